@@ -1,0 +1,1 @@
+"""Viewkeep keeps the results of queries fresh while the data under them changes."""

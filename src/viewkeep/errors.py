@@ -1,0 +1,65 @@
+"""The errors a user can meet: each names the thing, the place and the way out."""
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ViewkeepError(Exception):
+    """Base of every error that Viewkeep raises on purpose."""
+
+
+class QueryError(ViewkeepError):
+    """A query that is not well formed: unknown names, wrong arity, unsafe head."""
+
+
+class ParseError(QueryError):
+    """Text that is not a query, with the place where reading stopped.
+
+    >>> print(ParseError("expected ')'", "Q(a = R(a)", 4))
+    expected ')' at line 1, column 5
+      Q(a = R(a)
+          ^
+    """
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        self.problem = problem
+        self.text = text
+        self.position = position
+        before = text[:position]
+        self.line = before.count("\n") + 1
+        self.column = position - (before.rfind("\n") + 1) + 1
+        source = text.split("\n")[self.line - 1]
+        # Tabs are kept so that the caret stands under the character it points at.
+        indent = "".join("\t" if c == "\t" else " " for c in source[: self.column - 1])
+        super().__init__(
+            f"{problem} at line {self.line}, column {self.column}\n  {source}\n  {indent}^"
+        )
+
+
+class UnsupportedError(ParseError):
+    """Well-formed SQL that Viewkeep does not maintain, named with its position."""
+
+
+class ConstraintError(QueryError):
+    """A constraint (functional dependency, key, foreign key, ...) that does not fit the query."""
+
+
+class RingError(ViewkeepError):
+    """A ring asked for what it cannot do, such as subtraction in a semiring."""
+
+
+class SchemaError(ViewkeepError):
+    """Data or columns that do not fit the declared schema."""
+
+
+def did_you_mean(name: str, known: "Iterable[str]") -> str:
+    """A hint for a misspelt name, or nothing.
+
+    >>> did_you_mean("prize", ["pid", "price"])
+    '; did you mean "price"?'
+    """
+    matches = get_close_matches(name, list(known), n=1)
+    return f'; did you mean "{matches[0]}"?' if matches else ""

@@ -1,0 +1,86 @@
+"""Aggregates in a query's head, and the lifting functions they need.
+
+A sum over a product of functions of single variables is kept by lifting each variable just before
+it is summed away (recent_increments_in_ivm, section 2; ivm_lecture, part 1: SUM(C * D)). Sums of
+products are kept as several such terms.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from viewkeep.errors import QueryError
+from viewkeep.query.expressions import Call, Expression, columns_of, literal
+
+FUNCTIONS = ("sum", "count", "avg", "min", "max")
+"""The aggregates of the notation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A product `constants * lifts`; every lift reads at least one variable."""
+
+    constants: tuple[Expression, ...]
+    lifts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate function and, except for `count()`, its argument.
+
+    >>> from viewkeep.query.expressions import Column
+    >>> print(Aggregate("sum", Call("*", (Column("c"), Column("d")))), Aggregate("count"))
+    sum(c * d) count()
+    """
+
+    function: str
+    argument: Expression | None = None
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise QueryError(
+                f"unknown aggregate {self.function}(); there are {', '.join(FUNCTIONS)}"
+            )
+        if (self.argument is None) != (self.function == "count"):
+            wanted = "no argument" if self.function == "count" else "one argument"
+            raise QueryError(f"aggregate {self.function}() takes {wanted}")
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The argument as a sum of products of lifts; one empty product for `count()`.
+
+        min and max do not distribute over sums, so their argument is one lift.
+        """
+        if self.argument is None:
+            return (Term((), ()),)
+        if self.function in ("min", "max"):
+            return (Term((), (self.argument,)),)
+        return tuple(_split(product) for product in _products(self.argument))
+
+    def __str__(self) -> str:
+        return f"{self.function}({'' if self.argument is None else self.argument})"
+
+
+_MINUS_ONE = literal(-1)
+
+
+def _products(expression: Expression) -> list[tuple[Expression, ...]]:
+    """The expression as a sum of products, distributing * over + and - between variables.
+
+    A part that reads a single variable stays whole: it is one lift however it is written.
+    """
+    if len(columns_of(expression)) > 1 and isinstance(expression, Call):
+        match expression.function, expression.arguments:
+            case "+", (left, right):
+                return _products(left) + _products(right)
+            case "-", (left, right):
+                return _products(left) + [(_MINUS_ONE, *p) for p in _products(right)]
+            case "negate", (argument,):
+                return [(_MINUS_ONE, *p) for p in _products(argument)]
+            case "*", (left, right):
+                return [(*p, *q) for p in _products(left) for q in _products(right)]
+    return [(expression,)]
+
+
+def _split(product: tuple[Expression, ...]) -> Term:
+    constants = tuple(factor for factor in product if not columns_of(factor))
+    return Term(constants, tuple(factor for factor in product if columns_of(factor)))

@@ -1,0 +1,152 @@
+"""The query notation: outputs | inputs; aggregates = atoms joined by *, conditions in brackets.
+
+Q(a, c) = R(a, b) * S(b, c)
+Q(c | a, b) = E(a, b) * E(b, c) * E(c, a)
+Q(a; sum(c * d), count()) = R(a, b) * S(a, c, e) * T(c, d) * [d > 3]
+"""
+
+from collections.abc import Mapping
+
+from viewkeep.errors import ParseError, QueryError, did_you_mean
+from viewkeep.query.aggregates import FUNCTIONS, Aggregate
+from viewkeep.query.conjunctive import Atom, ConjunctiveQuery, unsafe_head
+from viewkeep.query.expression_parser import TokenReader, read_arguments, read_expression
+from viewkeep.query.expressions import Expression
+from viewkeep.query.tokens import Token
+
+Schema = Mapping[str, int]
+"""The relations that exist and how many columns each has."""
+
+
+def parse(text: str, schema: Schema | None = None) -> ConjunctiveQuery:
+    """Read one query; with a schema, relations and their arities are checked against it.
+
+    >>> print(parse("Q(a,c)=R(a,b)*S(b,c)"))
+    Q(a, c) = R(a, b) * S(b, c)
+    """
+    queries = parse_many(text, schema)
+    if len(queries) != 1:
+        raise ParseError(f"expected one query, found {len(queries)}", text, 0)
+    return queries[0]
+
+
+def parse_many(text: str, schema: Schema | None = None) -> tuple[ConjunctiveQuery, ...]:
+    """Read queries one after another; `#` or `--` starts a comment, `;` may end a query."""
+    reader = TokenReader(text)
+    queries: list[ConjunctiveQuery] = []
+    while reader.token.kind != "end":
+        queries.append(_read_query(reader, schema))
+        while reader.accept(";"):
+            pass
+    return tuple(queries)
+
+
+def _read_query(reader: TokenReader, schema: Schema | None) -> ConjunctiveQuery:
+    start = reader.token
+    name = reader.name("the name of a query, as in Q(a) = R(a, b)")
+    head_start = reader.token
+    outputs, inputs, aggregates = _read_head(reader)
+    reader.expect("=", " after the head")
+    atoms, conditions = _read_body(reader, schema)
+    _check_safe(reader, head_start, outputs + inputs, atoms)
+    try:
+        return ConjunctiveQuery(name, outputs, atoms, inputs, aggregates, conditions)
+    except ParseError:
+        raise
+    except QueryError as error:
+        # The query as a whole is at fault, so the place is its beginning.
+        raise ParseError(str(error), reader.text, start.position) from None
+
+
+def _check_safe(
+    reader: TokenReader, head_start: Token, free: tuple[str, ...], atoms: tuple[Atom, ...]
+) -> None:
+    bound = {variable for atom in atoms for variable in atom.variables}
+    for variable in free:
+        if variable not in bound:
+            reader.fail(unsafe_head(variable, atoms), at=reader.find(variable, head_start))
+
+
+def _read_head(
+    reader: TokenReader,
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Aggregate, ...]]:
+    if not reader.accept("("):
+        return (), (), ()
+    reader.accept("·")
+    outputs = _read_variables(reader, "|", ";", ")")
+    inputs = _read_variables(reader, ";", ")") if reader.accept("|") else ()
+    aggregates = _read_aggregates(reader) if reader.accept(";") else ()
+    reader.expect(")", " to close the head")
+    return outputs, inputs, aggregates
+
+
+def _read_variables(reader: TokenReader, *ends: str) -> tuple[str, ...]:
+    variables: list[str] = []
+    while not reader.peek(*ends):
+        if variables:
+            reader.expect(",")
+        if reader.token.kind in ("number", "string"):
+            reader.fail("expected a variable: write constants as conditions, R(a, b) * [b = 3]")
+        variables.append(reader.name("a variable"))
+    return tuple(variables)
+
+
+def _read_aggregates(reader: TokenReader) -> tuple[Aggregate, ...]:
+    aggregates = [_read_aggregate(reader)]
+    while reader.accept(","):
+        aggregates.append(_read_aggregate(reader))
+    return tuple(aggregates)
+
+
+def _read_aggregate(reader: TokenReader) -> Aggregate:
+    start = reader.token
+    function = reader.name("an aggregate").lower()
+    if function not in FUNCTIONS:
+        known = ", ".join(FUNCTIONS)
+        reader.fail(
+            f'unknown aggregate "{function}" ({known}){did_you_mean(function, FUNCTIONS)}', at=start
+        )
+    reader.expect("(")
+    if reader.accept("*"):
+        reader.expect(")")
+        return Aggregate(function)
+    arguments = read_arguments(reader)
+    if len(arguments) != (0 if function == "count" else 1):
+        wanted = "no argument" if function == "count" else "one argument"
+        reader.fail(f"{function}() takes {wanted}", at=start)
+    return Aggregate(function, *arguments)
+
+
+def _read_body(
+    reader: TokenReader, schema: Schema | None
+) -> tuple[tuple[Atom, ...], tuple[Expression, ...]]:
+    atoms: list[Atom] = []
+    conditions: list[Expression] = []
+    while True:
+        if reader.accept("["):
+            conditions.append(read_expression(reader))
+            reader.expect("]", " to close the condition")
+        else:
+            atoms.append(_read_atom(reader, schema, atoms))
+        if reader.peek(","):
+            reader.fail('atoms are joined with "*"')
+        if not reader.accept("*", "·"):
+            return tuple(atoms), tuple(conditions)
+
+
+def _read_atom(reader: TokenReader, schema: Schema | None, earlier: list[Atom]) -> Atom:
+    start = reader.token
+    relation = reader.name("an atom, as in R(a, b)")
+    reader.expect("(", f" and the variables of {relation}")
+    variables = _read_variables(reader, ")")
+    reader.expect(")")
+    atom = Atom(relation, variables)
+    known = {a.relation: len(a.variables) for a in earlier} if schema is None else schema
+    if schema is not None and relation not in schema:
+        hint = did_you_mean(relation, schema)
+        reader.fail(f'unknown relation "{relation}" ({", ".join(schema)}){hint}', at=start)
+    if known.get(relation, len(variables)) != len(variables):
+        reader.fail(
+            f"{atom} has {len(variables)} columns, but {relation} has {known[relation]}", at=start
+        )
+    return atom

@@ -1,0 +1,329 @@
+"""Relations over a ring: finite maps from tuples to payloads, closed under union, join and sum."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+from viewkeep.errors import RingError, SchemaError, did_you_mean
+from viewkeep.rings.index import PAYLOAD, PLACE, ROW, Entry, Index, Row, key_function, remove_entry
+from viewkeep.rings.integers import INTEGERS
+from viewkeep.rings.lifting import Lifts
+from viewkeep.rings.ring import Ring
+from viewkeep.rings.table import render_table
+
+D = TypeVar("D")
+
+
+class Relation(Generic[D]):
+    """A finite map from tuples over a schema to a ring; absent means zero.
+
+    The data structure of triangle_ivm_epsilon, section 2, "Computational Model": look-up, insert
+    and removal in constant time, enumeration with constant delay, size in constant time, and any
+    number of indexes. An entry that becomes zero disappears at once, from the indexes too. An
+    operation that raises leaves the relation as it was.
+
+    Values are compared as dict keys are: 1, 1.0 and True are one value. NaN equals nothing, not
+    even itself, so a row that holds one cannot be deleted: replace it before it gets here.
+
+    >>> staff = Relation.from_mapping(("employee", "age"), {("Joe", 30): 2, ("Steve", 40): 1})
+    >>> staff.add(("Joe", 30), -2)
+    >>> print(staff)
+    employee  age  ->  #
+    Steve     40   ->  1
+    """
+
+    __slots__ = ("_arity", "_by_row", "_changes", "_entries", "_indexes", "ring", "schema")
+
+    @overload
+    def __init__(self: "Relation[int]", schema: Iterable[str]) -> None: ...
+    @overload
+    def __init__(self, schema: Iterable[str], ring: Ring[D]) -> None: ...
+    def __init__(self, schema: Iterable[str], ring: Ring[Any] = INTEGERS) -> None:
+        self.schema = _checked_schema(schema)
+        self.ring: Ring[D] = ring
+        self._arity = len(self.schema)
+        self._by_row: dict[Row, Entry] = {}
+        self._entries: list[Entry] = []
+        self._indexes: dict[tuple[str, ...], Index[D]] = {}
+        self._changes = 0
+
+    @overload
+    @classmethod
+    def from_rows(cls, schema: Iterable[str], rows: Iterable[Sequence[Any]]) -> "Relation[int]": ...
+    @overload
+    @classmethod
+    def from_rows(
+        cls, schema: Iterable[str], rows: Iterable[Sequence[Any]], ring: Ring[D]
+    ) -> "Relation[D]": ...
+    @classmethod
+    def from_rows(
+        cls, schema: Iterable[str], rows: Iterable[Sequence[Any]], ring: Ring[Any] = INTEGERS
+    ) -> "Relation[Any]":
+        """Each row once more for every time it is listed."""
+        relation = Relation(schema, ring)
+        for row in rows:
+            relation.add(tuple(row), ring.one)
+        return relation
+
+    @overload
+    @classmethod
+    def from_mapping(
+        cls, schema: Iterable[str], payloads: Mapping[Row, int]
+    ) -> "Relation[int]": ...
+    @overload
+    @classmethod
+    def from_mapping(
+        cls, schema: Iterable[str], payloads: Mapping[Row, D], ring: Ring[D]
+    ) -> "Relation[D]": ...
+    @classmethod
+    def from_mapping(
+        cls, schema: Iterable[str], payloads: Mapping[Row, Any], ring: Ring[Any] = INTEGERS
+    ) -> "Relation[Any]":
+        """Each row with its payload."""
+        relation = Relation(schema, ring)
+        for row, payload in payloads.items():
+            relation.add(row, payload)
+        return relation
+
+    def copy(self) -> "Relation[D]":
+        """The same map, without the indexes."""
+        copied = Relation(self.schema, self.ring)
+        for entry in self._entries:
+            copied._insert(entry[ROW], entry[PAYLOAD])
+        return copied
+
+    # --- one tuple ------------------------------------------------------------------------------
+
+    def add(self, row: Row, payload: D) -> None:
+        """K(row) := K(row) + payload, in constant time: an insert, an update or a delete."""
+        try:
+            entry = self._by_row.get(row)
+        except TypeError:
+            raise SchemaError(f"row {row!r} holds a value that cannot be hashed") from None
+        if entry is not None:
+            total = self.ring.add(entry[PAYLOAD], payload)
+            if self.ring.is_zero(total):
+                self._remove(entry)
+            else:
+                entry[PAYLOAD] = total
+            return
+        # Checked for new rows only: a row that was found is a row that fitted.
+        if not isinstance(row, tuple) or len(row) != self._arity:
+            raise SchemaError(
+                f"row {row!r} does not fit ({', '.join(self.schema)}): "
+                f"expected a tuple of {self._arity} values"
+            )
+        if not self.ring.is_zero(payload):
+            self._insert(row, payload)
+
+    def lookup(self, row: Row) -> D:
+        """K(row); zero when the row is absent."""
+        entry = self._by_row.get(row)
+        return self.ring.zero if entry is None else entry[PAYLOAD]  # type: ignore[no-any-return]
+
+    def __contains__(self, row: Row) -> bool:
+        return row in self._by_row
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows with a non-zero payload, each once, with constant delay."""
+        return (row for row, _ in self.items())
+
+    def items(self) -> Iterator[tuple[Row, D]]:
+        """The rows with their payloads, with constant delay.
+
+        Inserting or removing rows meanwhile raises RuntimeError, as for a dict; changing the
+        payload of a row that stays is allowed.
+        """
+        before = self._changes
+        for entry in self._entries:
+            yield entry[ROW], entry[PAYLOAD]
+            if self._changes != before:
+                raise RuntimeError("relation changed size during enumeration")
+
+    def index_on(self, columns: Iterable[str]) -> Index[D]:
+        """The index on these columns, in this order; built on the first call, then maintained."""
+        wanted = tuple(columns)
+        index = self._indexes.get(wanted)
+        if index is None:
+            place = PLACE + 1 + len(self._indexes)
+            index = Index(wanted, self._positions(wanted), place, lambda: self._changes)
+            for entry in self._entries:
+                index.insert(entry)
+            self._indexes[wanted] = index
+        return index
+
+    def _insert(self, row: Row, payload: D) -> None:
+        entry = [row, payload, len(self._entries)]
+        self._by_row[row] = entry
+        self._entries.append(entry)
+        for index in self._indexes.values():
+            index.insert(entry)
+        self._changes += 1
+
+    def _remove(self, entry: Entry) -> None:
+        del self._by_row[entry[ROW]]
+        remove_entry(self._entries, entry, PLACE)
+        for index in self._indexes.values():
+            index.remove(entry)
+        self._changes += 1
+
+    # --- whole relations ------------------------------------------------------------------------
+
+    def update(self, delta: "Relation[D]") -> None:
+        """K := K + delta, in place; the columns of delta may come in another order."""
+        self._require_same_ring(delta)
+        reorder = key_function(delta._positions_of_same(self.schema))
+        changes = [(reorder(row), payload) for row, payload in delta.items()]
+        # Sums that a semiring refuses are refused here, before anything is changed.
+        for row, payload in changes:
+            self.ring.add(self.lookup(row), payload)
+        for row, payload in changes:
+            self.add(row, payload)
+
+    def __add__(self, other: "Relation[D]") -> "Relation[D]":
+        """Union: (R + S)(x) = R(x) + S(x)."""
+        union = self.copy()
+        union.update(other)
+        return union
+
+    def __neg__(self) -> "Relation[D]":
+        """(-R)(x) = -R(x): the update that takes R back."""
+        negated = Relation(self.schema, self.ring)
+        for row, payload in self.items():
+            negated.add(row, self.ring.negate(payload))
+        return negated
+
+    def __sub__(self, other: "Relation[D]") -> "Relation[D]":
+        return self + (-other)
+
+    def __mul__(self, other: "Relation[D]") -> "Relation[D]":
+        """Natural join: (R * S)(x) = R(x[R]) * S(x[S]); the columns of R come first."""
+        self._require_same_ring(other)
+        shared = tuple(column for column in self.schema if column in other.schema)
+        rest = tuple(column for column in other.schema if column not in shared)
+        joined = Relation(self.schema + rest, self.ring)
+        rest_of = key_function(other._positions(rest))
+        multiply = self.ring.multiply
+        for left, left_payload, right, right_payload in _matching_pairs(self, other, shared):
+            joined.add(left + rest_of(right), multiply(left_payload, right_payload))
+        return joined
+
+    def marginalise(
+        self, variables: str | Iterable[str], lifts: Lifts[D] | None = None
+    ) -> "Relation[D]":
+        """Sum variables away, each lifted first: V(y) = sum_x R(x, y) * g_X(x).
+
+        Variables without a lift count as one; lifts of other variables are ignored, so that one
+        mapping serves a whole query.
+
+        >>> parts = Relation.from_rows(("pid", "price"), [("p1", 10), ("p1", 5), ("p2", 7)])
+        >>> print(parts.marginalise("price", {"price": int}))
+        pid  ->  #
+        p1   ->  15
+        p2   ->  7
+        """
+        gone = (variables,) if isinstance(variables, str) else tuple(variables)
+        lifted = [(self._positions((v,))[0], lifts[v]) for v in gone if lifts and v in lifts]
+        self._positions(gone)
+        result = Relation((c for c in self.schema if c not in gone), self.ring)
+        key_of = key_function(self._positions(result.schema))
+        multiply = self.ring.multiply
+        for row, payload in self.items():
+            for position, lift in lifted:
+                payload = multiply(payload, lift(row[position]))
+            result.add(key_of(row), payload)
+        return result
+
+    def project(self, columns: Iterable[str]) -> "Relation[D]":
+        """Keep these columns, in this order; the payloads of rows that coincide are summed."""
+        result = Relation(columns, self.ring)
+        key_of = key_function(self._positions(result.schema))
+        for row, payload in self.items():
+            result.add(key_of(row), payload)
+        return result
+
+    def rename(self, names: Mapping[str, str]) -> "Relation[D]":
+        """The same map with some columns renamed."""
+        self._positions(tuple(names))
+        renamed = Relation((names.get(column, column) for column in self.schema), self.ring)
+        for row, payload in self.items():
+            renamed._insert(row, payload)
+        return renamed
+
+    def __eq__(self, other: object) -> bool:
+        """Equal as functions: the same ring and columns, in any order, and equal payloads."""
+        if not isinstance(other, Relation):
+            return NotImplemented
+        if self.ring != other.ring or sorted(self.schema) != sorted(other.schema):
+            return False
+        ours, theirs = self, other.project(self.schema)
+        # Over the rows of both, since a rounding ring may hold a tiny rest on one side only.
+        rows = dict.fromkeys((*ours, *theirs))
+        return all(self.ring.equal(ours.lookup(row), theirs.lookup(row)) for row in rows)
+
+    def __str__(self) -> str:
+        return render_table(self.schema, self.items(), len(self))
+
+    def __repr__(self) -> str:
+        return f"<Relation ({', '.join(self.schema)}) of {len(self)} rows over {self.ring.name}>"
+
+    # --- checks ---------------------------------------------------------------------------------
+
+    def _positions(self, columns: tuple[str, ...]) -> tuple[int, ...]:
+        for column in columns:
+            if column not in self.schema:
+                hint = did_you_mean(column, self.schema)
+                raise SchemaError(f'no column "{column}" in ({", ".join(self.schema)}){hint}')
+        if len(set(columns)) != len(columns):
+            raise SchemaError(f"columns named twice: ({', '.join(columns)})")
+        return tuple(map(self.schema.index, columns))
+
+    def _positions_of_same(self, columns: tuple[str, ...]) -> tuple[int, ...]:
+        if sorted(columns) != sorted(self.schema):
+            raise SchemaError(
+                f"cannot add a relation over ({', '.join(self.schema)}) "
+                f"to one over ({', '.join(columns)})"
+            )
+        return self._positions(columns)
+
+    def _require_same_ring(self, other: "Relation[Any]") -> None:
+        if self.ring != other.ring:
+            raise RingError(
+                f"cannot combine a relation over the {self.ring.name} "
+                f"with one over the {other.ring.name}; convert one of them first"
+            )
+
+
+def _checked_schema(columns: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        raise SchemaError(f"a schema is a tuple of column names, not the text {columns!r}")
+    schema = tuple(columns)
+    if len(set(schema)) != len(schema):
+        raise SchemaError(f"columns named twice: ({', '.join(schema)})")
+    return schema
+
+
+def _matching_pairs(
+    left: Relation[D], right: Relation[D], shared: tuple[str, ...]
+) -> Iterator[tuple[Row, D, Row, D]]:
+    """The pairs of rows that agree on the shared columns, by probing one side with the other."""
+    # Probing an index that is already there costs only the rows of the other side: a delta query.
+    if shared in right._indexes or (shared not in left._indexes and len(right) <= len(left)):
+        for row, payload, match, match_payload in _probe(left, right, shared):
+            yield row, payload, match, match_payload
+    else:
+        for row, payload, match, match_payload in _probe(right, left, shared):
+            yield match, match_payload, row, payload
+
+
+def _probe(
+    outer: Relation[D], inner: Relation[D], shared: tuple[str, ...]
+) -> Iterator[tuple[Row, D, Row, D]]:
+    # A copy is indexed, so that a join never leaves an index behind to be maintained.
+    index = inner._indexes.get(shared) or inner.copy().index_on(shared)
+    key_of = key_function(outer._positions(shared))
+    for row, payload in outer.items():
+        for match, match_payload in index.matches(key_of(row)):
+            yield row, payload, match, match_payload
