@@ -34,7 +34,7 @@ class Atom:
         return frozenset(self.variables)
 
     def __str__(self) -> str:
-        return f"{_quote_relation(self.relation)}({_names(self.variables)})"
+        return f"{_quote_primed(self.relation)}({_names(self.variables)})"
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,9 @@ class ConjunctiveQuery:
         if self.inputs:
             head = f"{head} | {_names(self.inputs)}".lstrip()
         if self.aggregates:
-            head = f"{head}; {', '.join(map(str, self.aggregates))}".removeprefix("; ")
-            head = head if self.free else f"; {head}"
+            head = f"{head}; {', '.join(map(str, self.aggregates))}"
         factors = [str(atom) for atom in self.atoms] + [f"[{c}]" for c in self.conditions]
-        return f"{quote_identifier(self.name)}({head}) = {' * '.join(factors)}"
+        return f"{_quote_primed(self.name)}({head}) = {' * '.join(factors)}"
 
 
 def unsafe_head(variable: str, atoms: Iterable[Atom]) -> str:
@@ -143,8 +142,8 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(quote_identifier, names))
 
 
-def _quote_relation(name: str) -> str:
-    """Relation names may end in primes, as in the reduct R'(x, y) of R(x)."""
+def _quote_primed(name: str) -> str:
+    """Names before a bracket may end in primes, as in the reduct R'(x, y) of R(x)."""
     stem = name.rstrip("'")
     return quote_identifier(stem) + name[len(stem) :] if stem else quote_identifier(name)
 

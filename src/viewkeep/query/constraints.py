@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from viewkeep.errors import ConstraintError, did_you_mean
-from viewkeep.query.expressions import constant_column
+from viewkeep.query.expressions import conjuncts, constant_column
 
 if TYPE_CHECKING:
     from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -160,6 +160,16 @@ class Constraints:
             self.insert_only or other.insert_only,
         )
 
+    def parts(self) -> Iterator["Constraints"]:
+        """Every single constraint on its own."""
+        yield from (Constraints(fds=(fd,)) for fd in self.fds)
+        yield from (Constraints(keys=(key,)) for key in self.keys)
+        yield from (Constraints(foreign_keys=(key,)) for key in self.foreign_keys)
+        yield from (Constraints(degrees=(degree,)) for degree in self.degrees)
+        yield from (Constraints(static=frozenset({name})) for name in sorted(self.static))
+        if self.insert_only:
+            yield Constraints(insert_only=True)
+
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
@@ -225,7 +235,7 @@ def positions(query: "ConjunctiveQuery", relation: str, columns: Iterable[str]) 
 
 
 def _from_conditions(query: "ConjunctiveQuery") -> Iterator[Dependency]:
-    for condition in query.conditions:
+    for condition in (part for whole in query.conditions for part in conjuncts(whole)):
         constant = constant_column(condition)
         if constant is not None:
             for guard in sorted(query.atoms_of[constant]):

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
-from viewkeep.errors import ParseError
+from viewkeep.errors import ParseError, SchemaError
 from viewkeep.query.expressions import (
     KEYWORDS,
     Call,
@@ -17,7 +17,7 @@ from viewkeep.query.expressions import (
     literal,
 )
 from viewkeep.query.tokens import Token, tokenize
-from viewkeep.query.types import Type
+from viewkeep.query.types import parse_type
 
 _TYPED_LITERALS: dict[str, Callable[[str], Value]] = {
     "date": date.fromisoformat,
@@ -150,8 +150,8 @@ def _read_primary(reader: TokenReader) -> Expression:
 def _read_named(reader: TokenReader) -> Expression:
     start = reader.token
     name = reader.name("a value")
-    if reader.token.kind == "string" and name in _TYPED_LITERALS:
-        return _read_typed_literal(reader, name)
+    if reader.token.kind == "string" and name.lower() in _TYPED_LITERALS:
+        return _read_typed_literal(reader, name.lower())
     if reader.accept("("):
         return Call(name if start.quoted else name.lower(), read_arguments(reader))
     return Column(name)
@@ -179,21 +179,25 @@ def _read_cast(reader: TokenReader) -> Cast:
     reader.expect("(")
     argument = read_expression(reader)
     reader.expect("as")
-    name = reader.name("a type").lower()
-    numbers: list[int] = []
+    start = reader.token
+    name = reader.name("a type")
     if reader.accept("("):
         numbers = [_whole(reader)]
-        reader.expect(",")
-        numbers.append(_whole(reader))
+        if reader.accept(","):
+            numbers.append(_whole(reader))
         reader.expect(")")
+        name += f"({', '.join(numbers)})"
     reader.expect(")")
-    return Cast(argument, Type(name, *numbers))
+    try:
+        return Cast(argument, parse_type(name))
+    except SchemaError as error:
+        reader.fail(str(error), at=start)
 
 
-def _whole(reader: TokenReader) -> int:
-    if not reader.token.text.isdecimal():
+def _whole(reader: TokenReader) -> str:
+    if reader.token.kind != "number" or not reader.token.text.isdecimal():
         reader.fail("expected a whole number")
-    return int(reader.take().text)
+    return reader.take().text
 
 
 def _number(text: str) -> Value:

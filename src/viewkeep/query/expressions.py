@@ -1,9 +1,11 @@
 """Scalar expressions: columns (or query variables), literals, calls and casts."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import reduce
 from math import isfinite
 from typing import TypeAlias
 
@@ -73,6 +75,9 @@ class Cast:
 
 Expression: TypeAlias = Column | Literal | Call | Cast
 
+TRUE = Literal(True, BOOLEAN)
+"""The condition that always holds."""
+
 PRECEDENCE = {
     "or": 1,
     "and": 2,
@@ -126,16 +131,25 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def rename_columns(expression: Expression, rename: Callable[[str], str]) -> Expression:
     """The same expression over renamed columns."""
+    return substitute(expression, lambda column: Column(rename(column.name)))
+
+
+def substitute(expression: Expression, replace: Callable[[Column], Expression]) -> Expression:
+    """The same expression with every column replaced by an expression.
+
+    >>> print(substitute(Call("+", (Column("x"), literal(1))), lambda column: Column("y")))
+    y + 1
+    """
     match expression:
         case Column():
-            return Column(rename(expression.name))
+            return replace(expression)
         case Literal():
             return expression
         case Call():
-            arguments = tuple(rename_columns(a, rename) for a in expression.arguments)
+            arguments = tuple(substitute(a, replace) for a in expression.arguments)
             return Call(expression.function, arguments)
         case Cast():
-            return Cast(rename_columns(expression.argument, rename), expression.type)
+            return Cast(substitute(expression.argument, replace), expression.type)
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
@@ -147,6 +161,16 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     if isinstance(expression, Call) and expression.function == "and":
         return tuple(part for argument in expression.arguments for part in conjuncts(argument))
     return (expression,)
+
+
+def conjunction(parts: Iterable[Expression]) -> Expression:
+    """All parts joined with AND; TRUE when there are none.
+
+    >>> print(conjunction([Column("p"), Column("q")]), conjunction([]))
+    p and q true
+    """
+    parts = tuple(part for part in parts if part != TRUE)
+    return reduce(lambda left, right: Call("and", (left, right)), parts) if parts else TRUE
 
 
 def constant_column(condition: Expression) -> str | None:
@@ -163,7 +187,8 @@ def quote_identifier(name: str) -> str:
     >>> print(quote_identifier("price"), quote_identifier("order date"))
     price `order date`
     """
-    plain = name.isidentifier() and name.lower() not in KEYWORDS
+    # Not str.isidentifier: it allows the middle dot, which the notation reads as a product.
+    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in KEYWORDS
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 

@@ -51,8 +51,6 @@ def _read_query(reader: TokenReader, schema: Schema | None) -> ConjunctiveQuery:
     _check_safe(reader, head_start, outputs + inputs, atoms)
     try:
         return ConjunctiveQuery(name, outputs, atoms, inputs, aggregates, conditions)
-    except ParseError:
-        raise
     except QueryError as error:
         # The query as a whole is at fault, so the place is its beginning.
         raise ParseError(str(error), reader.text, start.position) from None
@@ -84,7 +82,7 @@ def _read_variables(reader: TokenReader, *ends: str) -> tuple[str, ...]:
     variables: list[str] = []
     while not reader.peek(*ends):
         if variables:
-            reader.expect(",")
+            reader.expect(",", f' or "{ends[-1]}"')
         if reader.token.kind in ("number", "string"):
             reader.fail("expected a variable: write constants as conditions, R(a, b) * [b = 3]")
         variables.append(reader.name("a variable"))
@@ -107,7 +105,7 @@ def _read_aggregate(reader: TokenReader) -> Aggregate:
             f'unknown aggregate "{function}" ({known}){did_you_mean(function, FUNCTIONS)}', at=start
         )
     reader.expect("(")
-    if reader.accept("*"):
+    if function == "count" and reader.accept("*"):
         reader.expect(")")
         return Aggregate(function)
     arguments = read_arguments(reader)

@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass
 
 from viewkeep.errors import ParseError
+from viewkeep.query.expressions import KEYWORDS
 
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+|\#[^\n]*|--[^\n]*)
   | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-  | (?P<name>(?:[^\W\d]\w*|`(?:``|[^`])+`)(?:'+(?=\())?)
-  | (?P<string>'(?:''|[^'])*')
+  | (?P<name>(?:[^\W\d]\w*|`(?:``|[^`])++`)(?:'+(?=\())?)
+  | (?P<string>'(?:''|[^'])*+')
   | (?P<symbol><=>|<=|>=|<>|!=|->|[()\[\],;|=<>+\-*/%·.])
     """,
     re.VERBOSE,
@@ -53,6 +54,8 @@ def _token(kind: str, text: str, position: int) -> Token:
         return Token(kind, name, position, quoted=True)
     if kind == "string":
         return Token(kind, text[1:-1].replace("''", "'"), position)
+    if kind == "name" and text.lower() in KEYWORDS:
+        return Token(kind, text.lower(), position)
     return Token(kind, "<>" if text == "!=" else text, position)
 
 

@@ -1,0 +1,106 @@
+"""Query shapes that heavy/light partitioning maintains in sublinear time
+(triangle_ivm_epsilon, theorem 3 and section 5)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+from viewkeep.analysis.exponents import Bounds, Linear, in_epsilon
+from viewkeep.analysis.verdict import Verdict
+from viewkeep.query.conjunctive import ConjunctiveQuery
+
+_ADAPTIVE = Bounds(
+    preprocessing=Fraction(3, 2),
+    update=in_epsilon(Linear(0, 1), Linear(1, -1)),
+    delay=Fraction(0),
+    space=in_epsilon(Linear(1, 1), Linear(2, -1), largest=False),
+    amortized=True,
+)
+"""N^max(eps, 1 - eps) update and N^(1 + min(eps, 1 - eps)) space: theorem 3."""
+
+_FOUR_CYCLE = Bounds(
+    preprocessing=Fraction(5, 3),
+    update=Fraction(2, 3),
+    delay=Fraction(0),
+    space=Fraction(5, 3),
+    amortized=True,
+)
+"""Sublinear by splitting at degrees N^1/3 and N^2/3; loading is N inserts, so is the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveShape:
+    """A named shape, how to recognise it, and its bounds."""
+
+    name: str
+    matches: Callable[[ConjunctiveQuery], bool]
+    bounds: Bounds
+
+
+def find_shape(query: ConjunctiveQuery) -> AdaptiveShape | None:
+    """The first shape that the query has, up to renaming."""
+    if query.inputs or any(len(a.variables) != len(a.schema) for a in query.atoms):
+        return None
+    return next((shape for shape in SHAPES if shape.matches(query)), None)
+
+
+def adaptive(query: ConjunctiveQuery) -> Verdict:
+    """Whether the query has a shape with a known heavy/light strategy."""
+    shape = find_shape(query)
+    if shape is not None:
+        return Verdict("adaptive", True, f"{shape.name}: heavy and light values are told apart")
+    names = ", ".join(shape.name for shape in SHAPES)
+    return Verdict("adaptive", False, f"none of the shapes {names}")
+
+
+def _is_triangle(query: ConjunctiveQuery) -> bool:
+    return _is_loomis_whitney(query) and len(query.atoms) == 3
+
+
+def _is_loomis_whitney(query: ConjunctiveQuery) -> bool:
+    """n atoms over n variables, each lacking another one."""
+    size = len(query.variables)
+    lacking = {frozenset(query.variables) - atom.schema for atom in query.atoms}
+    return 3 <= size == len(query.atoms) == len(lacking) and all(len(v) == 1 for v in lacking)
+
+
+def _is_path(query: ConjunctiveQuery, length: int) -> bool:
+    return len(query.atoms) == length and len(query.variables) == length + 1 and _is_chain(query)
+
+
+def _is_four_cycle(query: ConjunctiveQuery) -> bool:
+    uses_twice = all(len(atoms) == 2 for atoms in query.atoms_of.values())
+    return len(query.atoms) == len(query.variables) == 4 and uses_twice and _is_chain(query)
+
+
+def _is_chain(query: ConjunctiveQuery) -> bool:
+    """Binary atoms, connected, with no two on the same variables and no variable in three."""
+    binary = all(len(atom.schema) == 2 for atom in query.atoms)
+    distinct = len({atom.schema for atom in query.atoms}) == len(query.atoms)
+    slender = all(len(atoms) <= 2 for atoms in query.atoms_of.values())
+    return binary and distinct and slender and _is_connected(query)
+
+
+def _is_connected(query: ConjunctiveQuery) -> bool:
+    parts = [atom.schema for atom in query.atoms]
+    while pair := next(((a, b) for a, b in combinations(parts, 2) if a & b), None):
+        parts.remove(pair[0])
+        parts.remove(pair[1])
+        parts.append(pair[0] | pair[1])
+    return len(parts) == 1
+
+
+def _count(matches: Callable[[ConjunctiveQuery], bool]) -> Callable[[ConjunctiveQuery], bool]:
+    return lambda query: not query.free and matches(query)
+
+
+SHAPES = (
+    AdaptiveShape("triangle count", _count(_is_triangle), _ADAPTIVE),
+    AdaptiveShape("triangle enumeration", lambda q: not q.bound and _is_triangle(q), _ADAPTIVE),
+    AdaptiveShape("Loomis-Whitney count", _count(_is_loomis_whitney), _ADAPTIVE),
+    AdaptiveShape("count over three relations", _count(lambda q: len(q.atoms) == 3), _ADAPTIVE),
+    AdaptiveShape("4-path count", _count(lambda q: _is_path(q, 4)), _ADAPTIVE),
+    AdaptiveShape("4-cycle count", _count(_is_four_cycle), _FOUR_CYCLE),
+)
+"""In order of recognition; a 3-path is a count over three relations."""

@@ -1,0 +1,65 @@
+"""The Sigma-reduct under functional dependencies (recent_increments_in_ivm, definition 4.9)."""
+
+from viewkeep.analysis.q_hierarchical import q_hierarchical
+from viewkeep.analysis.verdict import Verdict
+from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
+from viewkeep.query.constraints import Dependency, closure, dependencies
+
+
+def reduct(query: ConjunctiveQuery) -> ConjunctiveQuery:
+    """The query with every atom, and the head, extended to its closure under the dependencies.
+
+    Atoms that grow get a prime, several of one relation more and more of them.
+
+    >>> from viewkeep.query.constraints import Constraints
+    >>> from viewkeep.query.notation import parse
+    >>> query = parse("Q(z, y, x, w) = R(x, w) * S(x, y) * T(y, z)")
+    >>> print(reduct(query.with_constraints(Constraints.parse(fds=["x -> y", "y -> z"]))))
+    Q(z, y, x, w) = R'(x, w, y, z) * S'(x, y, z) * T(y, z)
+    """
+    rules = [rule for rule in dependencies(query) if rule.bound == 1]
+    return extend(query, rules)
+
+
+def degree_reduct(query: ConjunctiveQuery) -> ConjunctiveQuery:
+    """The reduct that also follows bounded degrees, for update times (same section).
+
+    The head follows exact dependencies only: a bounded degree could repeat an output tuple.
+    """
+    return extend(query, list(dependencies(query)))
+
+
+def extend(query: ConjunctiveQuery, rules: list[Dependency]) -> ConjunctiveQuery:
+    """Extend atoms by all the rules and the head by those with bound one."""
+    exact = [rule for rule in rules if rule.bound == 1]
+    names = set(query.relations)
+    atoms = [_extend_atom(query, atom, rules, names) for atom in query.atoms]
+    head = closure(query.free, exact)
+    added = tuple(v for v in query.variables if v in head and v not in query.free)
+    return ConjunctiveQuery(query.name, query.outputs + added, tuple(atoms), query.inputs)
+
+
+def _extend_atom(
+    query: ConjunctiveQuery, atom: Atom, rules: list[Dependency], names: set[str]
+) -> Atom:
+    closed = closure(atom.schema, rules)
+    added = tuple(v for v in query.variables if v in closed and v not in atom.schema)
+    if not added:
+        return atom
+    name = atom.relation + "'"
+    while name in names:
+        name += "'"
+    names.add(name)
+    return Atom(name, atom.variables + added)
+
+
+def reduct_q_hierarchical(query: ConjunctiveQuery) -> Verdict:
+    """Whether the reduct is q-hierarchical: then the query has constant update time and delay."""
+    name = "reduct_q_hierarchical"
+    if not dependencies(query):
+        base = q_hierarchical(query)
+        because = f"no dependencies, the reduct is the query itself; {base.because}"
+        return Verdict(name, base.holds, because, base.variables, base.atoms)
+    extended = reduct(query)
+    base = q_hierarchical(extended)
+    return Verdict(name, base.holds, f"{extended}: {base.because}", base.variables, base.atoms)

@@ -1,0 +1,132 @@
+"""The ways to maintain a query, each with its bounds; the cheapest is the strategy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from viewkeep.analysis.access_pattern import tractable_access_pattern
+from viewkeep.analysis.adaptive import find_shape
+from viewkeep.analysis.delta_rank import delta_rank
+from viewkeep.analysis.edge_cover import edge_cover
+from viewkeep.analysis.exponents import HALF, Bounds, Linear, in_epsilon, value_at
+from viewkeep.analysis.foreign_keys import foreign_key_join
+from viewkeep.analysis.insert_only import insert_only
+from viewkeep.analysis.q_hierarchical import q_hierarchical
+from viewkeep.analysis.reduct import reduct_q_hierarchical
+from viewkeep.analysis.shape import join_shape
+from viewkeep.analysis.variable_order import (
+    BOUND,
+    INPUT,
+    JoinShape,
+    OrderCost,
+    best_order,
+    best_width,
+)
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.constraints import closure, dependencies
+
+ZERO, ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A strategy, what it costs, why it applies, and the variable order where it has one."""
+
+    strategy: str
+    bounds: Bounds
+    reason: str
+    order: OrderCost | None = None
+
+
+def best_route(query: ConjunctiveQuery) -> Route:
+    """The cheapest route: by the worst of update time and delay, then by their sum, then by
+    preprocessing and space; the simpler strategy where all are equal."""
+    return min(routes(query), key=_cost)
+
+
+def routes(query: ConjunctiveQuery) -> Iterator[Route]:
+    """Every route that applies, simplest first."""
+    shape = join_shape(query)
+    yield _view_tree(query, shape)
+    yield _first_order(query, shape)
+    if query.constraints.insert_only and (verdict := insert_only(query)):
+        yield Route("viewtree", _CONSTANT_AMORTIZED, f"inserts only: {verdict.because}")
+    if verdict := foreign_key_join(query):
+        yield Route("viewtree", _CONSTANT_AMORTIZED, f"foreign keys: {verdict.because}")
+    yield from _adaptive(query, shape)
+
+
+_CONSTANT_AMORTIZED = Bounds(ONE, ZERO, ZERO, ONE, amortized=True)
+
+
+def _cost(route: Route) -> tuple[Fraction, ...]:
+    best = route.bounds.best_epsilon
+    bounds = route.bounds.at(HALF if best is None else best)
+    update, delay, preprocessing, space = (
+        value_at(exponent, HALF)
+        for exponent in (bounds.update, bounds.delay, bounds.preprocessing, bounds.space)
+    )
+    amortized = Fraction(bounds.amortized)
+    return max(update, delay), update + delay, amortized, preprocessing, space
+
+
+def _view_tree(query: ConjunctiveQuery, shape: JoinShape) -> Route:
+    best = best_order(shape)
+    size = max(best.width, ONE)
+    bounds = Bounds(preprocessing=size, update=best.update, delay=ZERO, space=size)
+    return Route("viewtree", bounds, _why_view_tree(query, best), best)
+
+
+def _why_view_tree(query: ConjunctiveQuery, best: OrderCost) -> str:
+    """The property that a view tree with constant updates rests on."""
+    if best.update > 0:
+        return "no class with constant updates: the view tree with the cheapest worst update"
+    if q_hierarchical(query):
+        return "q-hierarchical"
+    if query.inputs and tractable_access_pattern(query):
+        return "tractable access pattern"
+    if reduct_q_hierarchical(query):
+        return "the reduct under functional dependencies is q-hierarchical"
+    means = [
+        word
+        for word, used in (
+            ("static relations", query.constraints.static),
+            ("bounded degrees", query.constraints.degrees),
+            ("dependencies", dependencies(query)),
+            ("given inputs", query.inputs),
+        )
+        if used
+    ]
+    return f"{' and '.join(means)}: every dynamic atom determines the views above it"
+
+
+def _first_order(query: ConjunctiveQuery, shape: JoinShape) -> Route:
+    """Delta queries by a worst-case optimal join, the output kept as a list."""
+    edges = [closure(atom, shape.rules) for atom in shape.atoms]
+    everything = frozenset(shape.levels)
+    free = frozenset(v for v, level in shape.levels.items() if level != BOUND)
+    changing = [edge for edge, dynamic in zip(edges, shape.dynamic, strict=True) if dynamic]
+    update = max((edge_cover(everything - edge, edges) for edge in changing), default=ZERO)
+    preprocessing = max(min(edge_cover(everything, edges), best_width(shape)), ONE)
+    space = max(edge_cover(free, edges), ONE)
+    bounds = Bounds(max(preprocessing, space), update, ZERO, space)
+    return Route("delta", bounds, "first-order deltas with a worst-case optimal join")
+
+
+def _adaptive(query: ConjunctiveQuery, shape: JoinShape) -> Iterator[Route]:
+    found = find_shape(query)
+    if found is not None:
+        yield Route("epsilon", found.bounds, f"{found.name}: heavy and light parts")
+    rank = delta_rank(query).value
+    if rank and not any(level == INPUT for level in shape.levels.values()):
+        yield Route("epsilon", _hierarchical_bounds(query, rank), f"delta_{rank}-hierarchical")
+
+
+def _hierarchical_bounds(query: ConjunctiveQuery, rank: int) -> Bounds:
+    """Preprocessing N^(1 + (w - 1) eps), update N^(rank eps), delay N^(1 - eps), where w is the
+    static width (ivm_lecture, part 3; w is 1 or 2 for rank 1)."""
+    width = max(best_width(JoinShape.of(query)), ONE)
+    growth = in_epsilon(Linear(1, width - 1))
+    return Bounds(
+        growth, in_epsilon(Linear(0, rank)), in_epsilon(Linear(1, -1)), growth, amortized=True
+    )

@@ -1,0 +1,351 @@
+"""The relational algebra tree of SQL views: frozen nodes, checked and typed when built.
+
+Relations are bags. A scan names its columns `alias.column`; every other operator passes names on,
+so the columns of a node have distinct names and two sides of a join share none. A rewriting may
+use one subtree in several places (an outer join uses each side twice): the tree is then a DAG of
+shared values, and `rewrite` and the printer treat it as one.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeAlias, cast
+
+from viewkeep.errors import QueryError
+from viewkeep.query.expressions import TRUE, Column, Expression, substitute
+from viewkeep.query.functions import aggregate_result
+from viewkeep.query.inference import Schema, check_condition, check_names, find_field, type_of
+from viewkeep.query.tables import Table
+from viewkeep.query.types import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column that a projection computes."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateColumn:
+    """A column that a group-by computes; only `count` may have no argument: it counts rows."""
+
+    name: str
+    function: str
+    argument: Expression | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Operator:
+    """What all nodes share: a schema and a hash computed once, since subtrees are shared."""
+
+    schema: Schema = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        schema = self._output()
+        check_names(schema)
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "_hash", hash((type(self), self._values())))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, _Operator) or type(self) is not type(other):
+            return False
+        return self._hash == other._hash and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The output columns' names, in order."""
+        return tuple(field.name for field in self.schema)
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, part.name) for part in fields(self) if part.init)
+
+    def _output(self) -> Schema:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return print_tree(cast("Node", self))
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(_Operator):
+    """The rows of a base table, with columns named `alias.column`."""
+
+    name: str
+    table: Table
+    alias: str
+
+    def _output(self) -> Schema:
+        return tuple(replace(f, name=f"{self.alias}.{f.name}") for f in self.table.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Select(_Operator):
+    """The rows for which the condition is TRUE."""
+
+    child: "Node"
+    condition: Expression
+
+    def _output(self) -> Schema:
+        check_condition(self.condition, self.child.schema)
+        return self.child.schema
+
+
+@dataclass(frozen=True, eq=False)
+class Project(_Operator):
+    """One row per input row, with computed columns (generalized projection; keeps duplicates)."""
+
+    child: "Node"
+    outputs: tuple[Output, ...]
+
+    def _output(self) -> Schema:
+        if not self.outputs:
+            raise QueryError("a projection needs at least one column")
+        return tuple(_field(o.name, o.expression, self.child.schema) for o in self.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Join(_Operator):
+    """The pairs of rows for which the condition is TRUE; a cross join has the condition TRUE."""
+
+    left: "Node"
+    right: "Node"
+    condition: Expression = TRUE
+
+    def _output(self) -> Schema:
+        return _paired(self.left, self.right, self.condition)
+
+
+@dataclass(frozen=True, eq=False)
+class SemiJoin(_Operator):
+    """The left rows for which some right row makes the condition TRUE."""
+
+    left: "Node"
+    right: "Node"
+    condition: Expression = TRUE
+
+    def _output(self) -> Schema:
+        _paired(self.left, self.right, self.condition)
+        return self.left.schema
+
+
+@dataclass(frozen=True, eq=False)
+class AntiJoin(_Operator):
+    """The left rows for which no right row makes the condition TRUE (antisemijoin)."""
+
+    left: "Node"
+    right: "Node"
+    condition: Expression = TRUE
+
+    def _output(self) -> Schema:
+        _paired(self.left, self.right, self.condition)
+        return self.left.schema
+
+
+@dataclass(frozen=True, eq=False)
+class UnionAll(_Operator):
+    """The rows of all inputs, which agree on names and types."""
+
+    inputs: tuple["Node", ...]
+
+    def _output(self) -> Schema:
+        if len(self.inputs) < 2:
+            raise QueryError("a union needs at least two inputs")
+        first, *others = [node.schema for node in self.inputs]
+        for other in others:
+            _check_same_columns(first, other)
+        return tuple(
+            replace(column, nullable=any(f.nullable for f in same))
+            for column, *same in zip(first, first, *others, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupBy(_Operator):
+    """One row per distinct value of the key columns (NULLs are one value), with aggregates.
+
+    Without keys it gives exactly one row, also on empty input: there `count` is 0 and every other
+    aggregate NULL.
+    """
+
+    child: "Node"
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateColumn, ...]
+
+    def _output(self) -> Schema:
+        if not self.keys and not self.aggregates:
+            raise QueryError("a group-by needs a key or an aggregate")
+        keys = [find_field(key, self.child.schema) for key in self.keys]
+        return (*keys, *(self._aggregate_field(a) for a in self.aggregates))
+
+    def _aggregate_field(self, aggregate: AggregateColumn) -> Field:
+        argument = aggregate.argument
+        typed = None if argument is None else type_of(argument, self.child.schema)
+        result = aggregate_result(aggregate.function, typed, grouped=bool(self.keys))
+        return Field(aggregate.name, result.type, result.nullable)
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(_Operator):
+    """Every row once; NULLs are equal to each other."""
+
+    child: "Node"
+
+    def _output(self) -> Schema:
+        return self.child.schema
+
+
+Node: TypeAlias = (
+    Scan | Select | Project | Join | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct
+)
+"""An operator of the tree; `match` on it is exhaustive."""
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The inputs of an operator."""
+    match node:
+        case Scan():
+            return ()
+        case Select() | Project() | GroupBy() | Distinct():
+            return (node.child,)
+        case Join() | SemiJoin() | AntiJoin():
+            return (node.left, node.right)
+        case UnionAll():
+            return node.inputs
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every operator of the tree once, inputs before the operators that use them."""
+    seen: set[Node] = set()
+
+    def visit(node: Node) -> Iterator[Node]:
+        if node not in seen:
+            for child in children(node):
+                yield from visit(child)
+            seen.add(node)
+            yield node
+
+    return visit(node)
+
+
+def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
+    """The tree with the rule applied to every operator, bottom-up; shared subtrees stay shared."""
+    done: dict[Node, Node] = {}
+
+    def visit(node: Node) -> Node:
+        if node not in done:
+            done[node] = rule(with_children(node, tuple(map(visit, children(node)))))
+        return done[node]
+
+    return visit(node)
+
+
+def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The same operator over other inputs."""
+    match node:
+        case Scan():
+            return node
+        case Select() | Project() | GroupBy() | Distinct():
+            return replace(node, child=inputs[0])
+        case Join() | SemiJoin() | AntiJoin():
+            return replace(node, left=inputs[0], right=inputs[1])
+        case UnionAll():
+            return replace(node, inputs=inputs)
+
+
+def _field(name: str, expression: Expression, schema: Schema) -> Field:
+    typed = type_of(expression, schema)
+    return Field(name, typed.type, typed.nullable)
+
+
+def _paired(left: "Node", right: "Node", condition: Expression) -> Schema:
+    schema = left.schema + right.schema
+    check_names(schema)
+    check_condition(condition, schema)
+    return schema
+
+
+def _check_same_columns(first: Schema, other: Schema) -> None:
+    columns = [(f.name, f.type) for f in first]
+    if columns != [(f.name, f.type) for f in other]:
+        raise QueryError(
+            f"a union of different columns: ({_names(first)}) and ({_names(other)}); "
+            "project both sides on the same names and types"
+        )
+
+
+def _names(schema: Schema) -> str:
+    return ", ".join(f"{f.name} {f.type}" for f in schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bare(Column):
+    """A column printed without quotes, as `alias.column` reads best."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def show(expression: Expression) -> str:
+    """An expression as the tree prints it.
+
+    >>> show(Column("p.price"))
+    'p.price'
+    """
+    return str(substitute(expression, lambda column: _Bare(column.name)))
+
+
+def print_tree(root: Node) -> str:
+    """The tree, indented, one operator a line; a subtree used again is shown once and numbered."""
+    uses = Counter(child for node in walk(root) for child in children(node))
+    shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
+    lines: list[str] = []
+    shown: set[Node] = set()
+
+    def visit(node: Node, depth: int) -> None:
+        label = f"#{shared.index(node) + 1} " if node in shared else ""
+        repeated = node in shown
+        lines.append("  " * depth + label + ("(above)" if repeated else _headline(node)))
+        if not repeated:
+            shown.update({node} & set(shared))
+            for child in children(node):
+                visit(child, depth + 1)
+
+    visit(root, 0)
+    return "\n".join(lines)
+
+
+def _headline(node: Node) -> str:
+    match node:
+        case Scan():
+            return f"Scan {node.name}" + (f" as {node.alias}" if node.alias != node.name else "")
+        case Select():
+            return f"Select {show(node.condition)}"
+        case Project():
+            return f"Project {', '.join(_print_output(o) for o in node.outputs)}"
+        case Join(condition=condition) if condition == TRUE:
+            return "Join (cross)"
+        case Join() | SemiJoin() | AntiJoin():
+            return f"{type(node).__name__} on {show(node.condition)}"
+        case UnionAll() | Distinct():
+            return type(node).__name__
+        case GroupBy():
+            aggregates = map(_print_aggregate, node.aggregates)
+            return f"GroupBy {', '.join((*node.keys, *aggregates))}"
+
+
+def _print_output(output: Output) -> str:
+    expression = show(output.expression)
+    return expression if expression == output.name else f"{expression} as {output.name}"
+
+
+def _print_aggregate(aggregate: AggregateColumn) -> str:
+    argument = "" if aggregate.argument is None else show(aggregate.argument)
+    return f"{aggregate.function}({argument}) as {aggregate.name}"

@@ -1,0 +1,362 @@
+"""The scalar and aggregate functions that views may use, with Spark SQL's type rules.
+
+`FUNCTIONS` and `AGGREGATES` are the whole list. What is not deterministic is known by name, so
+that it can be refused with the right reason.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.expressions import Value
+from viewkeep.query.type_rules import (
+    arithmetic_type,
+    as_decimal,
+    bounded_decimal,
+    common_type,
+    digits,
+    is_decimal,
+    is_numeric,
+)
+from viewkeep.query.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DOUBLE,
+    INT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    Type,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What is known of an expression: its type, whether it may be NULL, its value if a literal."""
+
+    type: Type
+    nullable: bool
+    value: Value = None
+
+
+Rule = Callable[[Sequence[Typed]], Type]
+"""The result type of the arguments' types; raises QueryError on a clash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function: how many arguments it takes and the type rule of its result.
+
+    `nullable` is "any" (NULL if an argument is), "all" (NULL only if every argument is), "never",
+    "always" (may be NULL whatever the arguments) or "results" (of CASE, which needs an ELSE).
+    """
+
+    name: str
+    rule: Rule
+    least: int
+    most: int | None
+    nullable: str = "any"
+
+    def result(self, arguments: Sequence[Typed]) -> Typed:
+        """The type of a call.
+
+        >>> print(FUNCTIONS["*"].result([Typed(INT, False), Typed(BIGINT, True)]).type)
+        bigint
+        """
+        self._check_count(len(arguments))
+        return Typed(self.rule(arguments), self._nullable(arguments))
+
+    def _check_count(self, count: int) -> None:
+        if count < self.least or (self.most is not None and count > self.most):
+            raise QueryError(f"{self.name}() takes {self._arity()}, but here it has {count}")
+
+    def _arity(self) -> str:
+        if self.most is None:
+            wanted = f"at least {self.least}"
+        elif self.most == self.least:
+            wanted = str(self.least)
+        else:
+            wanted = f"{self.least} to {self.most}"
+        return f"{wanted} argument{'' if wanted.endswith('1') else 's'}"
+
+    def _nullable(self, arguments: Sequence[Typed]) -> bool:
+        match self.nullable:
+            case "never":
+                return False
+            case "always":
+                return True
+            case "all":
+                return all(argument.nullable for argument in arguments)
+            case "results":
+                results = _case_results(arguments)
+                return len(arguments) % 2 == 0 or any(result.nullable for result in results)
+        return any(argument.nullable for argument in arguments)
+
+
+def _clash(name: str, arguments: Sequence[Typed], wanted: str) -> QueryError:
+    found = ", ".join(str(argument.type) for argument in arguments)
+    return QueryError(f"{name}: {wanted}, but found {found}; add a CAST")
+
+
+def _fixed(name: str, result: Type, *wanted: tuple[Type, ...]) -> Rule:
+    """The rule of a function whose arguments have given types (the last one may repeat)."""
+
+    def rule(arguments: Sequence[Typed]) -> Type:
+        for index, argument in enumerate(arguments):
+            allowed = wanted[min(index, len(wanted) - 1)]
+            if argument.type not in (*allowed, VOID):
+                names = " or ".join(dict.fromkeys(map(str, allowed)))
+                raise _clash(name, arguments, f"argument {index + 1} must be {names}")
+        return result
+
+    return rule
+
+
+def _arithmetic(operator: str) -> Rule:
+    def rule(arguments: Sequence[Typed]) -> Type:
+        first, second = arguments
+        if operator in ("+", "-") and first.type == DATE and second.type in INTEGRAL[:3]:
+            return DATE
+        left, right = _literal_decimal(first, second), _literal_decimal(second, first)
+        result = arithmetic_type(operator, left, right)
+        if result is None:
+            raise _clash(f'"{operator}"', arguments, "both sides must be numbers")
+        return result
+
+    return rule
+
+
+def _literal_decimal(argument: Typed, other: Typed) -> Type:
+    """An integer literal beside a decimal takes only the digits it has, as in Spark."""
+    if is_decimal(other.type) and argument.type in INTEGRAL and isinstance(argument.value, int):
+        return DECIMAL(len(str(abs(argument.value))), 0)
+    return argument.type
+
+
+def _comparison(name: str) -> Rule:
+    def rule(arguments: Sequence[Typed]) -> Type:
+        _common(name, arguments)
+        return BOOLEAN
+
+    return rule
+
+
+def _same(name: str) -> Rule:
+    return lambda arguments: _common(name, arguments)
+
+
+def _common(name: str, arguments: Sequence[Typed]) -> Type:
+    result: Type | None = VOID
+    for argument in arguments:
+        result = None if result is None else common_type(result, argument.type)
+    if result is None:
+        raise _clash(name, arguments, "the types must fit together")
+    return result
+
+
+def _number(name: str, result: Callable[[Type], Type]) -> Rule:
+    def rule(arguments: Sequence[Typed]) -> Type:
+        if not all(is_numeric(argument.type) or argument.type == VOID for argument in arguments):
+            raise _clash(name, arguments, "the arguments must be numbers")
+        return result(arguments[0].type)
+
+    return rule
+
+
+def _case(arguments: Sequence[Typed]) -> Type:
+    """Conditions and results alternate; the odd one at the end is ELSE."""
+    for condition in arguments[:-1:2]:
+        if condition.type not in (BOOLEAN, VOID):
+            raise _clash("case", [condition], "a condition must be boolean")
+    return _common("case", _case_results(arguments))
+
+
+def _case_results(arguments: Sequence[Typed]) -> Sequence[Typed]:
+    return [*arguments[1::2], *arguments[len(arguments) & ~1 :]]
+
+
+def _round(arguments: Sequence[Typed]) -> Type:
+    if len(arguments) > 1 and not isinstance(arguments[1].value, int):
+        raise _clash("round", arguments, "the number of digits must be an integer literal")
+    value = arguments[0].type
+    kept = arguments[1].value if len(arguments) > 1 else 0
+    if not is_decimal(value) or not isinstance(kept, int):
+        return _number("round", lambda type_: type_)(arguments)
+    precision, scale = digits(value)
+    whole = precision - scale + 1
+    if kept < 0:
+        return bounded_decimal(max(whole, 1 - kept), 0)
+    return bounded_decimal(whole + min(scale, kept), min(scale, kept))
+
+
+def _whole(type_: Type) -> Type:
+    if not is_decimal(type_):
+        return BIGINT
+    precision, scale = digits(type_)
+    return bounded_decimal(precision - scale + 1, 0)
+
+
+def _timestampadd(arguments: Sequence[Typed]) -> Type:
+    _fixed("timestampadd", TIMESTAMP, (STRING,), INTEGRAL, (TIMESTAMP,))(arguments)
+    return TIMESTAMP
+
+
+_TEXT, _DAY = (STRING,), (DATE, TIMESTAMP)
+
+
+def _build() -> dict[str, Function]:
+    functions = [
+        *(Function(name, _arithmetic(name), 2, 2) for name in ("+", "-", "*")),
+        *(Function(name, _arithmetic(name), 2, 2, "always") for name in ("/", "%")),
+        *(Function(n, _comparison(f'"{n}"'), 2, 2) for n in ("=", "<>", "<", "<=", ">", ">=")),
+        Function("<=>", _comparison('"<=>"'), 2, 2, "never"),
+        *(Function(name, _fixed(name, BOOLEAN, (BOOLEAN,)), 2, 2) for name in ("and", "or")),
+        Function("not", _fixed("not", BOOLEAN, (BOOLEAN,)), 1, 1),
+        Function("negate", _number("negate", lambda type_: type_), 1, 1),
+        *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
+        Function("in", _comparison("in"), 2, None),
+        Function("case", _case, 2, None, "results"),
+        Function("coalesce", _same("coalesce"), 1, None, "all"),
+        Function("nullif", _same("nullif"), 2, 2, "always"),
+        *(Function(name, _same(name), 2, None, "all") for name in ("greatest", "least")),
+        *_text_functions(),
+        *_number_functions(),
+        *_date_functions(),
+    ]
+    return {function.name: function for function in functions}
+
+
+def _text_functions() -> list[Function]:
+    whole_numbers = INTEGRAL[:3]
+    return [
+        Function("like", _fixed("like", BOOLEAN, _TEXT), 2, 2),
+        *(Function(name, _fixed(name, STRING, _TEXT), 1, 1) for name in ("upper", "lower")),
+        *(Function(n, _fixed(n, STRING, _TEXT), 1, 1) for n in ("trim", "ltrim", "rtrim")),
+        Function("length", _fixed("length", INT, (STRING, BINARY)), 1, 1),
+        Function("substring", _fixed("substring", STRING, _TEXT, whole_numbers), 2, 3),
+        Function("concat", _fixed("concat", STRING, _TEXT), 1, None),
+        Function("replace", _fixed("replace", STRING, _TEXT), 2, 3),
+        *(Function(n, _fixed(n, STRING, _TEXT, whole_numbers), 2, 2) for n in ("left", "right")),
+        Function("locate", _fixed("locate", INT, _TEXT), 2, 2),
+        *(Function(n, _fixed(n, BOOLEAN, _TEXT), 2, 2) for n in ("startswith", "endswith")),
+    ]
+
+
+def _number_functions() -> list[Function]:
+    return [
+        Function("abs", _number("abs", lambda type_: type_), 1, 1),
+        Function("round", _round, 1, 2),
+        *(Function(name, _number(name, _whole), 1, 1) for name in ("floor", "ceil")),
+        *(Function(n, _number(n, lambda _: DOUBLE), 1, 1, "always") for n in ("sqrt", "ln", "exp")),
+        Function("power", _number("power", lambda _: DOUBLE), 2, 2),
+        Function("sign", _number("sign", lambda _: DOUBLE), 1, 1),
+        Function("div", _number("div", lambda _: BIGINT), 2, 2, "always"),
+    ]
+
+
+def _date_functions() -> list[Function]:
+    parts = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
+    times = ("hour", "minute", "second")
+    days = INTEGRAL[:3]
+    return [
+        *(Function(name, _fixed(name, INT, _DAY), 1, 1) for name in parts),
+        *(Function(name, _fixed(name, INT, (TIMESTAMP,)), 1, 1) for name in times),
+        *(Function(n, _fixed(n, DATE, _DAY, days), 2, 2) for n in ("date_add", "date_sub")),
+        Function("datediff", _fixed("datediff", INT, _DAY), 2, 2),
+        Function("add_months", _fixed("add_months", DATE, _DAY, days), 2, 2),
+        Function("last_day", _fixed("last_day", DATE, _DAY), 1, 1),
+        Function("timestampadd", _timestampadd, 3, 3),
+    ]
+
+
+FUNCTIONS = _build()
+"""Every scalar function and operator, by the name that `Call.function` uses."""
+
+SYNONYMS = {
+    "ceiling": "ceil",
+    "char_length": "length",
+    "character_length": "length",
+    "dateadd": "date_add",
+    "date_diff": "datediff",
+    "dayofmonth": "day",
+    "ifnull": "coalesce",
+    "lcase": "lower",
+    "len": "length",
+    "mod": "%",
+    "nvl": "coalesce",
+    "pow": "power",
+    "signum": "sign",
+    "substr": "substring",
+    "ucase": "upper",
+}
+"""Other names of the same functions."""
+
+_NON_DETERMINISTIC = (
+    "current_catalog current_database current_date current_datetime current_schema current_time "
+    "current_timestamp current_timezone current_user curdate input_file_block_length "
+    "input_file_block_start input_file_name localtimestamp monotonically_increasing_id now rand "
+    "randn random randstr session_user shuffle spark_partition_id uniform unix_timestamp user "
+    "uuid"
+)
+NON_DETERMINISTIC = frozenset(_NON_DETERMINISTIC.split())
+"""Functions whose result may change between two runs on the same data."""
+
+
+def find_function(name: str) -> Function:
+    """The function with this name or synonym, in any case.
+
+    >>> find_function("SUBSTR").name
+    'substring'
+    """
+    lower = name.lower()
+    function = FUNCTIONS.get(SYNONYMS.get(lower, lower))
+    if function is None:
+        known = [known for known in (*FUNCTIONS, *SYNONYMS, *AGGREGATES) if known.isidentifier()]
+        raise QueryError(f"unknown function {name}(){did_you_mean(lower, known)}")
+    return function
+
+
+def aggregate_result(function: str, argument: Typed | None, grouped: bool) -> Typed:
+    """The type of an aggregate; without groups it may be NULL even when no value is.
+
+    >>> print(aggregate_result("sum", Typed(DECIMAL(10, 2), False), grouped=True).type)
+    decimal(20, 2)
+    """
+    if function not in AGGREGATES:
+        raise QueryError(
+            f"unknown aggregate {function}(){did_you_mean(function, AGGREGATES)}; "
+            f"there are {', '.join(AGGREGATES)}"
+        )
+    if function == "count":
+        return Typed(BIGINT, nullable=False)
+    if argument is None:
+        raise QueryError(f"{function}() takes 1 argument, but here it has 0")
+    return Typed(AGGREGATES[function]([argument]), argument.nullable or not grouped)
+
+
+def _sum(type_: Type) -> Type:
+    if is_decimal(type_):
+        precision, scale = digits(type_)
+        return bounded_decimal(precision + 10, scale)
+    return BIGINT if type_ in INTEGRAL else DOUBLE
+
+
+def _avg(type_: Type) -> Type:
+    if is_decimal(type_):
+        precision, scale = digits(as_decimal(type_))
+        return bounded_decimal(precision + 4, scale + 4)
+    return DOUBLE
+
+
+AGGREGATES: dict[str, Rule] = {
+    "sum": _number("sum", _sum),
+    "count": lambda _: BIGINT,
+    "avg": _number("avg", _avg),
+    "min": _same("min"),
+    "max": _same("max"),
+}
+"""Every aggregate function with its type rule."""

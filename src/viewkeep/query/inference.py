@@ -1,0 +1,73 @@
+"""Types of whole expressions over a schema."""
+
+from collections.abc import Sequence
+
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
+from viewkeep.query.functions import Typed, find_function
+from viewkeep.query.type_rules import is_numeric
+from viewkeep.query.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Field, Type
+
+Schema = tuple[Field, ...]
+"""The columns of a table or of an operator's output, in order, with distinct names."""
+
+
+def type_of(expression: Expression, schema: Schema) -> Typed:
+    """The type of an expression over columns, or a QueryError that names the clash.
+
+    >>> from viewkeep.query.types import INT
+    >>> print(type_of(Call("/", (Column("a"), Column("a"))), (Field("a", INT),)).type)
+    double
+    """
+    match expression:
+        case Column():
+            field = find_field(expression.name, schema)
+            return Typed(field.type, field.nullable)
+        case Literal():
+            return Typed(expression.type, expression.value is None, expression.value)
+        case Call():
+            arguments = [type_of(argument, schema) for argument in expression.arguments]
+            return find_function(expression.function).result(arguments)
+        case Cast():
+            return cast_result(type_of(expression.argument, schema), expression.type)
+
+
+def find_field(name: str, schema: Schema) -> Field:
+    """The column with this name."""
+    for field in schema:
+        if field.name == name:
+            return field
+    names = [field.name for field in schema]
+    raise QueryError(f'no column "{name}" ({", ".join(names)}){did_you_mean(name, names)}')
+
+
+def cast_result(argument: Typed, target: Type) -> Typed:
+    """The type of a cast; a string that does not read as the target may become NULL."""
+    if not _castable(argument.type, target):
+        raise QueryError(f"cannot cast {argument.type} to {target}")
+    return Typed(target, argument.nullable or (argument.type == STRING and target != STRING))
+
+
+def check_condition(condition: Expression, schema: Schema) -> None:
+    """Refuse a condition that is not boolean."""
+    found = type_of(condition, schema).type
+    if found not in (BOOLEAN, VOID):
+        raise QueryError(f"the condition {condition} must be boolean, but it is {found}")
+
+
+def check_names(schema: Sequence[Field]) -> None:
+    """Refuse a schema in which two columns share a name."""
+    seen: set[str] = set()
+    for field in schema:
+        if field.name in seen:
+            raise QueryError(f'two columns are called "{field.name}"; rename one of them')
+        seen.add(field.name)
+
+
+def _castable(source: Type, target: Type) -> bool:
+    if source == target or source in (VOID, STRING) or target == STRING:
+        return True
+    if {source, target} == {DATE, TIMESTAMP}:
+        return True
+    numbers = is_numeric(source) or source == BOOLEAN, is_numeric(target) or target == BOOLEAN
+    return all(numbers) and BINARY not in (source, target)

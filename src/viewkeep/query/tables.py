@@ -1,0 +1,149 @@
+"""Base tables as users declare them: columns with types, keys, foreign keys, dependencies."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from viewkeep.errors import ConstraintError, SchemaError, did_you_mean
+from viewkeep.query.constraints import ForeignKey, FunctionalDependency
+from viewkeep.query.types import Field, Type, parse_type
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key of a table: its columns name one row of another table."""
+
+    columns: tuple[str, ...]
+    table: str
+    referenced_columns: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> "Reference":
+        """Read `company_id -> C.company_id` or `a, b -> PS.x, PS.y`.
+
+        >>> print(Reference.parse("a, b -> PS.x, PS.y"))
+        a, b -> PS.x, PS.y
+        """
+        own, arrow, other = text.partition("->")
+        # The constraint notation qualifies both sides; here the left table is the one declared.
+        qualified = ", ".join(f"self.{column.strip()}" for column in own.split(","))
+        try:
+            key = ForeignKey.parse(f"{qualified} {arrow} {other}")
+        except ConstraintError:
+            raise SchemaError(f'"{text}": a foreign key is written a, b -> T.x, T.y') from None
+        return Reference(key.columns, key.referenced, key.referenced_columns)
+
+    def __str__(self) -> str:
+        other = ", ".join(f"{self.table}.{column}" for column in self.referenced_columns)
+        return f"{', '.join(self.columns)} -> {other}"
+
+
+@dataclass(frozen=True, init=False)
+class Table:
+    """A declared table; key columns are never NULL.
+
+    >>> parts = Table({"pid": "int", "price": "decimal(10,2) not null"}, key=["pid"])
+    >>> print(*parts.columns, sep=", ")
+    pid int not null, price decimal(10, 2) not null
+    """
+
+    columns: tuple[Field, ...]
+    key: tuple[str, ...]
+    foreign_keys: tuple[Reference, ...]
+    fds: tuple[FunctionalDependency, ...]
+    static: bool
+
+    def __init__(
+        self,
+        columns: Mapping[str, str | Type | Field],
+        key: Iterable[str] = (),
+        foreign_keys: Iterable[str | Reference] = (),
+        fds: Iterable[str | FunctionalDependency] = (),
+        static: bool = False,
+    ) -> None:
+        key = _sequence(key, "key")
+        fields = [_field(name, declared) for name, declared in columns.items()]
+        not_null = tuple(replace(f, nullable=f.nullable and f.name not in key) for f in fields)
+        references = [_reference(foreign) for foreign in _sequence(foreign_keys, "foreign_keys")]
+        # A frozen dataclass can only be filled this way when its constructor normalises.
+        object.__setattr__(self, "columns", not_null)
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "foreign_keys", tuple(references))
+        object.__setattr__(self, "fds", tuple(map(_dependency, _sequence(fds, "fds"))))
+        object.__setattr__(self, "static", static)
+        self._check()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(field.name for field in self.columns)
+
+    def _check(self) -> None:
+        if not self.columns:
+            raise SchemaError("a table needs at least one column")
+        _check_distinct(self.names)
+        self._check_known("key", self.key)
+        if len(set(self.key)) < len(self.key):
+            raise SchemaError(f"key ({', '.join(self.key)}): a column stands twice")
+        for reference in self.foreign_keys:
+            self._check_known(f'foreign key "{reference}"', reference.columns)
+        for fd in self.fds:
+            self._check_known(f'functional dependency "{fd}"', fd.determinant + fd.dependent)
+
+    def _check_known(self, place: str, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.names:
+                raise SchemaError(
+                    f'{place}: no column "{name}" ({", ".join(self.names)})'
+                    + did_you_mean(name, self.names)
+                )
+
+
+_NULLABILITY = re.compile(r"(.*?)(\s+not)?\s+null\s*", re.IGNORECASE | re.DOTALL)
+
+
+def _field(name: str, declared: str | Type | Field) -> Field:
+    match declared:
+        case Field():
+            return replace(declared, name=name)
+        case Type():
+            return Field(name, declared)
+        case str():
+            nullability = _NULLABILITY.fullmatch(declared)
+            text, negation = nullability.groups() if nullability else (declared, None)
+            try:
+                return Field(name, parse_type(text), nullable=negation is None)
+            except SchemaError as error:
+                raise SchemaError(f'column "{name}": {error}') from None
+    raise SchemaError(f'column "{name}": {declared!r} is not a type; write "int", "string", ...')
+
+
+def _reference(foreign_key: str | Reference) -> Reference:
+    return Reference.parse(foreign_key) if isinstance(foreign_key, str) else foreign_key
+
+
+def _dependency(fd: str | FunctionalDependency) -> FunctionalDependency:
+    if not isinstance(fd, str):
+        return fd
+    try:
+        return FunctionalDependency.parse(fd)
+    except ConstraintError as error:
+        raise SchemaError(str(error)) from None
+
+
+def _sequence(values: Iterable[T], name: str) -> tuple[T, ...]:
+    if isinstance(values, str):
+        raise SchemaError(f'{name}="{values}": give a list, as in {name}=["{values}"]')
+    return tuple(values)
+
+
+def _check_distinct(names: Iterable[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        # SQL names differ by more than case, so neither may columns.
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise SchemaError(f'columns "{other}" and "{name}" have the same name in SQL')
