@@ -1,1 +1,71 @@
-"""Viewkeep keeps the results of queries fresh while the data under them changes."""
+"""Viewkeep keeps the results of queries fresh while the data under them changes.
+
+The public names are loaded when they are first used, so that `import viewkeep` is quick and needs
+none of the optional libraries.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from viewkeep.analysis import Analysis as Analysis
+    from viewkeep.analysis import analyze as analyze
+    from viewkeep.errors import ConstraintError as ConstraintError
+    from viewkeep.errors import ParseError as ParseError
+    from viewkeep.errors import QueryError as QueryError
+    from viewkeep.errors import RingError as RingError
+    from viewkeep.errors import SchemaError as SchemaError
+    from viewkeep.errors import UnsupportedError as UnsupportedError
+    from viewkeep.errors import ViewkeepError as ViewkeepError
+    from viewkeep.query.aggregates import Aggregate as Aggregate
+    from viewkeep.query.conjunctive import Atom as Atom
+    from viewkeep.query.conjunctive import ConjunctiveQuery as ConjunctiveQuery
+    from viewkeep.query.constraints import Constraints as Constraints
+    from viewkeep.query.notation import parse as parse
+    from viewkeep.query.notation import parse_many as parse_many
+    from viewkeep.query.tables import Table as Table
+    from viewkeep.rings import Relation as Relation
+    from viewkeep.rings import Ring as Ring
+    from viewkeep.sql import from_sql as from_sql
+
+    __version__: str
+
+_MODULES = {
+    "Aggregate": "viewkeep.query.aggregates",
+    "Analysis": "viewkeep.analysis",
+    "Atom": "viewkeep.query.conjunctive",
+    "ConjunctiveQuery": "viewkeep.query.conjunctive",
+    "ConstraintError": "viewkeep.errors",
+    "Constraints": "viewkeep.query.constraints",
+    "ParseError": "viewkeep.errors",
+    "QueryError": "viewkeep.errors",
+    "Relation": "viewkeep.rings",
+    "Ring": "viewkeep.rings",
+    "RingError": "viewkeep.errors",
+    "SchemaError": "viewkeep.errors",
+    "Table": "viewkeep.query.tables",
+    "UnsupportedError": "viewkeep.errors",
+    "ViewkeepError": "viewkeep.errors",
+    "analyze": "viewkeep.analysis",
+    "from_sql": "viewkeep.sql",
+    "parse": "viewkeep.query.notation",
+    "parse_many": "viewkeep.query.notation",
+}
+"""Where each public name lives; the imports above repeat it for type checkers."""
+
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        value: object = import_module("importlib.metadata").version("viewkeep")
+    elif name in _MODULES:
+        value = getattr(import_module(_MODULES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # so that the next look-up does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -33,10 +33,11 @@ def _exactly(operation: Callable[..., Decimal], *operands: Decimal) -> Decimal:
 class Decimals(Ring[Decimal]):
     """Finite decimal fractions with exact + and *; division is not a ring operation.
 
-    >>> DECIMALS.add(Decimal("1E+30"), Decimal("0.01")) == Decimal(10**30) + 0
-    False
-    >>> DECIMALS.add(Decimal("0.1"), Decimal("0.2"))
-    Decimal('0.3')
+    >>> big, cent = Decimal("1E+30"), Decimal("0.01")
+    >>> big + cent == big
+    True
+    >>> DECIMALS.add(DECIMALS.add(big, cent), DECIMALS.negate(big))
+    Decimal('0.01')
     """
 
     name = "exact decimals"

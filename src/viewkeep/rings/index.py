@@ -58,7 +58,7 @@ class Index(Generic[D]):
         columns: tuple[str, ...],
         positions: tuple[int, ...],
         place: int,
-        changes: Callable[[], int],
+        changes: list[int],
     ) -> None:
         self.columns = columns
         self._key_of = key_function(positions)
@@ -72,14 +72,14 @@ class Index(Generic[D]):
         Inserting or removing tuples meanwhile raises RuntimeError, as for a dict.
         """
         changes = self._changes
-        before = changes()
+        before = changes[0]
         for entry in self._group(key):
             yield entry[ROW], entry[PAYLOAD]
-            if changes() != before:
+            if changes[0] != before:
                 raise RuntimeError("relation changed size during enumeration of an index")
 
     def __contains__(self, key: Row) -> bool:
-        return key in self._groups
+        return bool(self._group(key))
 
     def group_size(self, key: Row) -> int:
         """How many entries match `key`: the degree of a value, for heavy and light parts."""
@@ -104,9 +104,9 @@ class Index(Generic[D]):
         group = self._groups.get(key)
         if group is None:
             self._groups[key] = [entry]
-            entry.append(0)
+            entry[self._place] = 0
         else:
-            entry.append(len(group))
+            entry[self._place] = len(group)
             group.append(entry)
 
     def remove(self, entry: Entry) -> None:
@@ -117,3 +117,19 @@ class Index(Generic[D]):
             del self._groups[key]
         else:
             remove_entry(group, entry, self._place)
+
+
+class RowIndex(Generic[D]):
+    """A relation as its own index on all its columns: a group is one row or none."""
+
+    __slots__ = ("_by_row", "columns")
+
+    def __init__(self, columns: tuple[str, ...], by_row: dict[Row, Entry]) -> None:
+        self.columns = columns
+        self._by_row = by_row
+
+    def matches(self, key: Row) -> Iterator[tuple[Row, D]]:
+        """The row equal to `key`, if it is there."""
+        entry = self._by_row.get(key)
+        if entry is not None:
+            yield entry[ROW], entry[PAYLOAD]

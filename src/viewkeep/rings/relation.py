@@ -4,7 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from viewkeep.errors import RingError, SchemaError, did_you_mean
-from viewkeep.rings.index import PAYLOAD, PLACE, ROW, Entry, Index, Row, key_function, remove_entry
+from viewkeep.rings.index import (
+    PAYLOAD,
+    PLACE,
+    ROW,
+    Entry,
+    Index,
+    Row,
+    RowIndex,
+    key_function,
+    remove_entry,
+)
 from viewkeep.rings.integers import INTEGERS
 from viewkeep.rings.lifting import Lifts
 from viewkeep.rings.ring import Ring
@@ -31,7 +41,18 @@ class Relation(Generic[D]):
     Steve     40   ->  1
     """
 
-    __slots__ = ("_arity", "_by_row", "_changes", "_entries", "_indexes", "ring", "schema")
+    __slots__ = (
+        "_arity",
+        "_by_row",
+        "_changes",
+        "_entries",
+        "_indexes",
+        "_is_zero",
+        "_places",
+        "_plus",
+        "ring",
+        "schema",
+    )
 
     @overload
     def __init__(self: "Relation[int]", schema: Iterable[str]) -> None: ...
@@ -40,11 +61,15 @@ class Relation(Generic[D]):
     def __init__(self, schema: Iterable[str], ring: Ring[Any] = INTEGERS) -> None:
         self.schema = _checked_schema(schema)
         self.ring: Ring[D] = ring
+        self._plus, self._is_zero = ring.add, ring.is_zero
         self._arity = len(self.schema)
         self._by_row: dict[Row, Entry] = {}
         self._entries: list[Entry] = []
         self._indexes: dict[tuple[str, ...], Index[D]] = {}
-        self._changes = 0
+        # Room in a new entry for its place in each index: growing it later costs a reallocation.
+        self._places: tuple[int, ...] = ()
+        # A cell shared with the indexes: how often a row was inserted or removed.
+        self._changes = [0]
 
     @overload
     @classmethod
@@ -61,6 +86,9 @@ class Relation(Generic[D]):
         """Each row once more for every time it is listed."""
         relation = Relation(schema, ring)
         for row in rows:
+            # Text is a sequence too, but is never meant as a row.
+            if isinstance(row, str):
+                raise SchemaError(f"row {row!r} is text; expected a tuple of values")
             relation.add(tuple(row), ring.one)
         return relation
 
@@ -95,33 +123,24 @@ class Relation(Generic[D]):
 
     def add(self, row: Row, payload: D) -> None:
         """K(row) := K(row) + payload, in constant time: an insert, an update or a delete."""
-        try:
-            entry = self._by_row.get(row)
-        except TypeError:
-            raise SchemaError(f"row {row!r} holds a value that cannot be hashed") from None
-        if entry is not None:
-            total = self.ring.add(entry[PAYLOAD], payload)
-            if self.ring.is_zero(total):
-                self._remove(entry)
-            else:
-                entry[PAYLOAD] = total
+        entry = self._find(row)
+        if entry is None:
+            if not self._is_zero(payload):
+                self._insert(row, payload)
             return
-        # Checked for new rows only: a row that was found is a row that fitted.
-        if not isinstance(row, tuple) or len(row) != self._arity:
-            raise SchemaError(
-                f"row {row!r} does not fit ({', '.join(self.schema)}): "
-                f"expected a tuple of {self._arity} values"
-            )
-        if not self.ring.is_zero(payload):
-            self._insert(row, payload)
+        total = self._plus(entry[PAYLOAD], payload)
+        if self._is_zero(total):
+            self._remove(entry)
+        else:
+            entry[PAYLOAD] = total
 
     def lookup(self, row: Row) -> D:
         """K(row); zero when the row is absent."""
-        entry = self._by_row.get(row)
-        return self.ring.zero if entry is None else entry[PAYLOAD]  # type: ignore[no-any-return]
+        entry = self._find(row)
+        return self.ring.zero if entry is None else entry[PAYLOAD]
 
     def __contains__(self, row: Row) -> bool:
-        return row in self._by_row
+        return self._find(row) is not None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -136,10 +155,11 @@ class Relation(Generic[D]):
         Inserting or removing rows meanwhile raises RuntimeError, as for a dict; changing the
         payload of a row that stays is allowed.
         """
-        before = self._changes
+        changes = self._changes
+        before = changes[0]
         for entry in self._entries:
             yield entry[ROW], entry[PAYLOAD]
-            if self._changes != before:
+            if changes[0] != before:
                 raise RuntimeError("relation changed size during enumeration")
 
     def index_on(self, columns: Iterable[str]) -> Index[D]:
@@ -148,26 +168,50 @@ class Relation(Generic[D]):
         index = self._indexes.get(wanted)
         if index is None:
             place = PLACE + 1 + len(self._indexes)
-            index = Index(wanted, self._positions(wanted), place, lambda: self._changes)
+            index = Index(wanted, self._positions(wanted), place, self._changes)
             for entry in self._entries:
+                entry.append(0)
                 index.insert(entry)
             self._indexes[wanted] = index
+            self._places += (0,)
         return index
 
+    def _index_for(self, columns: tuple[str, ...]) -> "Index[D] | RowIndex[D] | None":
+        """What finds rows by these columns, in any order, without building anything."""
+        if set(columns) == set(self.schema):
+            return RowIndex(self.schema, self._by_row)
+        for index in self._indexes.values():
+            if set(index.columns) == set(columns):
+                return index
+        return None
+
+    def _find(self, row: Row) -> Entry | None:
+        try:
+            entry = self._by_row.get(row)
+        except TypeError:
+            raise SchemaError(f"row {row!r} holds a value that cannot be hashed") from None
+        # Checked on a miss only: a row that was found is a row that fitted.
+        if entry is None and (not isinstance(row, tuple) or len(row) != self._arity):
+            raise SchemaError(
+                f"row {row!r} does not fit ({', '.join(self.schema)}): "
+                f"expected a tuple of {self._arity} values"
+            )
+        return entry
+
     def _insert(self, row: Row, payload: D) -> None:
-        entry = [row, payload, len(self._entries)]
+        entry = [row, payload, len(self._entries), *self._places]
         self._by_row[row] = entry
         self._entries.append(entry)
         for index in self._indexes.values():
             index.insert(entry)
-        self._changes += 1
+        self._changes[0] += 1
 
     def _remove(self, entry: Entry) -> None:
         del self._by_row[entry[ROW]]
         remove_entry(self._entries, entry, PLACE)
         for index in self._indexes.values():
             index.remove(entry)
-        self._changes += 1
+        self._changes[0] += 1
 
     # --- whole relations ------------------------------------------------------------------------
 
@@ -175,12 +219,23 @@ class Relation(Generic[D]):
         """K := K + delta, in place; the columns of delta may come in another order."""
         self._require_same_ring(delta)
         reorder = key_function(delta._positions_of_same(self.schema))
-        changes = [(reorder(row), payload) for row, payload in delta.items()]
-        # Sums that a semiring refuses are refused here, before anything is changed.
-        for row, payload in changes:
-            self.ring.add(self.lookup(row), payload)
-        for row, payload in changes:
-            self.add(row, payload)
+        # All sums first: one that the ring refuses must leave everything unchanged.
+        totals = [
+            (row, self._plus(self.lookup(row), payload))
+            for row, payload in ((reorder(row), payload) for row, payload in delta.items())
+        ]
+        for row, total in totals:
+            self._put(row, total)
+
+    def _put(self, row: Row, payload: D) -> None:
+        entry = self._by_row.get(row)
+        if self._is_zero(payload):
+            if entry is not None:
+                self._remove(entry)
+        elif entry is None:
+            self._insert(row, payload)
+        else:
+            entry[PAYLOAD] = payload
 
     def __add__(self, other: "Relation[D]") -> "Relation[D]":
         """Union: (R + S)(x) = R(x) + S(x)."""
@@ -225,14 +280,14 @@ class Relation(Generic[D]):
         p2   ->  7
         """
         gone = (variables,) if isinstance(variables, str) else tuple(variables)
-        lifted = [(self._positions((v,))[0], lifts[v]) for v in gone if lifts and v in lifts]
-        self._positions(gone)
+        positions = zip(gone, self._positions(gone), strict=True)
+        lifted = [(place, lifts[v]) for v, place in positions if lifts and v in lifts]
         result = Relation((c for c in self.schema if c not in gone), self.ring)
         key_of = key_function(self._positions(result.schema))
         multiply = self.ring.multiply
         for row, payload in self.items():
-            for position, lift in lifted:
-                payload = multiply(payload, lift(row[position]))
+            for place, lift in lifted:
+                payload = multiply(payload, lift(row[place]))
             result.add(key_of(row), payload)
         return result
 
@@ -309,10 +364,11 @@ def _matching_pairs(
     left: Relation[D], right: Relation[D], shared: tuple[str, ...]
 ) -> Iterator[tuple[Row, D, Row, D]]:
     """The pairs of rows that agree on the shared columns, by probing one side with the other."""
-    # Probing an index that is already there costs only the rows of the other side: a delta query.
-    if shared in right._indexes or (shared not in left._indexes and len(right) <= len(left)):
-        for row, payload, match, match_payload in _probe(left, right, shared):
-            yield row, payload, match, match_payload
+    # Probing what is already indexed costs only the rows of the other side: a delta query.
+    indexed = [side for side in (left, right) if side._index_for(shared) is not None]
+    inner = max(indexed, key=len) if indexed else min(left, right, key=len)
+    if inner is right:
+        yield from _probe(left, right, shared)
     else:
         for row, payload, match, match_payload in _probe(right, left, shared):
             yield match, match_payload, row, payload
@@ -321,9 +377,11 @@ def _matching_pairs(
 def _probe(
     outer: Relation[D], inner: Relation[D], shared: tuple[str, ...]
 ) -> Iterator[tuple[Row, D, Row, D]]:
-    # A copy is indexed, so that a join never leaves an index behind to be maintained.
-    index = inner._indexes.get(shared) or inner.copy().index_on(shared)
-    key_of = key_function(outer._positions(shared))
+    index = inner._index_for(shared)
+    if index is None:
+        # A copy is indexed, so that a join never leaves an index behind to be maintained.
+        index = inner.copy().index_on(shared)
+    key_of = key_function(outer._positions(index.columns))
     for row, payload in outer.items():
         for match, match_payload in index.matches(key_of(row)):
             yield row, payload, match, match_payload

@@ -1,7 +1,7 @@
 """What a payload must be able to do: the commutative ring (or semiring) of a relation."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 from viewkeep.errors import RingError
 
@@ -54,7 +54,12 @@ class Ring(ABC, Generic[D]):
 
     def negate(self, element: D) -> D:
         """The element that sums with `element` to zero."""
-        self.refuse_subtraction()
+        if self.subtractable:
+            raise NotImplementedError(f"{type(self).__name__} must define negate")
+        raise RingError(
+            f"the {self.name} have no subtraction: a delete cannot be undone from the payload "
+            "alone; use insert-only updates or an ordered multiset per group"
+        )
 
     def is_zero(self, element: D) -> bool:
         """Whether an entry with this payload must disappear; exact, never within a tolerance."""
@@ -80,13 +85,4 @@ class Ring(ABC, Generic[D]):
         """The standard lift of a data value, for rings whose elements are data values."""
         raise RingError(
             f"the {self.name} have no standard lift for {value!r}; give a lifting function"
-        )
-
-    def refuse_subtraction(self) -> NoReturn:
-        """Raise the error of a structure that has no additive inverse."""
-        if self.subtractable:
-            raise NotImplementedError(f"{type(self).__name__} must define negate")
-        raise RingError(
-            f"the {self.name} have no subtraction: a delete cannot be undone from the payload "
-            "alone; use insert-only updates or an ordered multiset per group"
         )

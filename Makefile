@@ -1,0 +1,84 @@
+# Every task sets up what it needs: `make demo` works in a fresh clone.
+
+SHELL := /bin/sh
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+LOCKED := $(VENV)/.locked
+INSTALLED := $(VENV)/.installed
+PIP_PROGRESS := \
+	/^ *Downloading/ { name = $$2; sub(".*/", "", name); print "  " name, $$3, $$4; fflush() } \
+	/^Installing/ { print "  Unpacking ..."; fflush() }
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup lock demo test test-all check bench docs
+
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## Create .venv with the locked versions and install Viewkeep into it
+	@$(PYTHON) scripts/check_java.py || true
+
+demo: setup ## Show what Viewkeep does
+	@$(PYTHON) examples/demo.py
+
+test: setup ## Run all tests, slow ones included
+	@$(PYTHON) -m pytest
+
+check: $(INSTALLED) ## Lint, check the format and the types
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+
+test-all: check test ## Run check, then test: all that must pass
+
+bench: $(INSTALLED) ## Run every benchmark in bench/
+	@found=no; \
+	for script in bench/[!_]*.py; do \
+		[ -e "$$script" ] || continue; \
+		found=yes; echo "== $$script"; $(PYTHON) "$$script" || exit 1; \
+	done; \
+	[ $$found = yes ] || echo "no benchmarks yet"
+
+docs: $(INSTALLED) ## Make the generated pages of docs/ again
+	@for script in docs/make_*.py; do \
+		[ -e "$$script" ] || continue; \
+		echo "== $$script"; $(PYTHON) "$$script" || exit 1; \
+	done
+
+lock: $(INSTALLED) ## Resolve pyproject.toml into requirements.lock, keeping versions that still fit
+	@$(PYTHON) -m uv --version >/dev/null 2>&1 || $(PYTHON) -m pip install --quiet uv
+	@$(PYTHON) -m uv pip compile pyproject.toml --all-extras --quiet --no-header \
+		--no-emit-index-url --no-emit-find-links -o requirements.lock
+	@echo "requirements.lock is up to date; make setup installs it"
+
+$(INSTALLED): pyproject.toml $(LOCKED)
+	@echo "Installing Viewkeep ..."
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+# A pipe hides pip's exit status from make, so the stamp is written by pip's success alone.
+$(LOCKED): requirements.lock | $(PYTHON)
+	@rm -f $@
+	@echo "Installing the locked versions (the first time takes a few minutes) ..."
+	@{ PYTHONUNBUFFERED=1 $(PYTHON) -m pip install --disable-pip-version-check \
+		--progress-bar off -r $< && touch $@; } | awk '$(PIP_PROGRESS)'
+	@test -e $@
+
+# A command named python3.12 may exist and not run (version managers put such stand-ins in the
+# path), so each candidate is asked to start and to say that it is new enough.
+$(PYTHON):
+	@for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+			echo "Creating $(VENV) with $$($$python --version) ..."; \
+			$$python -m venv --clear $(VENV) && exit 0; \
+			rm -rf $(VENV); \
+			echo "$$python cannot create a virtual environment: install its venv module," \
+				"e.g. apt-get install python3-venv (Debian, Ubuntu)" >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "Python 3.11 or newer is needed and was not found: install it," \
+		"e.g. apt-get install python3.11 python3.11-venv (Debian, Ubuntu)" \
+		"or brew install python@3.11 (macOS)" >&2; \
+	exit 1

@@ -1,0 +1,158 @@
+"""Every import of the package against the table of who may import whom."""
+
+import ast
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "viewkeep"
+MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "rings": set(),
+    "query": {"rings"},
+    "sql": {"query"},
+    "analysis": {"query"},
+    "plan": {"analysis", "query", "rings"},
+    "diffs": {"query"},
+    "changes": {"query", "rings"},
+    "storage": {"changes"},
+    "engine": {"plan", "query", "rings"},
+    "spark": {"diffs", "plan", "changes", "storage", "query"},
+    "embedded": {"diffs", "changes", "query", "sql"},
+    "explain": {"sql", "analysis", "query"},
+    "keeper": {
+        *("rings", "query", "sql", "analysis", "plan", "diffs", "changes", "storage"),
+        *("engine", "spark", "embedded"),
+    },
+    "maintain": {
+        *("rings", "query", "sql", "analysis", "plan", "diffs", "changes", "storage"),
+        *("engine", "embedded"),
+    },
+    "report": {"analysis", "plan", "diffs", "storage", "query"},
+    "cli": {"keeper", "maintain", "explain", "report"},
+}
+"""Besides these, a part may import itself and `errors`. Imports for type checkers count too."""
+
+LIBRARY_FENCES = {
+    "sqlglot": ("sql/*",),
+    "pyspark": ("spark/*",),
+    "deltalake": ("spark/*",),
+    "duckdb": ("embedded/*",),
+    "numba": ("engine/compiled*.py",),
+    "rich": ("report/*", "cli/*"),
+    "typer": ("cli/*",),
+}
+"""The only files that may import a library."""
+
+
+def imported_names(source: str, module: str) -> Iterator[str]:
+    """The dotted names a module imports anywhere in its text, relative ones made absolute."""
+    package = ("viewkeep", *Path(module).parts[:-1])
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                parents = package[: len(package) - node.level + 1] if node.level else ()
+                origin = ".".join((*parents, *filter(None, [node.module])))
+                # `from viewkeep import x` may mean the part x, so the name is part of the import.
+                yield from (f"{origin}.{alias.name}" for alias in node.names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str() as name), *_],
+            ):
+                yield name
+
+
+def violations(source: str, module: str) -> list[str]:
+    """The imports of a module that the tables above do not allow."""
+    part = Path(module).parts[0].removesuffix(".py")
+    allowed = {part, "errors"} | MAY_IMPORT.get(part, set())
+    found = []
+    for name in imported_names(source, module):
+        library, _, rest = name.partition(".")
+        if library == "viewkeep" and rest.split(".")[0] not in allowed:
+            found.append(f"{module} imports {name}, but {part} may not")
+        fences = LIBRARY_FENCES.get(library)
+        if fences is not None and not any(fnmatch(module, fence) for fence in fences):
+            found.append(f"{module} imports {name}, which only {', '.join(fences)} may")
+    return found
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "__init__.py"])
+def test_a_module_imports_only_what_its_part_may(module: str) -> None:
+    assert Path(module).parts[0].removesuffix(".py") in MAY_IMPORT, "a part without a row above"
+    assert violations((PACKAGE / module).read_text(encoding="utf-8"), module) == []
+
+
+def test_the_package_itself_imports_no_part_when_it_is_loaded() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    for_type_checkers = [node for node in tree.body if isinstance(node, ast.If)]
+    assert [ast.unparse(node.test) for node in for_type_checkers] == ["TYPE_CHECKING"]
+    tree.body.remove(for_type_checkers[0])
+    loaded = {name.partition(".")[0] for name in imported_names(ast.unparse(tree), "__init__.py")}
+    assert loaded == {"importlib", "typing"}
+
+
+def test_modules_are_at_most_two_levels_deep() -> None:
+    assert [module for module in MODULES if module.count("/") > 1] == []
+
+
+def test_the_table_in_the_documentation_is_the_one_checked_here() -> None:
+    page = PACKAGE.parent.parent / "docs" / "architecture.md"
+    rows = re.findall(
+        r"^\| `(\w+)(?:/|\.py)`(?: \(planned\))? \|.*\| (.*) \|$",
+        page.read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert {part: set(re.findall(r"\w+", imports)) for part, imports in rows} == MAY_IMPORT
+
+
+def test_the_table_of_imports_has_no_cycle_and_no_unknown_part() -> None:
+    assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("analysis/widths.py", "from viewkeep.sql import from_sql"),
+        ("analysis/widths.py", "import viewkeep.sql.parse"),
+        ("analysis/widths.py", "from viewkeep import sql"),
+        ("analysis/widths.py", "from ..sql import from_sql"),
+        ("analysis/widths.py", "from .. import sql"),
+        ("analysis/widths.py", "def late():\n    from viewkeep.sql import from_sql"),
+        ("analysis/widths.py", "if TYPE_CHECKING:\n    from viewkeep.sql import from_sql"),
+        ("analysis/widths.py", "import importlib\nimportlib.import_module('viewkeep.sql')"),
+        ("query/notation.py", "from viewkeep import parse"),
+        ("query/notation.py", "import viewkeep"),
+        ("query/notation.py", "import sqlglot.expressions"),
+        ("engine/reference.py", "from numba import njit"),
+        ("maintain.py", "from viewkeep.spark import run"),
+        ("cli/main.py", "from viewkeep.analysis import analyze"),
+    ],
+)
+def test_a_forbidden_import_is_found(module: str, source: str) -> None:
+    assert len(violations(source, module)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("analysis/widths.py", "from viewkeep.query.conjunctive import Atom"),
+        ("analysis/widths.py", "from viewkeep.errors import QueryError"),
+        ("analysis/widths.py", "from . import bounds"),
+        ("analysis/widths.py", "from .bounds import Bounds"),
+        ("sql/parse.py", "import sqlglot"),
+        ("engine/compiled_maps.py", "from numba import njit"),
+        ("cli/main.py", "from viewkeep.explain import explain"),
+    ],
+)
+def test_an_allowed_import_is_not_reported(module: str, source: str) -> None:
+    assert violations(source, module) == []
