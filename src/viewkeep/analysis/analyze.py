@@ -18,13 +18,14 @@ from viewkeep.analysis.free_connex import free_connex
 from viewkeep.analysis.hierarchical import hierarchical
 from viewkeep.analysis.insert_only import insert_only
 from viewkeep.analysis.lower_bound import LowerBound, lower_bound
+from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.analysis.reduct import reduct as find_reduct
 from viewkeep.analysis.reduct import reduct_q_hierarchical
 from viewkeep.analysis.routes import Route, best_route
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tractable_with_static
-from viewkeep.analysis.variable_order import VariableOrder, best_order
+from viewkeep.analysis.variable_order import VariableOrder
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.errors import QueryError
 from viewkeep.query.conjunctive import ConjunctiveQuery

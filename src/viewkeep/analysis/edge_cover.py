@@ -32,7 +32,7 @@ def _cover(target: frozenset[str], edges: frozenset[Edge]) -> Fraction:
     missing = target.difference(*edges)
     if missing:
         raise ValueError(f"no edge covers {', '.join(sorted(missing))}")
-    return _largest_packing(sorted(target), sorted(edges, key=sorted))
+    return _largest_packing(_scarce(target, edges), sorted(edges, key=sorted))
 
 
 def _maximal(edges: set[Edge]) -> frozenset[Edge]:
@@ -40,36 +40,44 @@ def _maximal(edges: set[Edge]) -> frozenset[Edge]:
     return frozenset(e for e in edges if e and not any(e < other for other in edges))
 
 
+def _scarce(target: frozenset[str], edges: frozenset[Edge]) -> list[str]:
+    """One variable for each minimal set of edges: whatever covers it covers the others too."""
+    holders = {v: frozenset(edge for edge in edges if v in edge) for v in sorted(target)}
+    first = {held: v for v, held in reversed(holders.items())}
+    return [v for held, v in first.items() if not any(other < held for other in first)]
+
+
 def _largest_packing(variables: list[str], edges: list[Edge]) -> Fraction:
     """Maximise the sum of variable weights with at most one per edge, by the simplex method.
 
-    Bland's rule (the first column that improves, the first row that ties) prevents cycling.
+    The tableau holds integers over one common denominator, so every division is exact. Columns
+    stand for what is zero, rows for what is not; pivoting swaps the two. Bland's rule (always the
+    smallest name that will do) prevents cycling.
     """
-    width = len(variables) + len(edges)
-    rows = [
-        [Fraction(v in edge) for v in variables]
-        + [Fraction(i == j) for j in range(len(edges))]
-        + [Fraction(1)]
-        for i, edge in enumerate(edges)
-    ]
-    basis = list(range(len(variables), width))
-    objective = [Fraction(-1)] * len(variables) + [Fraction(0)] * (len(edges) + 1)
-    while (column := next((j for j in range(width) if objective[j] < 0), None)) is not None:
-        ratios = [
-            (row[-1] / row[column], basis[i], i) for i, row in enumerate(rows) if row[column] > 0
-        ]
-        _, _, pivot = min(ratios)
-        _eliminate(rows, objective, pivot, column)
-        basis[pivot] = column
-    return objective[-1]
+    rows = [[int(v in edge) for v in variables] + [1] for edge in edges]
+    rows.append([-1] * len(variables) + [0])
+    outside = list(range(len(variables)))
+    inside = list(range(len(variables), len(variables) + len(edges)))
+    denominator = 1
+    while entering := [j for j in range(len(variables)) if rows[-1][j] < 0]:
+        column = min(entering, key=lambda j: outside[j])
+        candidates = [i for i in range(len(edges)) if rows[i][column] > 0]
+        pivot = min(candidates, key=lambda i: (Fraction(rows[i][-1], rows[i][column]), inside[i]))
+        denominator = _pivot(rows, pivot, column, denominator)
+        inside[pivot], outside[column] = outside[column], inside[pivot]
+    return Fraction(rows[-1][-1], denominator)
 
 
-def _eliminate(
-    rows: list[list[Fraction]], objective: list[Fraction], pivot: int, column: int
-) -> None:
-    scale = rows[pivot][column]
-    rows[pivot] = [value / scale for value in rows[pivot]]
-    for row in (*rows[:pivot], *rows[pivot + 1 :], objective):
+def _pivot(rows: list[list[int]], pivot: int, column: int, denominator: int) -> int:
+    """Swap the row and the column; returns the new common denominator."""
+    scale, pivot_row = rows[pivot][column], rows[pivot]
+    for i, row in enumerate(rows):
         factor = row[column]
-        if factor:
-            row[:] = [value - factor * p for value, p in zip(row, rows[pivot], strict=True)]
+        if i != pivot:
+            rows[i] = [
+                (value * scale - factor * p) // denominator
+                for value, p in zip(row, pivot_row, strict=True)
+            ]
+            rows[i][column] = -factor
+    pivot_row[column] = denominator
+    return scale

@@ -29,7 +29,12 @@ def foreign_key_join(query: ConjunctiveQuery) -> Verdict:
             )
             return Verdict(name, False, because, atoms=tuple(query.labels[i] for i in missed))
         reasons.append(f"{query.labels[root]} refers to {atom_set(query, part - {root})}")
-    return Verdict(name, True, f"{'; '.join(reasons)} by foreign keys, under valid batches")
+    return Verdict(
+        name,
+        True,
+        f"{'; '.join(reasons)} by foreign keys; counted per batch between "
+        "consistent states that replaces no referenced row in place",
+    )
 
 
 def _links(query: ConjunctiveQuery) -> dict[int, set[int]]:

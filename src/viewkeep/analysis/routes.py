@@ -11,17 +11,11 @@ from viewkeep.analysis.edge_cover import edge_cover
 from viewkeep.analysis.exponents import HALF, Bounds, Linear, in_epsilon, value_at
 from viewkeep.analysis.foreign_keys import foreign_key_join
 from viewkeep.analysis.insert_only import insert_only
+from viewkeep.analysis.order_search import best_order, best_width
 from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.analysis.reduct import reduct_q_hierarchical
 from viewkeep.analysis.shape import join_shape
-from viewkeep.analysis.variable_order import (
-    BOUND,
-    INPUT,
-    JoinShape,
-    OrderCost,
-    best_order,
-    best_width,
-)
+from viewkeep.analysis.variable_order import BOUND, INPUT, JoinShape, OrderCost
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import closure, dependencies
 

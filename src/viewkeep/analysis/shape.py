@@ -23,7 +23,7 @@ def join_shape(query: ConjunctiveQuery) -> JoinShape:
     rules = [_carry(rule, rename[rule.guard]) for rule in dependencies(query)]
     plain = JoinShape.of(split)
     dynamic = tuple(atom.relation not in static for atom in query.atoms)
-    return JoinShape(plain.atoms, plain.levels, dynamic, tuple(rules))
+    return JoinShape(plain.atoms, plain.level_of, dynamic, tuple(rules))
 
 
 def _carry(rule: Dependency, names: dict[str, str]) -> Dependency:

@@ -4,8 +4,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from viewkeep.analysis.exponents import order
+from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.shape import join_shape
-from viewkeep.analysis.variable_order import JoinShape, VariableOrder, best_order
+from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.query.conjunctive import ConjunctiveQuery
 

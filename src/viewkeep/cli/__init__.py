@@ -1,0 +1,1 @@
+"""The `viewkeep` command: arguments only; the work is done by the parts it calls."""

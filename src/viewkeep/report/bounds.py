@@ -1,0 +1,61 @@
+"""The bounds as a small table, and the lower bound as a sentence."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from rich.table import Table
+from rich.text import Text
+
+from viewkeep.analysis import Analysis, Bounds
+from viewkeep.analysis.exponents import Exponent, order, value_at
+from viewkeep.report.style import BAD, FAIR, GOOD
+
+COSTS = ("preprocessing", "update", "delay", "space")
+"""The fields of `Bounds` in the order in which people read them."""
+
+
+def bounds_table(bounds: Bounds) -> Table:
+    """A line per cost in big-O; adaptive bounds also at epsilon 0, the best one and 1."""
+    best = bounds.best_epsilon
+    points = [] if best is None else sorted({Fraction(0), best, Fraction(1)})
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.show_header = bool(points)
+    for name in ("", "", *(f"{'best ' if e == best else ''}eps = {e}" for e in points)):
+        table.add_column(name, no_wrap=True)
+    for name in COSTS:
+        exponent: Exponent = getattr(bounds, name)
+        values = [_coloured(value_at(exponent, epsilon), name) for epsilon in points]
+        table.add_row(name, _coloured(exponent, name), *values)
+    return table
+
+
+def averaging_note(bounds: Bounds) -> Iterator[Text]:
+    """What amortized means, for bounds that are."""
+    if bounds.amortized:
+        yield Text("Update time is amortized: an average over a sequence of changes.", "dim")
+
+
+def lower_bound_text(analysis: Analysis) -> Text:
+    """What no algorithm can beat, and whether the bounds reach it."""
+    bound = analysis.lower_bound
+    if bound is None:
+        return Text(f"Unknown: {analysis.lower_bound_reason}.")
+    if bound.conjecture is None:
+        return Text.assemble("Constant time cannot be beaten. ", ("Reached", GOOD), ".")
+    told = (
+        f"No algorithm has both update time O(N^({bound.update} - g)) and delay "
+        f"O(N^({bound.delay} - g)) for any g > 0, unless the {bound.conjecture} conjecture fails "
+        f"({bound.source}). "
+    )
+    if analysis.optimal:
+        return Text.assemble(told, ("Reached", GOOD), ".")
+    return Text.assemble(told, ("Not reached", FAIR), ": what lies between is not settled here.")
+
+
+def _coloured(exponent: Exponent, cost: str) -> Text:
+    """Linear preprocessing and space are as good as it gets; update and delay can be constant."""
+    if not isinstance(exponent, Fraction):
+        return Text(order(exponent))
+    good, fair = (0, Fraction(99, 100)) if cost in ("update", "delay") else (1, Fraction(3, 2))
+    style = GOOD if exponent <= good else FAIR if exponent <= fair else BAD
+    return Text(order(exponent), style)

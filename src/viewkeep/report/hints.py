@@ -1,0 +1,122 @@
+"""What would help: small changes to a query or its data that make maintenance cheaper.
+
+Each change is really analysed: one relation that never changes, one functional dependency inside an
+atom, inserts only, one more variable in the output.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice, permutations
+
+from viewkeep.analysis import Analysis, Bounds
+from viewkeep.analysis.exponents import HALF, order, value_at
+from viewkeep.analysis.routes import best_route
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.constraints import Constraints, closure, dependencies
+from viewkeep.report.summary import at_best, describe_costs
+
+BUDGET = 180
+"""Each try takes longer the more variables there are: this many divided by theirs are made."""
+
+
+MOST_SHOWN = 4
+"""Of changes that do the same, this many are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Any one of `changes`, all of one kind, gives these bounds."""
+
+    kind: str
+    changes: tuple[str, ...]
+    bounds: Bounds
+
+    def __str__(self) -> str:
+        return f"if {self.condition}: {self.costs}"
+
+    @property
+    def costs(self) -> str:
+        """Update time and delay, and preprocessing where it is more than linear."""
+        preprocessing = at_best(self.bounds).preprocessing
+        loading = f", preprocessing {order(preprocessing)}" if preprocessing != 1 else ""
+        return f"{describe_costs(self.bounds)}{loading}"
+
+    @property
+    def condition(self) -> str:
+        """What would have to be true."""
+        any_of = " or ".join(self.changes[:MOST_SHOWN])
+        if len(self.changes) > MOST_SHOWN:
+            any_of += f" (or {len(self.changes) - MOST_SHOWN} more)"
+        return {
+            "static": f"{any_of} never changes (static)",
+            "fd": f"{any_of} holds (functional dependency)",
+            "insert_only": "rows are only inserted",
+            "output": f"the output also has {any_of}",
+        }[self.kind]
+
+
+def hints(analysis: Analysis) -> tuple[Hint, ...]:
+    """The changes that make updates and delay constant, or else those that lower them."""
+    if analysis.bounds.constant:
+        return ()
+    most = BUDGET // max(1, len(analysis.query.variables))
+    tried = [
+        (kind, change, best_route(query).bounds)
+        for kind, change, query in islice(_changes(analysis.query), most)
+    ]
+    helping = [entry for entry in tried if entry[2].constant]
+    if not helping:
+        helping = [entry for entry in tried if _worst(entry[2]) < _worst(analysis.bounds)]
+    return _grouped(helping)
+
+
+def _grouped(helping: list[tuple[str, str, Bounds]]) -> tuple[Hint, ...]:
+    """One hint per kind of change, with the best bounds that the kind reaches."""
+    found: dict[str, Hint] = {}
+    for kind, change, bounds in helping:
+        best = found.get(kind)
+        if best is None or _cost(bounds) < _cost(best.bounds):
+            found[kind] = Hint(kind, (change,), bounds)
+        elif bounds == best.bounds:
+            found[kind] = replace(best, changes=(*best.changes, change))
+    return tuple(found.values())
+
+
+def _changes(query: ConjunctiveQuery) -> Iterator[tuple[str, str, ConjunctiveQuery]]:
+    """Every change to try: its kind, its name and the changed query."""
+    for relation in query.relations:
+        others = set(query.relations) - query.constraints.static - {relation}
+        if others and relation not in query.constraints.static:
+            static = Constraints(static=frozenset({relation}))
+            yield "static", relation, query.with_constraints(static)
+    if not query.constraints.insert_only:
+        yield "insert_only", "", query.with_constraints(Constraints(insert_only=True))
+    for variable in query.bound:
+        if not query.inputs:
+            yield "output", variable, replace(query, outputs=(*query.outputs, variable))
+    for fd in _useful_dependencies(query):
+        yield "fd", fd, query.with_constraints(Constraints.parse(fds=[fd]))
+
+
+def _useful_dependencies(query: ConjunctiveQuery) -> Iterator[str]:
+    """Dependencies x -> y inside an atom that are new and extend another atom or the head."""
+    known = dependencies(query)
+    for x, y in permutations(query.variables, 2):
+        together = query.atoms_of[x] & query.atoms_of[y]
+        extends = query.atoms_of[x] - query.atoms_of[y] or (x in query.free and y in query.bound)
+        if together and extends and y not in closure({x}, known):
+            yield f"{x} -> {y}"
+
+
+def _worst(bounds: Bounds) -> Fraction:
+    return bounds.worst(_epsilon(bounds))
+
+
+def _cost(bounds: Bounds) -> tuple[Fraction, bool, Fraction]:
+    preprocessing = value_at(bounds.preprocessing, _epsilon(bounds))
+    return _worst(bounds), bounds.amortized, preprocessing
+
+
+def _epsilon(bounds: Bounds) -> Fraction:
+    return HALF if bounds.best_epsilon is None else bounds.best_epsilon

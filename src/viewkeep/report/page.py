@@ -1,0 +1,132 @@
+"""One query in full: class, bounds, lower bound, strategy, picture, reasons, hints."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from viewkeep.analysis import Analysis
+from viewkeep.analysis.exponents import order
+from viewkeep.errors import ViewkeepError
+from viewkeep.query.algebra import Node
+from viewkeep.report.bounds import averaging_note, bounds_table, lower_bound_text
+from viewkeep.report.costs import costs_table, update_costs
+from viewkeep.report.hints import hints
+from viewkeep.report.style import FAIR, grade, query_text, section
+from viewkeep.report.summary import headline, obstacle
+from viewkeep.report.variable_order import order_tree
+from viewkeep.report.verdicts import reasons, verdict_table
+
+STRATEGIES = {
+    "viewtree": "A tree of views along the variable order: a change climbs from its table to the "
+    "root, and results are read from the root down.",
+    "delta": "Nothing but the result is kept: a change is joined with the other tables.",
+    "epsilon": "Values are split by how often they occur: light ones are precomputed, heavy ones "
+    "(more than N^eps rows) are looked up. Each side is cheap where the other is not.",
+}
+"""What each strategy does, in a sentence."""
+
+
+REPLACED_ROWS = (
+    "The average holds when whole batches come and go. To replace a row that others refer to "
+    "takes one step for each row that refers to it."
+)
+"""What bounds along foreign keys leave out (analysis/foreign_keys.py)."""
+
+
+def analysis_page(analysis: Analysis) -> Group:
+    """All that the analysis says of a query, for people."""
+    bounds = analysis.bounds
+    return Group(
+        _title(analysis),
+        section("Bounds", bounds_table(bounds), *averaging_note(bounds)),
+        section("Lower bound", lower_bound_text(analysis)),
+        *_where_updates_cost(analysis),
+        *_what_would_help(analysis),
+        section(f"Strategy: {analysis.strategy}", _strategy(analysis)),
+        section(_order_title(analysis), order_tree(analysis)),
+        *_rewritten(analysis),
+        section("Properties", verdict_table(analysis)),
+    )
+
+
+def algebra_page(name: str, tree: Node, reason: ViewkeepError) -> Group:
+    """A valid view that is not a conjunctive query: why not, its operators, and what that means."""
+    why = str(reason).removeprefix("not a conjunctive query: ")
+    verdict = Text.assemble(
+        (name, "bold"), "\n", ("not a conjunctive query, so no bounds are given", FAIR)
+    )
+    future = (
+        "Views like this one are to be maintained by delta scripts over these operators. "
+        "That part is planned and not available yet."
+    )
+    return Group(
+        Panel(verdict, border_style=FAIR),
+        section("Why", Text(why)),
+        section("Operators", *map(_indented, str(tree).splitlines())),
+        section("Maintenance", Text(future)),
+    )
+
+
+def _title(analysis: Analysis) -> Panel:
+    style = grade(analysis.bounds)
+    lines = [query_text(analysis.query), Text(headline(analysis), f"bold {style}")]
+    cause = obstacle(analysis)
+    if cause is not None:
+        place = "in the fracture, " if analysis.query.inputs else ""
+        lines.append(Text(f"because {place}{reasons(analysis)[cause.property]}"))
+    return Panel(Group(*lines), border_style=style)
+
+
+def _strategy(analysis: Analysis) -> Text:
+    told = STRATEGIES.get(analysis.strategy, "")
+    return Text(f"{told}\nChosen because: {analysis.route.reason}.")
+
+
+def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:
+    """Which tables are expensive to change: for those who ask why their view is slow."""
+    costs = update_costs(analysis)
+    if not any(cost.exponent for cost in costs):
+        return
+    body: list[RenderableType] = [costs_table(costs)]
+    place = ""
+    if analysis.strategy != "viewtree":
+        place = " (in a plain view tree)"
+    elif analysis.bounds.amortized:
+        place = " (the worst, before averaging)"
+        body += [Text(REPLACED_ROWS)] * (not analysis.query.constraints.insert_only)
+    yield section(f"Cost of one change, per table{place}", *body)
+
+
+def _indented(line: str) -> Padding:
+    """A line of a tree; where it is too long it goes on at its own indentation."""
+    content = line.lstrip()
+    return Padding(Text(content), (0, 0, 0, len(line) - len(content)))
+
+
+def _order_title(analysis: Analysis) -> str:
+    if analysis.strategy == "viewtree":
+        return "Variable order"
+    worst = max(cost.exponent or Fraction(0) for cost in update_costs(analysis))
+    return f"Variable order of the best plain view tree (update {order(worst)})"
+
+
+def _rewritten(analysis: Analysis) -> Iterator[RenderableType]:
+    """The queries that some verdicts speak of."""
+    if analysis.query.inputs:
+        yield section("Fracture (inputs split)", query_text(analysis.fracture))
+    if analysis.reduct.atoms != analysis.query.atoms or analysis.reduct.free != analysis.query.free:
+        yield section("Reduct (under the dependencies)", query_text(analysis.reduct))
+
+
+def _what_would_help(analysis: Analysis) -> Iterator[RenderableType]:
+    found = hints(analysis)
+    if found:
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        for hint in found:
+            table.add_row(f"if {hint.condition}", Text(hint.costs, grade(hint.bounds)))
+        yield section("What would help", table)

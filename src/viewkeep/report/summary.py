@@ -1,0 +1,93 @@
+"""The class of a query in a few words and what it means in one sentence."""
+
+from collections.abc import Iterator
+
+from viewkeep.analysis import Analysis, Bounds, Verdict
+from viewkeep.analysis.exponents import order
+
+CONSTANT = "constant update time and constant delay"
+CONSTANT_ON_AVERAGE = "constant update time on average and constant delay"
+
+
+def query_class(analysis: Analysis) -> str:
+    """The class that the bounds rest on."""
+    if analysis.bounds.constant:
+        return next(_constant_classes(analysis))[0]
+    if analysis.query.inputs:
+        return "intractable access pattern"
+    if analysis.hierarchical:
+        return f"delta_{analysis.delta_rank}-hierarchical"
+    return "acyclic, not hierarchical" if analysis.alpha_acyclic else "cyclic"
+
+
+def headline(analysis: Analysis) -> str:
+    """What the class means, in one plain sentence."""
+    if analysis.bounds.constant:
+        return next(_constant_classes(analysis))[1]
+    costs = describe_costs(analysis.bounds)
+    if analysis.query.inputs:
+        return f"intractable access pattern: also with the inputs given, the best known is {costs}"
+    if analysis.hierarchical:
+        return (
+            f"hierarchical, but not q-hierarchical (delta rank {analysis.delta_rank}): "
+            f"the best known is {costs}"
+        )
+    shape = "acyclic, but not hierarchical" if analysis.alpha_acyclic else "cyclic"
+    return f"{shape}: the best known is {costs}"
+
+
+def obstacle(analysis: Analysis) -> Verdict | None:
+    """The first "no" that keeps updates or delay from being constant."""
+    if analysis.bounds.constant:
+        return None
+    names = ["q_hierarchical", "hierarchical"]
+    if analysis.query.inputs:
+        names = ["tractable_access_pattern"]
+    failed = [analysis.verdicts[name] for name in names if not analysis.verdicts[name]]
+    return failed[-1] if failed else None
+
+
+def at_best(bounds: Bounds) -> Bounds:
+    """The bounds at the best epsilon; those without epsilon as they are."""
+    epsilon = bounds.best_epsilon
+    return bounds if epsilon is None else bounds.at(epsilon)
+
+
+def describe_costs(bounds: Bounds) -> str:
+    """Update time and delay at the best epsilon."""
+    best = at_best(bounds)
+    average = " amortized" if bounds.amortized else ""
+    return f"update {order(best.update)}{average}, delay {order(best.delay)}"
+
+
+def _constant_classes(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """The classes with constant costs that the query is in, as name and sentence."""
+    verdicts, constraints = analysis.verdicts, analysis.query.constraints
+    if analysis.bounds.amortized:
+        if constraints.insert_only and verdicts["insert_only"]:
+            yield "insert-only join", f"acyclic join under inserts only: {CONSTANT_ON_AVERAGE}"
+        yield (
+            "foreign-key join",
+            f"join along foreign keys: {CONSTANT_ON_AVERAGE}, in valid batches",
+        )
+        return
+    without = f"(without: {_own_class(analysis)})"
+    if analysis.q_hierarchical and not analysis.query.inputs:
+        yield "q-hierarchical", f"q-hierarchical: {CONSTANT}"
+    if analysis.query.inputs and analysis.tractable_access_pattern:
+        yield "tractable access pattern", f"tractable access pattern: {CONSTANT}, given the inputs"
+    if verdicts["reduct_q_hierarchical"]:
+        yield "q-hierarchical reduct", f"{CONSTANT}, thanks to the dependencies {without}"
+    if constraints.static and analysis.tractable_with_static:
+        names = ", ".join(sorted(constraints.static))
+        yield "tractable with static", f"{CONSTANT}, because of static {names} {without}"
+    if verdicts["bounded_degree"]:
+        yield "bounded degree", f"{CONSTANT}, because degrees are bounded {without}"
+    yield "constant under constraints", f"{CONSTANT}, thanks to the constraints {without}"
+
+
+def _own_class(analysis: Analysis) -> str:
+    """What the query is when nothing is known of the data."""
+    if analysis.q_hierarchical:
+        return "q-hierarchical"
+    return "hierarchical, not q-hierarchical" if analysis.hierarchical else "not hierarchical"

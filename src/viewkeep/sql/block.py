@@ -1,0 +1,161 @@
+"""FROM and WHERE of one query block, with IN and EXISTS as semijoins and antijoins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import AntiJoin, Node, Select, SemiJoin
+from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, conjunction, literal
+from viewkeep.query.functions import Typed
+from viewkeep.sql.clauses import is_grouped, refuse_clauses
+from viewkeep.sql.context import Context, with_common_tables
+from viewkeep.sql.from_clause import translate_from
+from viewkeep.sql.items import select_items
+from viewkeep.sql.outputs import renamed
+from viewkeep.sql.scalar import Translator, constant
+from viewkeep.sql.scope import Scalar, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition on single rows."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """IN or EXISTS: a row stays if some row on the right makes the condition TRUE (or none)."""
+
+    right: Node
+    condition: Expression
+    negated: bool
+    place: exp.Expr
+
+
+Filter = Predicate | Membership
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The rows after WHERE; `correlated` are the conditions that also read the outer query."""
+
+    node: Node
+    scope: Scope
+    correlated: tuple[Expression, ...]
+
+
+def translate_block(select: exp.Select, context: Context, correlated: bool = False) -> Block:
+    """FROM and WHERE; a block of a subquery may be correlated."""
+    relation = translate_from(select, context)
+    scope = Scope(relation.columns, context.outer)
+    where = select.args.get("where")
+    if where is None:
+        return Block(relation.node, scope, ())
+    translator = Translator(context.source, scope, correlated)
+    filters = translate_filters(where.this, translator, context)
+    own = set(relation.node.names)
+    outer = [f for f in filters if isinstance(f, Predicate) and columns_of(f.condition) - own]
+    local = [f for f in filters if f not in outer]
+    _check_local(local, own, context)
+    node = apply_filters(relation.node, local)
+    return Block(node, scope, tuple(predicate.condition for predicate in outer))
+
+
+def translate_filters(node: exp.Expr, translator: Translator, context: Context) -> list[Filter]:
+    """The conjuncts of WHERE or HAVING."""
+    return [_filter(part, translator, context) for part in _conjuncts(node)]
+
+
+def apply_filters(node: Node, filters: Sequence[Filter]) -> Node:
+    """The rows that pass: plain conditions first, then each semijoin or antijoin."""
+    condition = conjunction(f.condition for f in filters if isinstance(f, Predicate))
+    if condition != TRUE:
+        node = Select(node, condition)
+    for membership in filters:
+        if isinstance(membership, Membership):
+            operator = AntiJoin if membership.negated else SemiJoin
+            node = operator(node, membership.right, membership.condition)
+    return node
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    match node:
+        case exp.And():
+            return _conjuncts(node.this) + _conjuncts(node.expression)
+        case exp.Paren():
+            return _conjuncts(node.this)
+    return [node]
+
+
+def _filter(node: exp.Expr, translator: Translator, context: Context) -> Filter:
+    inner, negated = node, False
+    while isinstance(inner, exp.Not | exp.Paren):
+        negated ^= isinstance(inner, exp.Not)
+        inner = inner.this
+    match inner:
+        case exp.Exists():
+            return _membership(inner.this, [], negated, inner, translator, context)
+        case exp.In() if inner.args.get("query") is not None:
+            values = inner.this.expressions if isinstance(inner.this, exp.Tuple) else [inner.this]
+            left = [translator.translate(value) for value in values]
+            return _membership(inner.args["query"], left, negated, inner, translator, context)
+    return Predicate(translator.condition(node).expression)
+
+
+def _membership(
+    query: exp.Expr,
+    left: Sequence[Scalar],
+    negated: bool,
+    place: exp.Expr,
+    translator: Translator,
+    context: Context,
+) -> Membership:
+    inside = replace(context, outer=translator.subquery_scope)
+    rows, items, correlated = _subquery(query, inside, bool(left))
+    if left and len(items) != len(left):
+        problem = f"IN compares {len(left)} values with a subquery of {len(items)} columns"
+        raise context.source.error(problem, place)
+    equal = [translator.compare("=", pair, place) for pair in zip(left, items, strict=False)]
+    if negated and any(scalar.typed.nullable for scalar in equal):
+        equal = [_not_false(equal, translator, place)]
+    condition = conjunction([*(scalar.expression for scalar in equal), *correlated])
+    return Membership(rows, condition, negated, place)
+
+
+def _not_false(equal: Sequence[Scalar], translator: Translator, place: exp.Expr) -> Scalar:
+    """NOT IN keeps a row only if every comparison is FALSE: one that is NULL must match too."""
+    both = equal[0]
+    for scalar in equal[1:]:
+        both = translator.call("and", [both, scalar], place)
+    return translator.call("coalesce", [both, constant(literal(True))], place)
+
+
+def _subquery(
+    query: exp.Expr, context: Context, needs_items: bool
+) -> tuple[Node, list[Scalar], tuple[Expression, ...]]:
+    """The rows of a subquery, its output columns and the conditions on the outer query."""
+    query = query.unnest()
+    if isinstance(query, exp.Select) and not is_grouped(query):
+        refuse_clauses(query, context.source)
+        context = with_common_tables(query, context)
+        block = translate_block(query, context, correlated=True)
+        translator = Translator(context.source, block.scope)
+        items = [item.scalar for item in select_items(query, translator)] if needs_items else []
+        return block.node, items, block.correlated
+    rows = context.nested(query)
+    alias = context.names.take("subquery")
+    rows = renamed(rows, [f"{alias}.{name}" for name in rows.names])
+    columns = [Scalar(Column(f.name), Typed(f.type, f.nullable)) for f in rows.schema]
+    return rows, columns, ()
+
+
+def _check_local(filters: Sequence[Filter], own: set[str], context: Context) -> None:
+    """A subquery inside a subquery may not compare with the outermost query."""
+    for part in filters:
+        if isinstance(part, Membership) and (
+            columns_of(part.condition) - own - set(part.right.names)
+        ):
+            construct = "IN on a column of the outer query inside a subquery"
+            raise context.source.unsupported(construct, part.place)

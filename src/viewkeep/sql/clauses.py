@@ -1,0 +1,84 @@
+"""Which clauses a query block may have, and the names of those that are refused."""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.query.functions import AGGREGATES
+from viewkeep.sql.source import Source
+
+_SELECT = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint"}
+_SET_OPERATION = {"this", "expression", "distinct", "with_"}
+_NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
+    "order": ("ORDER BY", (TokenType.ORDER_BY,)),
+    "sort": ("SORT BY", (TokenType.SORT_BY,)),
+    "cluster": ("CLUSTER BY", (TokenType.CLUSTER_BY,)),
+    "distribute": ("DISTRIBUTE BY", (TokenType.DISTRIBUTE_BY,)),
+    "limit": ("LIMIT", (TokenType.LIMIT, TokenType.FETCH)),
+    "offset": ("OFFSET", (TokenType.OFFSET,)),
+    "qualify": ("QUALIFY", (TokenType.QUALIFY,)),
+    "windows": ("WINDOW", (TokenType.WINDOW,)),
+    "laterals": ("LATERAL VIEW", (TokenType.LATERAL,)),
+    "pivots": ("PIVOT", ()),
+    "sample": ("TABLESAMPLE", (TokenType.TABLE_SAMPLE,)),
+    "by_name": ("UNION BY NAME", ()),
+    "all": ("GROUP BY ALL", (TokenType.GROUP_BY,)),
+    "cube": ("CUBE", (TokenType.CUBE,)),
+    "rollup": ("ROLLUP", (TokenType.ROLLUP,)),
+    "grouping_sets": ("GROUPING SETS", (TokenType.GROUPING_SETS,)),
+}
+AGGREGATE_NAMES = {**{name: name for name in AGGREGATES}, "mean": "avg", "count_if": "count_if"}
+"""What an aggregate may be called in SQL, and which it is."""
+
+
+def refuse_clauses(query: exp.Expr, source: Source) -> None:
+    """Refuse, by name, every clause that has no place in the algebra."""
+    known = _SELECT if isinstance(query, exp.Select) else _SET_OPERATION
+    for part, value in query.args.items():
+        if value and part not in known:
+            _refuse(part, value, query, source)
+    distinct = query.args.get("distinct")
+    if isinstance(distinct, exp.Distinct) and distinct.args.get("on"):
+        raise source.unsupported("DISTINCT ON", distinct, (TokenType.DISTINCT,))
+    group = query.args.get("group")
+    if group is not None:
+        _refuse_grouping(group, source)
+
+
+def _refuse(part: str, value: object, query: exp.Expr, source: Source) -> None:
+    name, keywords = _NAMES.get(part, (part.upper().replace("_", " "), ()))
+    first = value[0] if isinstance(value, list) else value
+    raise source.unsupported(name, first if isinstance(first, exp.Expr) else query, keywords)
+
+
+def _refuse_grouping(group: exp.Expr, source: Source) -> None:
+    for part, value in group.args.items():
+        if value and part != "expressions":
+            _refuse(part, value, group, source)
+    kinds = {exp.Cube: "cube", exp.Rollup: "rollup", exp.GroupingSets: "grouping_sets"}
+    for node in group.expressions:
+        if type(node) in kinds:
+            _refuse(kinds[type(node)], node, group, source)
+
+
+def is_grouped(select: exp.Select) -> bool:
+    """Whether a block aggregates: GROUP BY, HAVING or an aggregate in its select list."""
+    if select.args.get("group") or select.args.get("having"):
+        return True
+    return any(contains_aggregate(node) for node in select.expressions)
+
+
+def contains_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression aggregates, not counting its subqueries and windows."""
+    return any(
+        isinstance(part, exp.Anonymous) and part.name.lower() in AGGREGATE_NAMES
+        for part in _own_parts(node)
+    )
+
+
+def _own_parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    if not isinstance(node, exp.Query | exp.Window):
+        yield node
+        for child in node.iter_expressions():
+            yield from _own_parts(child)

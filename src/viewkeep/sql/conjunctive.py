@@ -1,0 +1,186 @@
+"""SQL views that are conjunctive queries: equi-joins, local selections, one aggregation on top."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from viewkeep.errors import QueryError
+from viewkeep.query.aggregates import Aggregate
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    Distinct,
+    GroupBy,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    show,
+)
+from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
+from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
+from viewkeep.query.inference import Schema, find_field, type_of
+from viewkeep.query.tables import Table
+from viewkeep.sql.flatten import Flat, NotConjunctive, flatten
+from viewkeep.sql.parse import parse_view
+from viewkeep.sql.variables import Variables, bound_columns, table_constraints
+
+
+def from_sql(sql: str, tables: Mapping[str, Table]) -> ConjunctiveQuery:
+    """The conjunctive query of a view, or NotConjunctive with the construct that prevents it.
+
+    >>> tables = {"E": Table({"a": "int not null", "b": "int not null"})}
+    >>> print(from_sql("SELECT e.a, f.b FROM E e JOIN E f ON e.b = f.a", tables))
+    Q(a, f_b) = E(a, e_b) * E(e_b, f_b)
+    """
+    return to_conjunctive(parse_view(sql, tables))
+
+
+def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
+    """The conjunctive query of an algebra tree.
+
+    Rows come back as distinct tuples with their count, so DISTINCT on top changes nothing that
+    is enumerated. Aggregates over no rows at all are the ring's zero, where SQL says NULL.
+    """
+    outputs, groups, rows = _peel(node)
+    flat = flatten(rows)
+    schema = tuple(field for scan in flat.scans for field in scan.schema)
+    equalities, conditions = _split(flat.conditions, schema)
+    head, aggregates = _head(outputs, groups, flat, schema)
+    arguments = [a.argument for a in aggregates if a.argument is not None]
+    used = {name for e in (*conditions, *head, *arguments) for name in columns_of(e)}
+    columns = bound_columns(flat.scans, used.union(*equalities))
+    variables = Variables.of(flat.scans, equalities, columns)
+    try:
+        return ConjunctiveQuery(
+            name=name,
+            outputs=_outputs(head, variables),
+            atoms=tuple(Atom(s.name, variables.of_scan(s)) for s in flat.scans),
+            aggregates=tuple(_renamed_aggregate(a, variables) for a in aggregates),
+            conditions=(
+                *_local(conditions, flat.scans, variables),
+                *_not_null(equalities, conditions, variables, schema),
+            ),
+            constraints=table_constraints(flat.scans, variables),
+            columns=tuple(columns.items()),
+        )
+    except NotConjunctive:
+        raise
+    except QueryError as error:
+        raise NotConjunctive(f"an aggregate over several tables ({error})") from None
+
+
+def _peel(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:
+    """The output columns, the group-by if there is one, and the rows below."""
+    if isinstance(node, Distinct):
+        node = node.child
+    outputs: Sequence[Output] = [Output(name, Column(name)) for name in node.names]
+    if isinstance(node, Project):
+        outputs, node = node.outputs, node.child
+    if isinstance(node, Select) and isinstance(node.child, GroupBy):
+        raise NotConjunctive("HAVING")
+    return (outputs, node, node.child) if isinstance(node, GroupBy) else (outputs, None, node)
+
+
+def _split(
+    conditions: Iterable[Expression], schema: Schema
+) -> tuple[list[tuple[str, str]], list[Expression]]:
+    """Equalities between columns, which become shared variables, and the other conditions."""
+    equalities: list[tuple[str, str]] = []
+    others: list[Expression] = []
+    for condition in conditions:
+        match condition:
+            case Call("=" | "<=>" as operator, (Column(first), Column(second))):
+                left, right = find_field(first, schema), find_field(second, schema)
+                if operator == "<=>" and left.nullable and right.nullable:
+                    raise NotConjunctive("a null-safe equality of columns that may be NULL")
+                if left.type != right.type and "date" in (left.type.name, right.type.name):
+                    raise NotConjunctive(f"an equality of {left.type} and {right.type}")
+                equalities.append((first, second))
+            case _:
+                others.append(condition)
+    return equalities, others
+
+
+def _head(
+    outputs: Sequence[Output], groups: GroupBy | None, flat: Flat, schema: Schema
+) -> tuple[list[Column], list[Aggregate]]:
+    """The output columns over the scans, and the aggregates, each in the order of the view."""
+    calls = {a.name: a for a in groups.aggregates} if groups else {}
+    head: list[Column] = []
+    aggregates: list[Aggregate] = []
+    for output in outputs:
+        match output.expression:
+            case Column(name) if name in calls:
+                aggregates.append(_aggregate(calls[name], flat, schema))
+            case Column() as column:
+                head.append(_plain_column(output.name, flat.over_scans(column)))
+            case _:
+                raise NotConjunctive(f'the computed output column "{output.name}"')
+    keys = [_plain_column(key, flat.outputs[key]) for key in groups.keys] if groups else []
+    for key in keys:
+        if key not in head:
+            raise NotConjunctive(f'the GROUP BY column "{key.name}" is not in the output')
+    return head, aggregates
+
+
+def _plain_column(name: str, expression: Expression) -> Column:
+    if not isinstance(expression, Column):
+        raise NotConjunctive(f'the computed column "{name}" ({show(expression)})')
+    return expression
+
+
+def _aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
+    """An aggregate over columns of the scans; NULLs would make sums differ from SQL's."""
+    if call.argument is None:
+        return Aggregate("count")
+    argument = flat.over_scans(call.argument)
+    if type_of(argument, schema).nullable:
+        raise NotConjunctive(
+            f"{call.function}({show(argument)}) over values that may be NULL; "
+            'declare the column "not null" if it never is'
+        )
+    return Aggregate("count") if call.function == "count" else Aggregate(call.function, argument)
+
+
+def _renamed_aggregate(aggregate: Aggregate, variables: Variables) -> Aggregate:
+    if aggregate.argument is None:
+        return aggregate
+    return Aggregate(aggregate.function, variables.rename(aggregate.argument))
+
+
+def _outputs(head: Sequence[Column], variables: Variables) -> tuple[str, ...]:
+    outputs: dict[str, Column] = {}
+    for column in head:
+        other = outputs.setdefault(variables.of_column[column.name], column)
+        if other is not column:
+            raise NotConjunctive(
+                f'the output columns "{other.name}" and "{column.name}" are always equal; keep one'
+            )
+    return tuple(outputs)
+
+
+def _local(
+    conditions: Iterable[Expression], scans: Sequence[Scan], variables: Variables
+) -> Iterator[Expression]:
+    """The conditions over variables; each must fit in one atom."""
+    schemas = [frozenset(variables.of_scan(scan)) for scan in scans]
+    for condition in conditions:
+        renamed = variables.rename(condition)
+        if not any(columns_of(renamed) <= schema for schema in schemas):
+            construct = f"the condition {show(condition)} between tables, which is no equality"
+            raise NotConjunctive(construct)
+        yield renamed
+
+
+def _not_null(
+    equalities: Iterable[tuple[str, str]],
+    conditions: Iterable[Expression],
+    variables: Variables,
+    schema: Schema,
+) -> Iterator[Expression]:
+    """NULL equals nothing in SQL, but is a value like any other to a variable."""
+    pinned = {constant_column(variables.rename(condition)) for condition in conditions}
+    for variable in dict.fromkeys(variables.of_column[first] for first, _ in equalities):
+        columns = [c for c, v in variables.of_column.items() if v == variable]
+        nullable = all(find_field(column, schema).nullable for column in columns)
+        if nullable and variable not in pinned:
+            yield Call("isnotnull", (Column(variable),))

@@ -1,0 +1,105 @@
+"""Select-project-join trees as one list of scans and one list of conditions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from viewkeep.errors import QueryError
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    UnionAll,
+)
+from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, substitute
+
+
+class NotConjunctive(QueryError):  # noqa: N818 - says what the view is, which is no fault
+    """A view that is not a conjunctive query, with the construct that prevents it."""
+
+    def __init__(self, construct: str) -> None:
+        super().__init__(f"not a conjunctive query: {construct}")
+        self.construct = construct
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Scans, the conditions between them, and what each output column is over their columns."""
+
+    scans: tuple[Scan, ...]
+    conditions: tuple[Expression, ...]
+    outputs: dict[str, Expression]
+
+    def over_scans(self, expression: Expression) -> Expression:
+        """An expression over the outputs as one over the columns of the scans."""
+        return substitute(expression, lambda column: self.outputs[column.name])
+
+
+def flatten(node: Node) -> Flat:
+    """The scans and conditions of a tree of selections, projections and joins.
+
+    Bags make this exact: without duplicates removed in between, the order of operators is free.
+    """
+    flat = _flatten(node, _occurrences())
+    conditions = [part for c in flat.conditions for part in conjuncts(c) if part != TRUE]
+    return Flat(flat.scans, tuple(conditions), flat.outputs)
+
+
+def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
+    match node:
+        case Scan():
+            scan = occurrence(node)
+            columns = zip(node.names, map(Column, scan.names), strict=True)
+            return Flat((scan,), (), dict(columns))
+        case Select():
+            below = _flatten(node.child, occurrence)
+            condition = below.over_scans(node.condition)
+            return Flat(below.scans, (*below.conditions, condition), below.outputs)
+        case Project():
+            below = _flatten(node.child, occurrence)
+            outputs = {o.name: below.over_scans(o.expression) for o in node.outputs}
+            return Flat(below.scans, below.conditions, outputs)
+        case Join():
+            left, right = _flatten(node.left, occurrence), _flatten(node.right, occurrence)
+            conditions = left.conditions + right.conditions
+            both = Flat(left.scans + right.scans, conditions, left.outputs | right.outputs)
+            condition = both.over_scans(node.condition)
+            return Flat(both.scans, (*both.conditions, condition), both.outputs)
+        case SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct():
+            raise NotConjunctive(_construct(node))
+
+
+def _occurrences() -> Callable[[Scan], Scan]:
+    """Gives every scan an alias of its own, also where a hand-made tree uses one twice."""
+    used: set[str] = set()
+
+    def occurrence(scan: Scan) -> Scan:
+        alias, count = scan.alias, 1
+        while alias in used:
+            count += 1
+            alias = f"{scan.alias}_{count}"
+        used.add(alias)
+        return Scan(scan.name, scan.table, alias)
+
+    return occurrence
+
+
+def _construct(node: SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct) -> str:
+    match node:
+        case SemiJoin():
+            return "IN, EXISTS or INTERSECT (a semijoin)"
+        case AntiJoin():
+            return "NOT IN, NOT EXISTS or EXCEPT (an antijoin)"
+        case UnionAll(inputs=(Join(), Project(child=AntiJoin()), *_)):
+            return "an outer join (rewritten as a union)"
+        case UnionAll():
+            return "a union"
+        case GroupBy():
+            return "an aggregate or GROUP BY inside the query"
+        case Distinct():
+            return "DISTINCT inside the query"

@@ -1,0 +1,65 @@
+"""The select list: names, stars and expressions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import Node, Output, Project
+from viewkeep.sql.scalar import Translator
+from viewkeep.sql.scope import Scalar
+from viewkeep.sql.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An output column, with the place it was written."""
+
+    name: str
+    scalar: Scalar
+    node: exp.Expr
+
+
+def select_items(select: exp.Select, translator: Translator) -> list[Item]:
+    """The output columns of a query block."""
+    return [item for node in select.expressions for item in _items(node, translator)]
+
+
+def project(node: Node, items: Sequence[Item], source: Source) -> Node:
+    """The output of a query block; its column names must differ."""
+    seen: set[str] = set()
+    for item in items:
+        if item.name.lower() in seen:
+            problem = f'two output columns are called "{item.name}"; give one an alias'
+            raise source.error(problem, item.node)
+        seen.add(item.name.lower())
+    return Project(node, tuple(Output(item.name, item.scalar.expression) for item in items))
+
+
+def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
+    match node:
+        case exp.Star():
+            yield from _star(node, "", translator)
+        case exp.Column() if isinstance(node.this, exp.Star):
+            yield from _star(node, node.table, translator)
+        case exp.Alias():
+            yield Item(node.alias, translator.translate(node.this), node)
+        case exp.Column():
+            yield Item(node.name, translator.translate(node), node)
+        case exp.Aliases():
+            raise translator.source.unsupported("several names for one column", node)
+        case _:
+            # As in Spark, a column without a name is called by its text.
+            name = node.sql("spark", normalize_functions="lower")
+            yield Item(name, translator.translate(node), node)
+
+
+def _star(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(star.args.values()):
+        raise translator.source.unsupported("* EXCEPT, REPLACE or RENAME", node)
+    columns = translator.scope.visible(qualifier)
+    if not columns:
+        raise translator.source.error(translator.scope.unknown(qualifier, "*"), node)
+    for column in columns:
+        yield Item(column.name, translator.column(column, node), node)

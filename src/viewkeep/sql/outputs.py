@@ -1,0 +1,17 @@
+"""Renaming the columns of a translated query."""
+
+from collections.abc import Sequence
+
+from viewkeep.query.algebra import Distinct, Node, Output, Project
+from viewkeep.query.expressions import Column
+
+
+def renamed(node: Node, names: Sequence[str]) -> Node:
+    """The same rows under other column names; a projection on top is relabelled in place."""
+    match node:
+        case Distinct():
+            return Distinct(renamed(node.child, names))
+        case Project():
+            expressions = [output.expression for output in node.outputs]
+            return Project(node.child, tuple(map(Output, names, expressions)))
+    return Project(node, tuple(map(Output, names, map(Column, node.names))))

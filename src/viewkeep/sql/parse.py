@@ -1,0 +1,59 @@
+"""SQL views to algebra: the whole flow."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from viewkeep.errors import ParseError, QueryError
+from viewkeep.query.algebra import Node
+from viewkeep.query.tables import Table
+from viewkeep.sql.context import Context, with_common_tables
+from viewkeep.sql.select import translate_select
+from viewkeep.sql.set_operation import translate_set_operation
+from viewkeep.sql.source import Source
+
+
+def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
+    """The algebra of a Spark SQL query over declared tables.
+
+    >>> tables = {"parts": Table({"pid": "int", "price": "int"}, key=["pid"])}
+    >>> print(parse_view("SELECT pid, price * 2 AS twice FROM parts WHERE price > 3", tables))
+    Project parts.pid as pid, parts.price * 2 as twice
+      Select parts.price > 3
+        Scan parts
+    """
+    source = Source(sql)
+    try:
+        query = _single_query(source)
+        return translate_query(query, Context(source, tables, translate_query))
+    except RecursionError:
+        raise QueryError("the query is nested too deeply; split it into several views") from None
+
+
+def translate_query(query: exp.Expr, context: Context) -> Node:
+    """A query with its WITH clause: a SELECT, a set operation, or either in brackets."""
+    context = with_common_tables(query, context)
+    match query:
+        case exp.Select():
+            return translate_select(query, context)
+        case exp.SetOperation():
+            return translate_set_operation(query, context)
+        case exp.Subquery() if not _modifiers(query):
+            return translate_query(query.this, context)
+    raise context.source.unsupported(f"{type(query).__name__.upper()} as a query", query)
+
+
+def _modifiers(query: exp.Subquery) -> bool:
+    return any(value for part, value in query.args.items() if part not in ("this", "with_"))
+
+
+def _single_query(source: Source) -> exp.Expr:
+    statements = source.statements()
+    if not statements:
+        raise ParseError("there is no query", source.text, 0)
+    if len(statements) > 1:
+        raise source.error("one query is enough; a second statement starts here", statements[1])
+    statement = statements[0]
+    if not isinstance(statement, exp.Query):
+        raise ParseError("a view is a SELECT query", source.text, source.position(statement))
+    return statement

@@ -1,0 +1,148 @@
+"""CREATE TABLE statements to declared tables."""
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from viewkeep.errors import QueryError, SchemaError, did_you_mean
+from viewkeep.query.tables import Reference, Table
+from viewkeep.query.types import Field
+from viewkeep.sql.literals import read_type
+from viewkeep.sql.source import Source
+
+
+def read_schema(sql: str) -> dict[str, Table]:
+    """The tables of CREATE TABLE statements, with their primary and foreign keys.
+
+    What says nothing of types, NULLs and keys (comments, defaults, USING delta) is skipped.
+
+    >>> tables = read_schema("CREATE TABLE parts (pid INT PRIMARY KEY, price INT NOT NULL)")
+    >>> print(tables["parts"].key, *tables["parts"].columns)
+    ('pid',) pid int not null price int not null
+    """
+    source = Source(sql)
+    try:
+        declared = _declarations(source)
+        for name, (table, node) in declared.items():
+            _check_references(name, table, node, declared, source)
+    except RecursionError:
+        raise QueryError("the schema is nested too deeply") from None
+    return {name: table for name, (table, _) in declared.items()}
+
+
+Declared = Mapping[str, tuple[Table, exp.Expr]]
+
+
+def _declarations(source: Source) -> dict[str, tuple[Table, exp.Expr]]:
+    declared: dict[str, tuple[Table, exp.Expr]] = {}
+    for statement in source.statements():
+        schema = statement.this if isinstance(statement, exp.Create) else None
+        if not isinstance(schema, exp.Schema) or statement.args.get("kind") != "TABLE":
+            raise source.error("expected CREATE TABLE name (column type, ...)", statement)
+        name = _table_name(schema.this)
+        if name.lower() in map(str.lower, declared):
+            raise source.error(f'table "{name}" is declared twice', schema)
+        declared[name] = (_table(schema, source), schema)
+    return declared
+
+
+def _table_name(node: exp.Expr) -> str:
+    return ".".join(part.name for part in node.parts) if isinstance(node, exp.Table) else node.name
+
+
+def _table(schema: exp.Schema, source: Source) -> Table:
+    columns: dict[str, Field] = {}
+    keys: list[tuple[str, ...]] = []
+    references: list[Reference] = []
+    for part in schema.expressions:
+        if isinstance(part, exp.ColumnDef):
+            if part.name in columns:
+                raise source.error(f'column "{part.name}" is declared twice', part)
+            columns[part.name] = _column(part, source)
+        for constraint in _constraints(part):
+            _read_constraint(constraint, part, keys, references, source)
+    if len(keys) > 1:
+        raise source.error("a table has one primary key", schema)
+    try:
+        return Table(columns, _exact(keys[0], columns) if keys else (), dict.fromkeys(references))
+    except SchemaError as error:
+        raise source.error(str(error), schema) from None
+
+
+def _exact(names: tuple[str, ...], columns: Mapping[str, Field]) -> tuple[str, ...]:
+    """Names as they are declared: SQL does not mind their case."""
+    declared = {column.lower(): column for column in columns}
+    return tuple(declared.get(name.lower(), name) for name in names)
+
+
+def _column(node: exp.ColumnDef, source: Source) -> Field:
+    kind = node.args.get("kind")
+    if not isinstance(kind, exp.DataType):
+        raise source.error(f'column "{node.name}" has no type', node)
+    required = any(
+        isinstance(part.args.get("kind"), exp.NotNullColumnConstraint)
+        and not part.args["kind"].args.get("allow_null")
+        for part in node.args.get("constraints") or ()
+    )
+    return Field(node.name, read_type(kind, source), nullable=not required)
+
+
+def _constraints(part: exp.Expr) -> Iterator[exp.Expr]:
+    """The constraints in one entry: of a column, or of the table, named or not."""
+    match part:
+        case exp.ColumnDef():
+            for constraint in part.args.get("constraints") or ():
+                yield constraint.args["kind"]
+        case exp.Constraint():
+            yield from part.expressions
+        case _:
+            yield part
+
+
+def _read_constraint(
+    constraint: exp.Expr,
+    part: exp.Expr,
+    keys: list[tuple[str, ...]],
+    references: list[Reference],
+    source: Source,
+) -> None:
+    match constraint:
+        case exp.PrimaryKeyColumnConstraint():
+            keys.append((part.name,))
+        case exp.PrimaryKey():
+            keys.append(tuple(column.name for column in constraint.expressions))
+        case exp.ForeignKey():
+            columns = tuple(column.name for column in constraint.expressions)
+            references.append(_reference(columns, constraint.args["reference"], source))
+        case exp.Reference():
+            references.append(_reference((part.name,), constraint, source))
+        case exp.Identifier() | exp.Column():
+            raise source.error(f'column "{constraint.name}" has no type', part)
+
+
+def _reference(columns: tuple[str, ...], node: exp.Expr, source: Source) -> Reference:
+    """REFERENCES other (columns); without columns the referenced names are the same."""
+    target = node.this
+    names = columns
+    if isinstance(target, exp.Schema):
+        names = tuple(column.name for column in target.expressions)
+        target = target.this
+    if len(names) != len(columns):
+        raise source.error("a foreign key has as many columns as what it refers to", node)
+    return Reference(columns, _table_name(target), names)
+
+
+def _check_references(
+    name: str, table: Table, node: exp.Expr, declared: Declared, source: Source
+) -> None:
+    for reference in table.foreign_keys:
+        if reference.table not in declared:
+            hint = did_you_mean(reference.table, declared)
+            problem = f'{name}: foreign key to unknown table "{reference.table}"{hint}'
+            raise source.error(problem, node)
+        known = declared[reference.table][0].names
+        for column in reference.referenced_columns:
+            if column not in known:
+                hint = did_you_mean(column, known)
+                problem = f'{name}: foreign key to "{reference.table}.{column}", which is not there'
+                raise source.error(problem + hint, node)

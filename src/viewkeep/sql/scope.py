@@ -1,0 +1,73 @@
+"""The names that an expression may use: the columns of FROM, and those around a subquery."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from viewkeep.errors import did_you_mean
+from viewkeep.query.expressions import Expression
+from viewkeep.query.functions import Typed
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A translated expression with its type."""
+
+    expression: Expression
+    typed: Typed
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """A column of a table in FROM; a hidden one is merged by USING and needs its qualifier."""
+
+    qualifier: str
+    name: str
+    scalar: Scalar
+    hidden: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.qualifier}.{self.name}" if self.qualifier else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The columns in sight, in the order of `*`; `outer` is the query around a subquery."""
+
+    columns: tuple[ScopeColumn, ...]
+    outer: Optional["Scope"] = None
+
+    def matches(self, qualifier: str, name: str) -> list[ScopeColumn]:
+        """The columns that a name may mean, in any case; without a qualifier only visible ones."""
+        named = [c for c in self.columns if c.name.lower() == name.lower()]
+        if qualifier:
+            return [c for c in named if c.qualifier.lower() == qualifier.lower()]
+        return [column for column in named if not column.hidden]
+
+    def visible(self, qualifier: str = "") -> list[ScopeColumn]:
+        """The columns of `*`, or of `qualifier.*`."""
+        if qualifier:
+            return [c for c in self.columns if c.qualifier.lower() == qualifier.lower()]
+        return [column for column in self.columns if not column.hidden]
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """The names of the tables in FROM."""
+        return tuple(dict.fromkeys(c.qualifier for c in self.columns if c.qualifier))
+
+    def unknown(self, qualifier: str, name: str) -> str:
+        """Why a name means nothing here, with the closest one that does."""
+        if qualifier and not self.visible(qualifier):
+            known = ", ".join(self.qualifiers)
+            hint = did_you_mean(qualifier, self.qualifiers)
+            return f'no table "{qualifier}" in FROM ({known}){hint}'
+        columns = list(dict.fromkeys(c.name for c in self.visible(qualifier)))
+        place = qualifier or ", ".join(self.qualifiers)
+        hint = did_you_mean(name, columns)
+        return f'column "{name}" is not in {place} ({", ".join(columns)}){hint}'
+
+
+def hide(columns: Iterable[ScopeColumn], names: Iterable[str]) -> tuple[ScopeColumn, ...]:
+    """The columns, those with one of these names only in sight of their qualifier."""
+    merged = {name.lower() for name in names}
+    return tuple(replace(c, hidden=c.hidden or c.name.lower() in merged) for c in columns)

@@ -1,0 +1,128 @@
+"""SQL text with its tokens: parsing through sqlglot, and exact positions for errors."""
+
+import re
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError as SyntaxProblem
+from sqlglot.errors import TokenError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from viewkeep.errors import ParseError, UnsupportedError
+
+_SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+
+
+class ViewDialect(Spark):
+    """Spark SQL in which every function call keeps the name and position it is written with."""
+
+    SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is named as one
+
+    class Parser(SparkParser):
+        """Without sqlglot's function table: `query/functions.py` says what a name means."""
+
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            name: SparkParser.FUNCTION_PARSERS[name] for name in _SPECIAL_SYNTAX
+        }
+
+        def _warn_unsupported(self) -> None:
+            """No log line: what is not a query is refused with an error of its own."""
+
+
+SPARK_FUNCTIONS = frozenset(SparkParser.FUNCTIONS)
+"""The functions that Spark SQL is known to have, in upper case."""
+
+
+class Source:
+    """One text, for as long as it is translated."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def statements(self) -> list[exp.Expr]:
+        """The statements, or a ParseError where reading stopped."""
+        try:
+            parsed = sqlglot.parse(self.text, read=ViewDialect)
+        except SyntaxProblem as problem:
+            raise self._syntax_error(problem) from None
+        except TokenError:
+            raise self._token_error() from None
+        return [statement for statement in parsed if statement is not None]
+
+    def error(self, problem: str, node: exp.Expr) -> ParseError:
+        """An error that points at a node."""
+        return ParseError(problem, self.text, self.position(node))
+
+    def unsupported(
+        self, construct: str, node: exp.Expr, keywords: Collection[TokenType] = ()
+    ) -> UnsupportedError:
+        """A refusal that names a construct and points at it, or at its keyword before it."""
+        start = self.position(node)
+        before = [t.start for t in self._tokens if t.start <= start and t.token_type in keywords]
+        start = before[-1] if before else start
+        return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
+
+    def position(self, node: exp.Expr) -> int:
+        """Where a node starts: its first positioned part, else that of what surrounds it."""
+        current: exp.Expr | None = node
+        while current is not None:
+            starts = [part.meta["start"] for part in current.walk() if "start" in part.meta]
+            if starts:
+                return int(min(starts))
+            current = current.parent
+        return 0
+
+    def unsupported_word(self, construct: str, node: exp.Expr) -> UnsupportedError:
+        """A refusal of a bare word like CURRENT_DATE, which leaves no position in the tree."""
+        word = node.sql("spark").lower().removesuffix("()")
+        starts = [token.start for token in self._tokens if token.text.lower() == word]
+        start = starts[0] if starts else self.position(node)
+        return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
+
+    def follows_comma(self, node: exp.Expr) -> bool:
+        """Whether a table stands after a comma rather than after JOIN."""
+        start = self.position(node)
+        before = [token for token in self._tokens if token.start < start]
+        while before and before[-1].token_type == TokenType.L_PAREN:
+            before.pop()
+        return bool(before) and before[-1].token_type == TokenType.COMMA
+
+    @cached_property
+    def _tokens(self) -> list[Token]:
+        return ViewDialect().tokenize(self.text)
+
+    def _token_error(self) -> ParseError:
+        start = _unterminated(self.text)
+        if start < len(self.text):
+            return ParseError("text in quotes or a comment does not end", self.text, start)
+        return ParseError("a constant in this text is malformed", self.text, 0)
+
+    def _syntax_error(self, problem: SyntaxProblem) -> ParseError:
+        details = problem.errors[0] if problem.errors else {}
+        description = re.sub(r" but got <Token.*", "", str(details.get("description", problem)))
+        highlight = str(details.get("highlight") or "")
+        description = description.replace(
+            "Invalid expression / Unexpected token", f'unexpected "{highlight}"'
+        )
+        missing = re.match(r"Required keyword: .*\.(\w+)'>", description)
+        if missing:
+            description = f"this {missing[1]} is incomplete"
+        line, column = int(details.get("line") or 1), int(details.get("col") or 1)
+        starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        start = starts[min(line, len(starts)) - 1] + column - len(highlight)
+        return ParseError(f"SQL: {description}", self.text, max(0, min(start, len(self.text))))
+
+
+def _unterminated(text: str) -> int:
+    """Where the quote or comment starts that never ends."""
+    tokens = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[^'"`]"""
+    position = 0
+    while match := re.compile(tokens, re.DOTALL).match(text, position):
+        position = match.end()
+    return position

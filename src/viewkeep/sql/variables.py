@@ -1,0 +1,114 @@
+"""Query variables for columns that equalities make equal, and the tables' constraints on them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from viewkeep.query.algebra import Scan
+from viewkeep.query.constraints import Constraints, ForeignKey, FunctionalDependency, Key
+from viewkeep.query.expressions import Expression, rename_columns
+from viewkeep.query.tables import Table
+
+BoundColumns = Mapping[str, tuple[str, ...]]
+"""For each table of the query, the columns that its atoms bind."""
+
+
+def bound_columns(scans: Sequence[Scan], used: Iterable[str]) -> BoundColumns:
+    """The columns that any occurrence of a table uses, and those of its key, in table order."""
+    needed = set(used)
+    bound: dict[str, set[str]] = {}
+    for scan in scans:
+        columns = zip(scan.names, scan.table.names, strict=True)
+        own = {column for qualified, column in columns if qualified in needed}
+        bound.setdefault(scan.name, set(scan.table.key)).update(own)
+    tables = {scan.name: scan.table for scan in scans}
+    return {
+        name: tuple(column for column in tables[name].names if column in columns)
+        for name, columns in bound.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The variable of every bound column `alias.column`."""
+
+    of_column: Mapping[str, str]
+    columns: BoundColumns
+
+    @staticmethod
+    def of(
+        scans: Sequence[Scan], equalities: Iterable[tuple[str, str]], columns: BoundColumns
+    ) -> "Variables":
+        """One variable per class of equal columns: the column's name where that is unique."""
+        bound = [(s.alias, c) for s in scans for c in columns[s.name]]
+        representative = _classes([f"{alias}.{column}" for alias, column in bound], equalities)
+        owners: dict[str, set[str]] = {}
+        for alias, column in bound:
+            if representative[f"{alias}.{column}"] == f"{alias}.{column}":
+                owners.setdefault(column, set()).add(alias)
+        names: dict[str, str] = {}
+        for alias, column in bound:
+            name = column if owners.get(column) == {alias} else f"{alias}_{column}"
+            if representative[f"{alias}.{column}"] == f"{alias}.{column}":
+                names[f"{alias}.{column}"] = _unused(name, names.values())
+        return Variables({c: names[first] for c, first in representative.items()}, columns)
+
+    def of_scan(self, scan: Scan) -> tuple[str, ...]:
+        """The variables of the atom for a scan."""
+        return tuple(self.of_column[f"{scan.alias}.{c}"] for c in self.columns[scan.name])
+
+    def rename(self, expression: Expression) -> Expression:
+        """An expression over columns as one over variables."""
+        return rename_columns(expression, lambda name: self.of_column[name])
+
+
+def table_constraints(scans: Sequence[Scan], variables: Variables) -> Constraints:
+    """What the tables promise, as far as the query binds the columns it is about."""
+    tables = {scan.name: scan.table for scan in scans}
+    fds = [fd for scan in scans for fd in _dependencies(scan, variables)]
+    return Constraints(
+        fds=tuple(dict.fromkeys(fds)),
+        keys=tuple(Key(name, table.key) for name, table in tables.items() if table.key),
+        foreign_keys=tuple(_foreign_keys(tables, variables.columns)),
+        static=frozenset(name for name, table in tables.items() if table.static),
+    )
+
+
+def _classes(columns: Sequence[str], equalities: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """For each column the first one that it equals."""
+    representative = {column: column for column in columns}
+    order = {column: index for index, column in enumerate(columns)}
+    for first, second in equalities:
+        one, other = representative[first], representative[second]
+        kept, merged = (one, other) if order[one] <= order[other] else (other, one)
+        representative = {c: kept if r == merged else r for c, r in representative.items()}
+    return representative
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    known = set(taken)
+    count, fresh = 1, name
+    while fresh in known:
+        count += 1
+        fresh = f"{name}_{count}"
+    return fresh
+
+
+def _dependencies(scan: Scan, variables: Variables) -> Iterator[FunctionalDependency]:
+    bound = dict(zip(variables.columns[scan.name], variables.of_scan(scan), strict=True))
+    for fd in scan.table.fds:
+        dependent = tuple(bound[column] for column in fd.dependent if column in bound)
+        if dependent and bound.keys() >= set(fd.determinant):
+            yield FunctionalDependency(tuple(bound[c] for c in fd.determinant), dependent)
+
+
+def _foreign_keys(tables: Mapping[str, Table], columns: BoundColumns) -> Iterator[ForeignKey]:
+    names = {name.lower(): name for name in tables}
+    for name, table in tables.items():
+        for reference in table.foreign_keys:
+            referenced = names.get(reference.table.lower())
+            if referenced is None:
+                continue
+            if set(reference.columns) <= set(columns[name]) and (
+                set(reference.referenced_columns) <= set(columns[referenced])
+            ):
+                yield ForeignKey(name, reference.columns, referenced, reference.referenced_columns)

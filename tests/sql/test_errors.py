@@ -1,0 +1,183 @@
+"""Every bad query is refused with its reason, at the right place, and never with a stack trace."""
+
+import random
+
+import pytest
+
+from tests.sql.database import TABLES
+from tests.sql.test_against_duckdb import QUERIES
+from viewkeep.errors import ParseError, QueryError, UnsupportedError, ViewkeepError
+from viewkeep.sql.conjunctive import from_sql
+from viewkeep.sql.parse import parse_view
+
+# The place of each error is marked with ^ in the text, just before the character it points at.
+WRONG = {
+    "select ^prize from parts": (
+        'column "prize" is not in parts (pid, price); did you mean "price"?'
+    ),
+    "select ^p.prize from parts p": 'column "prize" is not in p (pid, price); did you mean "price"?',
+    "select ^x.price from parts p": 'no table "x" in FROM (p)',
+    "select ^q.* from r": 'no table "q" in FROM (r)',
+    "select price from ^prts": 'did you mean "parts"?',
+    "select a\nfrom r,\n  ^ranges": 'unknown table "ranges"',
+    "select ^b from r, t": 'column "b" is ambiguous (r.b, t.b); name its table',
+    "select r.a from r join t using (^z)": 'column "z" is not in r (a, b, s)',
+    "select * from r, ^r": 'two tables in FROM are called "r"',
+    "select a as x, ^b as x from r": 'two output columns are called "x"; give one an alias',
+    "select ^* from r join t on r.b = t.b": 'two output columns are called "b"',
+    "select ^a + s from r": '"+": both sides must be numbers, but found int, string',
+    "select a from r where ^a": "a condition must be boolean, but this is int",
+    "select a from r where ^s = 1": "the types must fit together, but found string, int",
+    "select c from t where ^d > 'soon'": "'soon' is not a date",
+    "select date ^'2024-13-01' as d from r": "'2024-13-01' is not a date",
+    "select ^coalesce(a, s) as z from r": "coalesce: the types must fit together",
+    "select case a when ^'s' then 1 end as z from r": "found int, string",
+    "select ^sum(s) from r": "sum: the arguments must be numbers, but found string",
+    "select ^upper(a, b) from r": "upper() takes 1 argument, but here it has 2",
+    "select ^sum(a, b) from r": "sum() takes 1 argument",
+    "select ^count() from r": "count() takes 1 argument",
+    "select ^uper(s) from r": 'unknown function uper(); did you mean "upper"?',
+    "select cast(^a as itn) from r": 'unknown type "itn"; did you mean "int"?',
+    "select cast(^d as int) as n from t": "cannot cast date to int",
+    "select a, ^b from r group by a": 'column "b" must be in GROUP BY or inside an aggregate',
+    "select ^* from r group by a": 'column "b" must be in GROUP BY',
+    "select a from r where ^sum(a) > 1": "aggregate sum() is not allowed here",
+    "select sum(^sum(a)) from r": "aggregate sum() is not allowed here",
+    "select a from r group by ^3": "GROUP BY 3: the select list has 1 columns",
+    "select a, sum(b) from r group by 1, ^2": "GROUP BY 2 is an aggregate",
+    "select a from r where ^a in (select b, c from t)": "IN compares 1 values with a subquery of 2",
+    "select a from r union select ^b, c from t": "the sides have 1 and 2 columns",
+    "select a from r union select ^s from r": "int on one side, string on the other",
+    "with q as (select * from ^q) select * from q": "cyclic common table expression: q -> q",
+    "with q as (select * from ^w), w as (select * from q) select * from q": (
+        "cyclic common table expression: w -> q -> w"
+    ),
+    "with q as (select * from ^w), w as (select a from r) select * from q": (
+        'common table "w" is used before it is defined'
+    ),
+    "with q(x, y) as (select a from r) select * from ^q": "q has 1 columns, but 2 names for them",
+    "select a b ^c from r": 'unexpected "c"',
+    "selec a ^from r": 'unexpected "from"',
+    "select a from r ^where": "this Where is incomplete",
+    "select ^'abc from r": "text in quotes or a comment does not end",
+    "select a from r; select ^b from t": "a second statement starts here",
+    "^": "there is no query",
+    "drop table ^r": "a view is a SELECT query",
+}
+
+REFUSED = {
+    "select ^rand() from r": "the non-deterministic function rand()",
+    "select a from r where b > ^rand()": "the non-deterministic function rand()",
+    "select a, ^current_timestamp from r": "the non-deterministic function current_timestamp()",
+    "select a, ^current_date() as d from r": "the non-deterministic function current_date()",
+    "select ^uuid() as u from r": "the non-deterministic function uuid()",
+    "select a from r ^order by a": "ORDER BY",
+    "select a from r ^limit 5": "LIMIT",
+    "select a from r union all select b from t ^limit 3": "LIMIT",
+    "select a, ^row_number() over (order by a) as n from r": "a window function",
+    "select a from r ^qualify a = 1": "QUALIFY",
+    "select (^select max(b) from t) as m from r": "a scalar subquery",
+    "select a from r where a = (^select max(b) from t)": "a scalar subquery",
+    "select a from r where a = 1 or ^exists (select 1 from t)": "EXISTS outside a conjunction",
+    "select a from r where a = 1 or ^a in (select b from t)": "IN with a subquery outside",
+    "select r.a from r join t on ^r.a in (select c from u)": "IN with a subquery outside",
+    "with recursive ^q as (select a from r) select * from q": "a recursive common table",
+    "select * from r, ^lateral (select 1) q": "LATERAL",
+    "select * from r ^lateral view explode(s) v as y": "LATERAL VIEW",
+    "select * from ^range(3)": "a table function (range)",
+    "select * from ^values (1, 2) as v(a, b)": "VALUES",
+    "select * from ^r tablesample (10 percent)": "TABLESAMPLE",
+    "select * from ^r pivot (sum(a) for b in (1, 2))": "PIVOT",
+    "select * from ^r version as of 3": "time travel",
+    "select a, b from r group by ^rollup(a, b)": "ROLLUP",
+    "select a, b from r group by ^cube(a, b)": "CUBE",
+    "select a, b from r group by ^grouping sets ((a), (b))": "GROUPING SETS",
+    "select ^distinct on (a) a from r": "DISTINCT ON",
+    "select a from r ^except all select b from t": "EXCEPT ALL",
+    "select a from r ^intersect all select b from t": "INTERSECT ALL",
+    "select ^stddev(a) from r": "the function stddev()",
+    "select ^explode(a) from r": "the function explode()",
+    "select ^* except (a) from r": "* EXCEPT, REPLACE or RENAME",
+    "select ^s rlike 'x' as z from r": "RLIKE",
+    "select ^m['x'] from r": "an element of an array or map",
+    "select * from r asof join ^t on r.b = t.b": "ASOF JOIN",
+    "select ^d + interval '1' hour as x from t": "adding an interval of HOUR to a date",
+    "select ^1": "a SELECT without FROM",
+    "select a from r where ^a = ?": "a parameter",
+    "select ^count(distinct *) from r": "count(DISTINCT *)",
+    "select a from r where exists (select 1 from t where t.b = ^r.b group by c having max(c) > 1)": (
+        "a column of the outer query outside the WHERE of a plain subquery"
+    ),
+    "select a from r where exists (select 1 from t where exists (select 1 from u where u.c = ^r.a))": (
+        "a column from more than one query further out"
+    ),
+}
+
+
+def _split(marked: str) -> tuple[str, int]:
+    position = marked.index("^")
+    return marked[:position] + marked[position + 1 :], position
+
+
+@pytest.mark.parametrize("marked", WRONG)
+def test_wrong_queries(marked: str) -> None:
+    sql, position = _split(marked)
+    with pytest.raises(ParseError) as error:
+        parse_view(sql, TABLES)
+    assert WRONG[marked] in error.value.problem
+    assert error.value.position == position, str(error.value)
+    assert not isinstance(error.value, UnsupportedError)
+
+
+@pytest.mark.parametrize("marked", REFUSED)
+def test_refused_constructs(marked: str) -> None:
+    sql, position = _split(marked)
+    with pytest.raises(UnsupportedError) as error:
+        parse_view(sql, TABLES)
+    assert REFUSED[marked] in error.value.problem
+    assert error.value.position == position, str(error.value)
+
+
+def test_syntax_errors_point_at_the_place() -> None:
+    with pytest.raises(ParseError) as error:
+        parse_view("select a\nfrom r\nwhere a = = 1", TABLES)
+    assert error.value.line == 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select " + "(" * 3000 + "a" + ")" * 3000 + " as z from r",
+        "select " + "a + " * 3000 + "a as z from r",
+    ],
+    ids=["brackets", "sum"],
+)
+def test_deep_nesting_is_an_error_not_a_crash(sql: str) -> None:
+    with pytest.raises(QueryError, match="nested too deeply"):
+        parse_view(sql, TABLES)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_queries_never_crash(seed: int) -> None:
+    """Truncated, spliced and garbled queries give a ViewkeepError or a view, nothing else."""
+    rng = random.Random(seed)
+    words = [word for query in QUERIES for word in query.split(" ")]
+    for _ in range(40):
+        tokens = rng.choice(QUERIES).split(" ")
+        for _ in range(rng.randint(1, 3)):
+            place = rng.randrange(len(tokens))
+            match rng.randrange(4):
+                case 0:
+                    tokens[place:] = tokens[place + 1 :]
+                case 1:
+                    tokens[place] = rng.choice(words)
+                case 2:
+                    tokens.insert(place, rng.choice(words))
+                case _:
+                    tokens[place] = tokens[place][: rng.randint(0, 3)]
+            tokens = tokens or ["select"]
+        sql = " ".join(tokens)[: rng.choice([None, rng.randint(1, 200)])]
+        try:
+            from_sql(sql, TABLES)
+        except ViewkeepError as error:
+            assert "Traceback" not in str(error)
