@@ -5,6 +5,7 @@ from itertools import chain, product
 
 import duckdb
 import pytest
+
 from docs import make_tpch
 from docs.make_tpch import (
     SURVEY,
@@ -18,7 +19,6 @@ from docs.make_tpch import (
     totals,
     versions,
 )
-
 from viewkeep.analysis import analyze_query
 from viewkeep.analysis.reduct import reduct
 from viewkeep.query.notation import parse

@@ -195,7 +195,7 @@ def test_a_file_of_views_with_names_and_tables(cli: Cli, tmp_path: Path) -> None
     ("arguments", "says"),
     [
         (["Q(a = R(a)"], 'found "=" at line 1, column 5'),
-        (["Q(a) = R(a, b) * R(a)"], "R(a) has 1 columns, but R has 2 at line 1, column 18"),
+        (["Q(a) = R(a, b) * R(a)"], "R(a) has 1 column, but R has 2 at line 1, column 18"),
         (["Q(x) = R(a)"], "unsafe head"),
         ([""], "there is no query"),
         (["Q(a) = R(a)", "--fd", "a"], '"a": a functional dependency is written x, y -> z'),

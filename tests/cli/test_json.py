@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
-from tests.strategies import queries
 from typer.testing import CliRunner
 
+from tests.strategies import queries
 from viewkeep.analysis import analyze_query
 from viewkeep.cli.main import app
 from viewkeep.query.conjunctive import ConjunctiveQuery

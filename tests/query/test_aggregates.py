@@ -7,8 +7,8 @@ from operator import add, mul, neg, sub
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import polynomials
 
+from tests.strategies import polynomials
 from viewkeep.errors import QueryError
 from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.expressions import Call, Column, Expression, Literal, columns_of

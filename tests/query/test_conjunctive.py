@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
-from tests.strategies import guarded_fds, queries, renamings, static_relations
 
+from tests.strategies import guarded_fds, queries, renamings, static_relations
 from viewkeep.errors import ConstraintError, QueryError
 from viewkeep.query.aggregates import Aggregate
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
@@ -96,7 +96,7 @@ def test_a_variable_that_is_output_and_input_is_refused() -> None:
 
 
 def test_atoms_of_one_relation_with_different_arities_are_refused() -> None:
-    with pytest.raises(QueryError, match=r"R\(a\) has 1 columns, but R has 2"):
+    with pytest.raises(QueryError, match=r"R\(a\) has 1 column, but R has 2"):
         ConjunctiveQuery("Q", (), (R_AB, Atom("R", ("a",))))
 
 

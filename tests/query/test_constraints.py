@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
-from tests.strategies import guarded_fds, queries
 
+from tests.strategies import guarded_fds, queries
 from viewkeep.errors import ConstraintError, QueryError
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.constraints import (

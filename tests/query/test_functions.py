@@ -34,7 +34,7 @@ def _result(function: str, *types: str) -> str:
         ("decimal(5,2)", "+", "double", "double"),
         # Above 38 digits the scale shrinks, but not below 6.
         ("decimal(38,10)", "*", "decimal(38,10)", "decimal(38, 6)"),
-        ("decimal(38,2)", "+", "decimal(38,10)", "decimal(38, 9)"),
+        ("decimal(38,2)", "+", "decimal(38,10)", "decimal(38, 6)"),
         ("decimal(30,2)", "/", "decimal(30,20)", "decimal(38, 6)"),
         ("date", "+", "int", "date"),
         ("void", "+", "int", "int"),

@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import queries
 
 import viewkeep as vk
+from tests.strategies import queries
 from viewkeep.analysis import analyze_query
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.report.costs import update_costs

@@ -43,9 +43,9 @@ def evaluate(node: Node, data: Data) -> Bag:
                 result[tuple(value(o.expression, values) for o in node.outputs)] += count
             return result
         case Join():
-            return Counter({l + r: n * m for l, n, r, m in _pairs(node, data)})
+            return Counter({a + b: n * m for a, n, b, m in _pairs(node, data)})
         case SemiJoin() | AntiJoin():
-            matched = {l for l, _, _, _ in _pairs(node, data)}
+            matched = {row for row, _, _, _ in _pairs(node, data)}
             keep = isinstance(node, SemiJoin)
             left = evaluate(node.left, data)
             return Counter({row: n for row, n in left.items() if (row in matched) == keep})
@@ -65,9 +65,9 @@ def _pairs(node: Join | SemiJoin | AntiJoin, data: Data) -> list[tuple[Row, int,
     names = node.left.names + node.right.names
     left, right = evaluate(node.left, data), evaluate(node.right, data)
     return [
-        (l, n, r, m)
-        for (l, n), (r, m) in product(left.items(), right.items())
-        if value(node.condition, dict(zip(names, l + r, strict=True))) is True
+        (a, n, b, m)
+        for (a, n), (b, m) in product(left.items(), right.items())
+        if value(node.condition, dict(zip(names, a + b, strict=True))) is True
     ]
 
 

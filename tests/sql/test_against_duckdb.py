@@ -6,7 +6,7 @@ from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import evaluate
 from viewkeep.sql.parse import parse_view
 
-QUERIES = """
+_TEXT = """
 select * from r
 select r.*, a + 1 as next from r
 select R.A as aa, S from R
@@ -16,9 +16,12 @@ select a % b as m, mod(a, 2) as k, b div 2 as v from r
 select upper(s) as u, lower(s) as l, trim(s) as t, length(s) as n from r
 select substring(s, 1, 2) as f, replace(s, 'y', 'z') as z, s || '!' as e, concat(s, s) as g from r
 select coalesce(a, b, 0) as c, nullif(a, b) as n, if(a > 1, 'big', 'small') as i from r
-select case when a = 1 then 'one' when a > 1 then 'many' end as w, case b when 1 then 10 else 0 end as v from r
-select abs(x) as a, round(x, 1) as r, floor(x) as f, ceil(x) as c, greatest(c, 2) as g, least(c, 2) as l from u
-select sqrt(abs(x)) as q, power(x, 2) as p, m * 2 as mm, m + 1 as m1, cast(m as double) as d from u
+select case when a = 1 then 'one' when a > 1 then 'many' end as w, case b when 1 then 10 else
+  0 end as v from r
+select abs(x) as a, round(x, 1) as r, floor(x) as f, ceil(x) as c, greatest(c, 2) as g,
+  least(c, 2) as l from u
+select sqrt(abs(x)) as q, power(x, 2) as p, m * 2 as mm, m + 1 as m1, cast(m as double) as d
+  from u
 select year(d) as y, month(d) as m, day(d) as dd, extract(year from d) as y2 from t
 select date_add(d, 3) as a, d + interval '1' day as b, d - interval '2' month as c from t
 select datediff(d, date '2024-01-01') as n from t where d >= '2024-01-01'
@@ -62,7 +65,8 @@ with q as (select a, b from r) select q.a, p.b from q join q p on q.a = p.a
 with q(z) as (select a from r), w as (select z + 1 as z from q) select * from w
 with q as (with w as (select b from t) select b from w) select * from q
 select * from (with w as (select b from t) select b from w) v
-select a, sum(b) as s, count(*) as n, count(b) as nb, avg(b) as v, min(b) as lo, max(b) as hi from r group by a
+select a, sum(b) as s, count(*) as n, count(b) as nb, avg(b) as v, min(b) as lo, max(b) as hi
+  from r group by a
 select sum(a) as s, count(*) as n, count(a) as k, min(s) as m from r
 select sum(a) as s, count(*) as n from r where a > 100
 select a + 1 as k, count(*) as n from r group by a + 1
@@ -81,7 +85,8 @@ select a, count(distinct b) as n, count(distinct s) as m, max(b) as hi from r gr
 select count(distinct a) as n, sum(distinct b) as s, avg(b) as v from r
 select count(distinct a) as n, count(distinct b) as m from r where a > 100
 select a, count(distinct b) as n from r group by a having count(distinct b) > 1
-select a, count(*) filter (where b > 1) as n, sum(b) filter (where s is not null) as s from r group by a
+select a, count(*) filter (where b > 1) as n, sum(b) filter (where s is not null) as s from r
+  group by a
 select t.c, sum(r.a * t.c) as w from r join t on r.b = t.b group by t.c
 select year(d) as y, count(*) as n from t group by year(d) having min(c) >= 0
 select a from r union all select b from t
@@ -104,30 +109,34 @@ select a from r where exists (select * from t where t.b = r.b)
 select a from r where not exists (select 1 from t where t.b = r.b and t.c > 0)
 select a from r where exists (select 1 from t where t.b = r.b and t.c < r.a)
 select a from r where exists (select 1 from t where c > 4)
-select a from r where exists (select 1 from t where t.b = r.b and exists (select 1 from u where u.c = t.c))
+select a from r where exists (select 1 from t where t.b = r.b and exists (select 1 from u
+  where u.c = t.c))
 select a from r where exists (select 1 from t where t.b = r.b and t.c in (select c from u))
 select a from r where a in (select max(b) from t)
 select a from r where a in (select b from t group by b having count(*) > 1)
 select a from r where a in (select b from t union select c from t)
-select a from r where b = 1 and a in (select b from t) and not exists (select 1 from u where u.c = r.a)
-select a, count(*) as n from r group by a having a in (select b from t) and max(b) not in (select c from t)
+select a from r where b = 1 and a in (select b from t) and not exists (select 1 from u where
+  u.c = r.a)
+select a, count(*) as n from r group by a having a in (select b from t) and max(b) not in
+  (select c from t)
 select a, count(*) as n from r group by a having exists (select 1 from t where t.b = r.a)
-select d.did, sum(p.price) as cost from devices d join devices_parts dp on d.did = dp.did join parts p on dp.pid = p.pid where d.category = 'phone' group by d.did
-select category, avg(cost) as v from (select d.did, d.category, sum(price) as cost from devices d left join devices_parts dp on d.did = dp.did left join parts p on p.pid = dp.pid group by d.did, d.category) x group by category
+select d.did, sum(p.price) as cost from devices d join devices_parts dp on d.did = dp.did join
+  parts p on dp.pid = p.pid where d.category = 'phone' group by d.did
+select category, avg(cost) as v from (select d.did, d.category, sum(price) as cost from
+  devices d left join devices_parts dp on d.did = dp.did left join parts p on p.pid = dp.pid
+  group by d.did, d.category) x group by category
 select pid from parts where pid not in (select pid from devices_parts)
-select e.source, count(*) as n from edge e join edge f on e.target = f.source join edge g on f.target = g.source and g.target = e.source group by e.source
+select e.source, count(*) as n from edge e join edge f on e.target = f.source join edge g on
+  f.target = g.source and g.target = e.source group by e.source
 select distinct e.source, f.target from edge e, edge f where e.target = f.source
-""".strip().split("\n")
+"""
+QUERIES = _TEXT.strip().replace("\n  ", " ").split("\n")  # a line that is indented goes on
 
 ORACLE_TEXT = {
     # Spark puts the columns of USING and NATURAL first; DuckDB leaves them where they were.
     "select * from r join t using (b)": "select b, a, s, c, d from r join t using (b)",
     "select * from r natural join t": "select b, a, s, c, d from r join t using (b)",
     "select * from r natural left join t": "select b, a, s, c, d from r left join t using (b)",
-    # JOIN binds tighter than a comma.
-    "select r.a, u.x from r, t right join u on t.c = u.c": (
-        "select r.a, u.x from r cross join (t right join u on t.c = u.c)"
-    ),
 }
 """What to ask DuckDB where the same text means something else to it."""
 

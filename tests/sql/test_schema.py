@@ -1,5 +1,7 @@
 """CREATE TABLE statements."""
 
+import contextlib
+
 import pytest
 
 from viewkeep.errors import ParseError, ViewkeepError
@@ -71,7 +73,5 @@ def test_bad_schemas(marked: str, message: str) -> None:
 
 def test_truncated_schemas_never_crash() -> None:
     for end in range(len(SHOP)):
-        try:
+        with contextlib.suppress(ViewkeepError):
             read_schema(SHOP[:end])
-        except ViewkeepError as error:
-            assert str(error)

@@ -7,17 +7,17 @@ from viewkeep.query.algebra import Scan, walk
 from viewkeep.sql.parse import parse_view
 
 TREES = {
-    "select r.a, t.c from r left join t on r.b = t.b": """
-Project r.a as a, t.c as c
+    "select did, price from devices_parts left join parts using (pid)": """
+Project devices_parts.did as did, parts.price as price
   UnionAll
-    Join on r.b = t.b
-      Scan r
-      Scan t
-    Project r.a, r.b, r.s, cast(null as int) as t.b, cast(null as int) as t.c, cast(null as date) as t.d
-      AntiJoin on r.b = t.b
-        Scan r
-        Scan t
-""",
+    Join on devices_parts.pid = parts.pid
+      Scan devices_parts
+      Scan parts
+    Project devices_parts.did, devices_parts.pid, cast(null as int) as parts.pid, NULL_PRICE
+      AntiJoin on devices_parts.pid = parts.pid
+        Scan devices_parts
+        Scan parts
+""".replace("NULL_PRICE", "cast(null as int) as parts.price"),
     "select a from r where a not in (select b from t)": """
 Project r.a as a
   AntiJoin on coalesce(r.a = t.b, true)
@@ -45,7 +45,7 @@ AntiJoin on a <=> right.a
   Project t.b as right.a
     Scan t
 """,
-    "select a, m from r, u union select c, x from t, u": """
+    "select a, m from r, u union select t.c, x from t, u": """
 Distinct
   UnionAll
     Project a, cast(m as double) as m

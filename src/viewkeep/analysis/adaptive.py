@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.exponents import Bounds, Linear, in_epsilon
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -46,12 +47,19 @@ def find_shape(query: ConjunctiveQuery) -> AdaptiveShape | None:
 
 
 def adaptive(query: ConjunctiveQuery) -> Verdict:
-    """Whether the query has a shape with a known heavy/light strategy."""
+    """Whether telling heavy values from light ones is known to help.
+
+    It does for some shapes, and for hierarchical queries that are not q-hierarchical.
+    """
     shape = find_shape(query)
     if shape is not None:
         return Verdict("adaptive", True, f"{shape.name}: heavy and light values are told apart")
+    rank = delta_rank(query).value
+    if rank and not query.inputs:
+        because = f"delta_{rank}-hierarchical: heavy and light values are told apart"
+        return Verdict("adaptive", True, because)
     names = ", ".join(shape.name for shape in SHAPES)
-    return Verdict("adaptive", False, f"none of the shapes {names}")
+    return Verdict("adaptive", False, f"neither hierarchical with rank above 0, nor a {names}")
 
 
 def _is_triangle(query: ConjunctiveQuery) -> bool:

@@ -19,6 +19,8 @@ from viewkeep.query.constraints import closure
 BUDGET = 600
 """How many roots a search tries before it only follows the most promising one."""
 
+ONE = Fraction(1)
+
 Measure = Callable[[Component, str], Fraction]
 """What a variable costs as the root of a component."""
 
@@ -27,9 +29,10 @@ Measure = Callable[[Component, str], Fraction]
 def best_order(shape: JoinShape) -> OrderCost:
     """The free-top order with the least update exponent, then the least width."""
     costs = RootCosts(shape)
-    update = OrderSearch(shape, costs.update).best()
-    narrow = OrderSearch(shape, costs.width, lambda c, root: costs.update(c, root) <= update.cost)
-    width = narrow.best()
+    update = OrderSearch(shape, costs.update, ZERO).best()
+    width = OrderSearch(
+        shape, costs.width, ONE, lambda c, root: costs.update(c, root) <= update.cost
+    ).best()
     exact = update.exact and width.exact
     return OrderCost(width.roots, update.cost, width.cost, exact)
 
@@ -37,7 +40,7 @@ def best_order(shape: JoinShape) -> OrderCost:
 @lru_cache(maxsize=64)
 def best_width(shape: JoinShape) -> Fraction:
     """The static width: the least width over all free-top orders, whatever updates cost."""
-    return OrderSearch(shape, RootCosts(shape).width).best().cost
+    return OrderSearch(shape, RootCosts(shape).width, ONE).best().cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,12 @@ class OrderSearch:
         self,
         shape: JoinShape,
         measure: Measure,
+        least: Fraction,
         admits: Callable[[Component, str], bool] = lambda component, root: True,
     ) -> None:
         self._shape = shape
         self._measure = measure
+        self._minimum = least
         self._admits = admits
         self._known: dict[Component, tuple[Fraction, str]] = {}
         self._at_least: dict[Component, Fraction] = {}
@@ -118,7 +123,9 @@ class OrderSearch:
         if component in self._known:
             cost = self._known[component][0]
             return cost if limit is None or cost < limit else None
-        floor = max(self._at_least.get(component, ZERO), self._floor(component, limit))
+        floor = max(
+            self._minimum, self._at_least.get(component, ZERO), self._floor(component, limit)
+        )
         if limit is not None and floor >= limit:
             return None
         best = self._branch(component, limit, floor)
@@ -181,15 +188,10 @@ class OrderSearch:
         return max((cost for cost in costs if cost is not None), default=ZERO)
 
     def _roots(self, component: Component) -> list[str]:
-        """The variables that may be on top, the most connected first; a dominating one alone.
-
-        A variable in every atom below belongs to every bag anyway, so putting it on top costs
-        nothing and loses nothing.
-        """
+        """The variables that may be on top, the most connected first."""
         touching = self._shape.touching(component)
         uses = {v: sum(v in self._shape.atoms[i] for i in touching) for v in component}
-        allowed = sorted(self._allowed(component), key=lambda v: -uses[v])
-        return allowed[:1] if uses[allowed[0]] == len(touching) else allowed
+        return sorted(self._allowed(component), key=lambda v: -uses[v])
 
     def _allowed(self, component: Component) -> list[str]:
         levels = self._shape.levels

@@ -74,7 +74,7 @@ def _view_tree(query: ConjunctiveQuery, shape: JoinShape) -> Route:
 def _why_view_tree(query: ConjunctiveQuery, best: OrderCost) -> str:
     """The property that a view tree with constant updates rests on."""
     if best.update > 0:
-        return "no class with constant updates: the view tree with the cheapest worst update"
+        return "outside the constant-time classes, this view tree has the cheapest worst update"
     if q_hierarchical(query):
         return "q-hierarchical"
     if query.inputs and tractable_access_pattern(query):

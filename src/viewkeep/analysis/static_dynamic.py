@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
+from viewkeep.analysis.access_pattern import tractable_access_pattern
 from viewkeep.analysis.exponents import order
 from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.shape import join_shape
@@ -28,9 +29,13 @@ def tractable_with_static(query: ConjunctiveQuery) -> Verdict:
     yes: static S bound the values of every dynamic atom, so all states can be tabulated: \
 exponential preprocessing, declined
     """
+    name = "tractable_with_static"
+    if not query.constraints.static:
+        base = tractable_access_pattern(query)
+        because = f"no relation is static; {base.because}"
+        return Verdict(name, base.holds, because, base.variables, base.atoms)
     shape = replace(join_shape(query), rules=())
     best = best_order(shape)
-    name = "tractable_with_static"
     if best.update == 0:
         because = f"dynamic atoms cover their views; preprocessing {order(max(best.width, _ONE))}"
         return Verdict(name, True, because)

@@ -50,11 +50,9 @@ class _Operator:
         object.__setattr__(self, "_hash", hash((type(self), self._values())))
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, _Operator) or type(self) is not type(other):
-            return False
-        return self._hash == other._hash and self._values() == other._values()
+        if not isinstance(other, _Operator):
+            return NotImplemented
+        return _same(cast("Node", self), cast("Node", other), set())
 
     def __hash__(self) -> int:
         return self._hash
@@ -258,6 +256,23 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case UnionAll():
             return replace(node, inputs=inputs)
+
+
+def _same(first: Node, second: Node, known: set[tuple[int, int]]) -> bool:
+    """Equality that compares each pair of shared subtrees once."""
+    pair = (id(first), id(second))
+    if first is second or pair in known:
+        return True
+    if type(first) is not type(second) or hash(first) != hash(second):
+        return False
+    inputs = children(first), children(second)
+    if len(inputs[0]) != len(inputs[1]):
+        return False
+    if not all(_same(a, b, known) for a, b in zip(*inputs, strict=True)):
+        return False
+    known.add(pair)
+    # With the same inputs, comparing the operators themselves goes no deeper.
+    return with_children(first, inputs[1])._values() == second._values()
 
 
 def _field(name: str, expression: Expression, schema: Schema) -> Field:

@@ -138,6 +138,11 @@ def unsafe_head(variable: str, atoms: Iterable[Atom]) -> str:
     )
 
 
+def columns(count: int) -> str:
+    """A number of columns for people."""
+    return "1 column" if count == 1 else f"{count} columns"
+
+
 def _names(names: Iterable[str]) -> str:
     return ", ".join(map(quote_identifier, names))
 
@@ -162,7 +167,7 @@ def _check_arities(query: ConjunctiveQuery) -> None:
         expected = arities.setdefault(atom.relation, len(atom.variables))
         if expected != len(atom.variables):
             raise QueryError(
-                f"query {query.name}: {atom} has {len(atom.variables)} columns, "
+                f"query {query.name}: {atom} has {columns(len(atom.variables))}, "
                 f"but {atom.relation} has {expected}"
             )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from viewkeep.errors import ParseError, QueryError, did_you_mean
 from viewkeep.query.aggregates import FUNCTIONS, Aggregate
-from viewkeep.query.conjunctive import Atom, ConjunctiveQuery, unsafe_head
+from viewkeep.query.conjunctive import Atom, ConjunctiveQuery, columns, unsafe_head
 from viewkeep.query.expression_parser import TokenReader, read_arguments, read_expression
 from viewkeep.query.expressions import Expression
 from viewkeep.query.tokens import Token
@@ -145,6 +145,6 @@ def _read_atom(reader: TokenReader, schema: Schema | None, earlier: list[Atom]) 
         reader.fail(f'unknown relation "{relation}" ({", ".join(schema)}){hint}', at=start)
     if known.get(relation, len(variables)) != len(variables):
         reader.fail(
-            f"{atom} has {len(variables)} columns, but {relation} has {known[relation]}", at=start
+            f"{atom} has {columns(len(variables))}, but {relation} has {known[relation]}", at=start
         )
     return atom

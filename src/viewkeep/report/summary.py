@@ -26,14 +26,14 @@ def headline(analysis: Analysis) -> str:
         return next(_constant_classes(analysis))[1]
     costs = describe_costs(analysis.bounds)
     if analysis.query.inputs:
-        return f"intractable access pattern: also with the inputs given, the best known is {costs}"
+        return f"intractable access pattern: inputs given, the best strategy here has {costs}"
     if analysis.hierarchical:
         return (
             f"hierarchical, but not q-hierarchical (delta rank {analysis.delta_rank}): "
-            f"the best known is {costs}"
+            f"the best strategy here has {costs}"
         )
     shape = "acyclic, but not hierarchical" if analysis.alpha_acyclic else "cyclic"
-    return f"{shape}: the best known is {costs}"
+    return f"{shape}: the best strategy here has {costs}"
 
 
 def obstacle(analysis: Analysis) -> Verdict | None:

@@ -5,3 +5,10 @@ The flow: `parse` reads a view (`source`: tokens and positions; `select`: one qu
 `subquery`: IN and EXISTS; `set_operation`: UNION and its kin). `schema` reads CREATE TABLE.
 `conjunctive` takes the algebra on to a conjunctive query, where the view is one.
 """
+
+from viewkeep.sql.conjunctive import from_sql, to_conjunctive
+from viewkeep.sql.flatten import NotConjunctive
+from viewkeep.sql.parse import parse_view
+from viewkeep.sql.schema import read_schema
+
+__all__ = ["NotConjunctive", "from_sql", "parse_view", "read_schema", "to_conjunctive"]

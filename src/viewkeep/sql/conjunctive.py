@@ -19,6 +19,8 @@ from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
 from viewkeep.query.inference import Schema, find_field, type_of
 from viewkeep.query.tables import Table
+from viewkeep.query.type_rules import is_decimal
+from viewkeep.query.types import INTEGRAL, Type
 from viewkeep.sql.flatten import Flat, NotConjunctive, flatten
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.variables import Variables, bound_columns, table_constraints
@@ -92,12 +94,17 @@ def _split(
                 left, right = find_field(first, schema), find_field(second, schema)
                 if operator == "<=>" and left.nullable and right.nullable:
                     raise NotConjunctive("a null-safe equality of columns that may be NULL")
-                if left.type != right.type and "date" in (left.type.name, right.type.name):
+                if left.type != right.type and not (_exact(left.type) and _exact(right.type)):
                     raise NotConjunctive(f"an equality of {left.type} and {right.type}")
                 equalities.append((first, second))
             case _:
                 others.append(condition)
     return equalities, others
+
+
+def _exact(type_: Type) -> bool:
+    """Whether equal values of different such types are equal as Python values too."""
+    return type_ in INTEGRAL or is_decimal(type_)
 
 
 def _head(

@@ -30,25 +30,11 @@ class Relation:
 
 
 def translate_from(select: exp.Select, context: Context) -> Relation:
-    """All of FROM: comma-separated groups of joins; JOIN binds tighter than a comma."""
+    """All of FROM, from left to right; in Spark a comma is a cross join like any other."""
     clause = select.args.get("from_")
     if clause is None:
         raise context.source.unsupported("a SELECT without FROM", select)
-    groups: list[list[exp.Join]] = [[]]
-    tables = [clause.this]
-    for item in select.args.get("joins") or ():
-        if item.args.get("kind") == "CROSS" and context.source.follows_comma(item):
-            tables.append(item.this)
-            groups.append([])
-        else:
-            groups[-1].append(item)
-    relations = [
-        _chain(_table(t, context), joins, context) for t, joins in zip(tables, groups, strict=True)
-    ]
-    result = relations[0]
-    for table, relation in zip(tables[1:], relations[1:], strict=True):
-        result = _joined("inner", result, relation, TRUE, table, context)
-    return result
+    return _chain(_table(clause.this, context), select.args.get("joins") or (), context)
 
 
 def _table(node: exp.Expr, context: Context) -> Relation:

@@ -85,14 +85,6 @@ class Source:
         start = starts[0] if starts else self.position(node)
         return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
 
-    def follows_comma(self, node: exp.Expr) -> bool:
-        """Whether a table stands after a comma rather than after JOIN."""
-        start = self.position(node)
-        before = [token for token in self._tokens if token.start < start]
-        while before and before[-1].token_type == TokenType.L_PAREN:
-            before.pop()
-        return bool(before) and before[-1].token_type == TokenType.COMMA
-
     @cached_property
     def _tokens(self) -> list[Token]:
         return ViewDialect().tokenize(self.text)
