@@ -40,8 +40,10 @@ class AdaptiveShape:
 
 
 def find_shape(query: ConjunctiveQuery) -> AdaptiveShape | None:
-    """The first shape that the query has, up to renaming."""
-    if query.inputs or any(len(a.variables) != len(a.schema) for a in query.atoms):
+    """The first shape that the query has, up to renaming; counts and sums need a ring."""
+    extreme = any(aggregate.function in ("min", "max") for aggregate in query.aggregates)
+    repeated = any(len(atom.variables) != len(atom.schema) for atom in query.atoms)
+    if query.inputs or extreme or repeated:
         return None
     return next((shape for shape in SHAPES if shape.matches(query)), None)
 

@@ -1,9 +1,9 @@
 """Bounded degrees (recent_increments_in_ivm, section 4.4, after example 4.12)."""
 
-from viewkeep.analysis.q_hierarchical import q_hierarchical
-from viewkeep.analysis.reduct import degree_reduct
+from viewkeep.analysis.reduct import extended_verdict
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.constraints import dependencies
 
 
 def bounded_degree(query: ConjunctiveQuery) -> Verdict:
@@ -14,7 +14,4 @@ def bounded_degree(query: ConjunctiveQuery) -> Verdict:
     """
     if not query.constraints.degrees:
         return Verdict("bounded_degree", False, "no degree bounds are declared")
-    extended = degree_reduct(query)
-    base = q_hierarchical(extended)
-    because = f"{extended}: {base.because}"
-    return Verdict("bounded_degree", base.holds, because, base.variables, base.atoms)
+    return extended_verdict("bounded_degree", query, list(dependencies(query)))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from viewkeep.analysis.q_hierarchical import q_hierarchical
+from viewkeep.analysis.access_pattern import tractable_access_pattern
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import columns_of, rename_columns
 
@@ -24,11 +24,13 @@ class Cascade:
 def find_cascades(
     queries: Sequence[ConjunctiveQuery], tractable: Mapping[str, bool]
 ) -> tuple[Cascade, ...]:
-    """For each query that is not tractable alone, a q-hierarchical rewriting over others.
+    """For each query that is not tractable alone, a tractable rewriting over others.
 
-    Carriers are tractable queries and, in turn, queries that ride themselves.
+    Without inputs, tractable is q-hierarchical. Carriers are tractable queries and, in turn,
+    queries that ride themselves; none that is called like a relation, which it would hide.
     """
-    carriers = [query for query in queries if tractable[query.name]]
+    relations = {relation for query in queries for relation in query.relations}
+    carriers = [q for q in queries if tractable[q.name] and q.name not in relations]
     waiting = [query for query in queries if not tractable[query.name]]
     found: list[Cascade] = []
     progress = True
@@ -38,7 +40,7 @@ def find_cascades(
             cascade = next(_rewritings(query, query, carriers, ()), None)
             if cascade is not None:
                 found.append(cascade)
-                carriers.append(query)
+                carriers += [query] if query.name not in relations else []
                 waiting.remove(query)
                 progress = True
     return tuple(found)
@@ -58,7 +60,7 @@ def _rewritings(
         for rewriting in rewritings_with(current, carrier)
     ]
     for carrier, rewriting in steps:
-        if q_hierarchical(rewriting):
+        if tractable_access_pattern(rewriting):
             yield Cascade(rider.name, (*used, carrier.name), rewriting)
     for carrier, rewriting in steps:
         if len(rewriting.atoms) < len(current.atoms):
@@ -97,12 +99,24 @@ def _embeddings(
         return
     atom = carrier.atoms[position]
     for i, target in enumerate(query.atoms):
-        if i not in covered and target.relation == atom.relation:
+        if i not in covered and _same_columns(carrier, atom, query, target):
             pairs = dict(zip(atom.variables, target.variables, strict=True))
             extended = mapping | pairs
             consistent = all(extended[v] == mapping.get(v, extended[v]) for v in pairs)
             if consistent and tuple(extended[v] for v in atom.variables) == target.variables:
                 yield from _embeddings(carrier, query, position + 1, extended, (*covered, i))
+
+
+def _same_columns(
+    carrier: ConjunctiveQuery, atom: Atom, query: ConjunctiveQuery, target: Atom
+) -> bool:
+    """Whether two atoms are over the same columns of the same relation."""
+    named = dict(carrier.columns).get(atom.relation), dict(query.columns).get(target.relation)
+    return (
+        atom.relation == target.relation
+        and len(atom.variables) == len(target.variables)
+        and (None in named or named[0] == named[1])
+    )
 
 
 def _sums_agree(

@@ -37,6 +37,15 @@ def foreign_key_join(query: ConjunctiveQuery) -> Verdict:
     )
 
 
+def referring_atoms(query: ConjunctiveQuery) -> frozenset[int]:
+    """In each connected part, the atom that refers to most others."""
+    links = _links(query)
+    return frozenset(
+        max(sorted(part), key=lambda atom: len(_reachable(atom, links)))
+        for part in _connected(query)
+    )
+
+
 def _links(query: ConjunctiveQuery) -> dict[int, set[int]]:
     """For each atom, the atoms it refers to on equal variables."""
     links: dict[int, set[int]] = {i: set() for i in range(len(query.atoms))}

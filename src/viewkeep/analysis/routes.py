@@ -1,7 +1,7 @@
 """The ways to maintain a query, each with its bounds; the cheapest is the strategy."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from viewkeep.analysis.access_pattern import tractable_access_pattern
@@ -35,7 +35,7 @@ class Route:
 def best_route(query: ConjunctiveQuery) -> Route:
     """The cheapest route: by the worst of update time and delay, then by their sum, then by
     preprocessing and space; the simpler strategy where all are equal."""
-    return min(routes(query), key=_cost)
+    return min(routes(query), key=cost_of)
 
 
 def routes(query: ConjunctiveQuery) -> Iterator[Route]:
@@ -53,7 +53,8 @@ def routes(query: ConjunctiveQuery) -> Iterator[Route]:
 _CONSTANT_AMORTIZED = Bounds(ONE, ZERO, ZERO, ONE, amortized=True)
 
 
-def _cost(route: Route) -> tuple[Fraction, ...]:
+def cost_of(route: Route) -> tuple[Fraction, ...]:
+    """What routes are ranked by."""
     best = route.bounds.best_epsilon
     bounds = route.bounds.at(HALF if best is None else best)
     update, delay, preprocessing, space = (
@@ -118,8 +119,8 @@ def _adaptive(query: ConjunctiveQuery, shape: JoinShape) -> Iterator[Route]:
 
 def _hierarchical_bounds(query: ConjunctiveQuery, rank: int) -> Bounds:
     """Preprocessing N^(1 + (w - 1) eps), update N^(rank eps), delay N^(1 - eps), where w is the
-    static width (ivm_lecture, part 3; w is 1 or 2 for rank 1)."""
-    width = max(best_width(JoinShape.of(query)), ONE)
+    static width without constraints (ivm_lecture, part 3; w is 1 or 2 for rank 1)."""
+    width = max(best_width(replace(JoinShape.of(query), rules=())), ONE)
     growth = in_epsilon(Linear(1, width - 1))
     return Bounds(
         growth, in_epsilon(Linear(0, rank)), in_epsilon(Linear(1, -1)), growth, amortized=True

@@ -7,7 +7,7 @@ from viewkeep.analysis.access_pattern import tractable_access_pattern
 from viewkeep.analysis.exponents import order
 from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.shape import join_shape
-from viewkeep.analysis.variable_order import JoinShape, VariableOrder
+from viewkeep.analysis.variable_order import uncovered
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
@@ -74,20 +74,6 @@ def tabulable(query: ConjunctiveQuery) -> bool:
     return bool(static) and known.issuperset(
         v for atom in query.atoms if atom.relation not in static for v in atom.variables
     )
-
-
-def uncovered(
-    shape: JoinShape, roots: tuple[VariableOrder, ...]
-) -> tuple[str, int, tuple[str, ...]]:
-    """A variable, a dynamic atom below it, and what of the variable's bag the atom lacks."""
-    for root in roots:
-        for node in root.walk():
-            below = {each.variable for each in node.walk()}
-            for i, atom in enumerate(shape.atoms):
-                missing = tuple(v for v in (*node.depends_on, node.variable) if v not in atom)
-                if shape.dynamic[i] and atom & below and missing:
-                    return node.variable, i, missing
-    raise ValueError("every dynamic atom covers its views")
 
 
 _ONE = Fraction(1)

@@ -118,3 +118,19 @@ class JoinShape:
             found.append(reached)
             rest = [v for v in rest if v not in reached]
         return found
+
+
+def uncovered(
+    shape: JoinShape, roots: tuple[VariableOrder, ...]
+) -> tuple[str, int, tuple[str, ...]]:
+    """A variable, a dynamic atom below it, and what of the variable's bag the atom does not
+    determine."""
+    for node in (node for root in roots for node in root.walk()):
+        below = shape.touching(frozenset(each.variable for each in node.walk()))
+        rules = [rule for rule in shape.rules if rule.guard in below]
+        for i in below:
+            known = closure(shape.atoms[i], rules)
+            missing = tuple(v for v in (*node.depends_on, node.variable) if v not in known)
+            if shape.dynamic[i] and missing:
+                return node.variable, i, missing
+    raise ValueError("every dynamic atom covers its views")

@@ -66,6 +66,11 @@ class Index(Generic[D]):
         self._changes = changes
         self._groups: dict[Row, list[Entry]] = {}
 
+    @property
+    def find_group(self) -> Callable[[Row], list[Entry] | None]:
+        """The function from keys to groups, for engines that look up often; None if absent."""
+        return self._groups.get
+
     def matches(self, key: Row) -> Iterator[tuple[Row, D]]:
         """The entries whose columns have the values of `key`, with constant delay.
 

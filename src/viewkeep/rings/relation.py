@@ -1,6 +1,6 @@
 """Relations over a ring: finite maps from tuples to payloads, closed under union, join and sum."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from viewkeep.errors import RingError, SchemaError, did_you_mean
@@ -123,16 +123,32 @@ class Relation(Generic[D]):
 
     def add(self, row: Row, payload: D) -> None:
         """K(row) := K(row) + payload, in constant time: an insert, an update or a delete."""
+        self.change(row, payload)
+
+    def change(self, row: Row, payload: D) -> int:
+        """Add, and tell what happened to the row: 1 it appeared, -1 it vanished, 0 neither."""
         entry = self._find(row)
         if entry is None:
-            if not self._is_zero(payload):
-                self._insert(row, payload)
-            return
+            if self._is_zero(payload):
+                return 0
+            self._insert(row, payload)
+            return 1
         total = self._plus(entry[PAYLOAD], payload)
         if self._is_zero(total):
             self._remove(entry)
-        else:
-            entry[PAYLOAD] = total
+            return -1
+        entry[PAYLOAD] = total
+        return 0
+
+    @property
+    def find_entry(self) -> Callable[[Row], Entry | None]:
+        """The function from rows to entries, for engines that look up often; None if absent."""
+        return self._by_row.get
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, for engines that iterate often; not to be changed."""
+        return self._entries
 
     def lookup(self, row: Row) -> D:
         """K(row); zero when the row is absent."""

@@ -157,11 +157,13 @@ def _renamed_aggregate(aggregate: Aggregate, variables: Variables) -> Aggregate:
 def _outputs(head: Sequence[Column], variables: Variables) -> tuple[str, ...]:
     outputs: dict[str, Column] = {}
     for column in head:
-        other = outputs.setdefault(variables.of_column[column.name], column)
-        if other is not column:
+        variable = variables.of_column[column.name]
+        if variable in outputs:
             raise NotConjunctive(
-                f'the output columns "{other.name}" and "{column.name}" are always equal; keep one'
+                f'the output columns "{outputs[variable].name}" and "{column.name}" are always '
+                "equal; keep one"
             )
+        outputs[variable] = column
     return tuple(outputs)
 
 

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeep.query.algebra import Scan
-from viewkeep.query.constraints import Constraints, ForeignKey, FunctionalDependency, Key
+from viewkeep.query.constraints import (
+    Constraints,
+    DegreeBound,
+    ForeignKey,
+    FunctionalDependency,
+    Key,
+)
 from viewkeep.query.expressions import Expression, rename_columns
 from viewkeep.query.tables import Table
 
@@ -64,9 +70,18 @@ class Variables:
 def table_constraints(scans: Sequence[Scan], variables: Variables) -> Constraints:
     """What the tables promise, as far as the query binds the columns it is about."""
     tables = {scan.name: scan.table for scan in scans}
-    fds = [fd for scan in scans for fd in _dependencies(scan, variables)]
+    fds: dict[FunctionalDependency, None] = {}
+    degrees: dict[DegreeBound, None] = {}
+    for scan in scans:
+        for fd in _dependencies(scan.table, variables.columns[scan.name]):
+            on_variables = _on_variables(fd, scan, variables)
+            if _reaches_others(on_variables, scan, scans, variables):
+                degrees[DegreeBound(scan.name, fd.determinant, fd.dependent, 1)] = None
+            else:
+                fds[on_variables] = None
     return Constraints(
-        fds=tuple(dict.fromkeys(fds)),
+        fds=tuple(fds),
+        degrees=tuple(degrees),
         keys=tuple(Key(name, table.key) for name, table in tables.items() if table.key),
         foreign_keys=tuple(_foreign_keys(tables, variables.columns)),
         static=frozenset(name for name, table in tables.items() if table.static),
@@ -93,12 +108,32 @@ def _unused(name: str, taken: Iterable[str]) -> str:
     return fresh
 
 
-def _dependencies(scan: Scan, variables: Variables) -> Iterator[FunctionalDependency]:
+def _dependencies(table: Table, bound: Sequence[str]) -> Iterator[FunctionalDependency]:
+    """The dependencies of a table on its columns, as far as those are bound."""
+    for fd in table.fds:
+        dependent = tuple(column for column in fd.dependent if column in bound)
+        if dependent and set(fd.determinant) <= set(bound):
+            yield FunctionalDependency(fd.determinant, dependent)
+
+
+def _on_variables(
+    fd: FunctionalDependency, scan: Scan, variables: Variables
+) -> FunctionalDependency:
     bound = dict(zip(variables.columns[scan.name], variables.of_scan(scan), strict=True))
-    for fd in scan.table.fds:
-        dependent = tuple(bound[column] for column in fd.dependent if column in bound)
-        if dependent and bound.keys() >= set(fd.determinant):
-            yield FunctionalDependency(tuple(bound[c] for c in fd.determinant), dependent)
+    determinant, dependent = (
+        tuple(bound[column] for column in side) for side in (fd.determinant, fd.dependent)
+    )
+    return FunctionalDependency(determinant, dependent)
+
+
+def _reaches_others(
+    fd: FunctionalDependency, scan: Scan, scans: Sequence[Scan], variables: Variables
+) -> bool:
+    """Whether another table has the variables too: on variables it would promise the same."""
+    others = [set(variables.of_scan(other)) for other in scans if other.name != scan.name]
+    return any(
+        {*fd.determinant, dependent} <= other for other in others for dependent in fd.dependent
+    )
 
 
 def _foreign_keys(tables: Mapping[str, Table], columns: BoundColumns) -> Iterator[ForeignKey]:

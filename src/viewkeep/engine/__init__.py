@@ -1,0 +1,1 @@
+"""Engines run trigger programs in one process."""

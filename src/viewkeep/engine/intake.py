@@ -1,0 +1,140 @@
+"""From rows to changes of atoms: everything is checked before anything changes."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from viewkeep.errors import QueryError, SchemaError, did_you_mean
+from viewkeep.plan.payload import Payload, distinct
+from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
+from viewkeep.query.evaluate import compile_condition
+from viewkeep.query.expressions import columns_of
+
+Row = tuple[Any, ...]
+Change = tuple[int, Row, Any]
+"""An atom's position, the values of its distinct variables, and the payload to add."""
+
+
+class Intake:
+    """Checks the rows of one relation and turns them into changes of its atoms."""
+
+    def __init__(self, query: ConjunctiveQuery, relation: str, payload: Payload) -> None:
+        self.relation, self.columns = relation, query.columns_of(relation)
+        self._arity = len(self.columns)
+        self._payload = payload
+        self._insert_only = query.constraints.insert_only
+        self._static = relation in query.constraints.static
+        self._atoms = [
+            (i, _key_of(query, atom), bool(payload.lifts.get(i)))
+            for i, atom in enumerate(query.atoms)
+            if atom.relation == relation
+        ]
+
+    def changes(self, row: Any, multiplicity: int, loading: bool = False) -> list[Change]:
+        """The changes that so many copies of a row make, or an error that says what is wrong."""
+        self._check(row, multiplicity, loading)
+        found: list[Change] = []
+        for atom, key_of, lifted in self._atoms:
+            key = row if key_of is None else key_of(row)
+            if key is not None:
+                payload = self._payload
+                element = (
+                    payload.of(atom, key, multiplicity)
+                    if lifted
+                    else payload.ring.from_integer(multiplicity)
+                )
+                found.append((atom, key, element))
+        return found
+
+    def _check(self, row: Any, multiplicity: int, loading: bool) -> None:
+        if not isinstance(row, tuple) or len(row) != self._arity:
+            raise SchemaError(
+                f"row {row!r} does not fit {self.relation}({', '.join(self.columns)}): "
+                f"expected a tuple of {self._arity} values"
+            )
+        try:
+            hash(row)
+        except TypeError:
+            raise SchemaError(f"row {row!r} holds a value that cannot be hashed") from None
+        for value in row:
+            if value != value:
+                raise SchemaError(f"row {row!r} holds NaN, which is equal to nothing")
+        if type(multiplicity) is not int:
+            raise SchemaError(f"multiplicity {multiplicity!r} is not a whole number")
+        if self._static and not loading:
+            raise SchemaError(f"{self.relation} is declared static: give its rows to load()")
+        if multiplicity < 0:
+            self._check_delete(row)
+
+    def _check_delete(self, row: Row) -> None:
+        if self._insert_only:
+            raise SchemaError(f"cannot delete {row!r} from {self.relation}: inserts only")
+        if not self._payload.ring.subtractable:
+            raise SchemaError(
+                f"cannot delete {row!r} from {self.relation}: the {self._payload.ring.name} "
+                "have no subtraction; declare insert_only=True or use another ring"
+            )
+
+
+def _key_of(query: ConjunctiveQuery, atom: Atom) -> Callable[[Row], Row | None] | None:
+    """From a row to the atom's key, None for rows it does not admit; nothing if it is the row."""
+    variables = distinct(atom.variables)
+    conditions = [c for c in query.conditions if columns_of(c) <= atom.schema]
+    if len(variables) == len(atom.variables) and not conditions:
+        return None
+    admits = compile_condition(conditions, variables)
+    first = [atom.variables.index(v) for v in variables]
+    same = [(i, atom.variables.index(v)) for i, v in enumerate(atom.variables)]
+
+    def key_of(row: Row) -> Row | None:
+        if any(row[i] != row[j] for i, j in same):
+            return None
+        key = tuple([row[i] for i in first])
+        return key if admits(key) else None
+
+    return key_of
+
+
+def rows_of(data: Any, relation: str, columns: Sequence[str]) -> Iterable[Row]:
+    """The rows of tuples, lists, Arrow tables, pandas frames, or anything that iterates over rows.
+
+    Tables are read by column name where they have all the columns, else by position.
+    """
+    if hasattr(data, "to_batches") and hasattr(data, "column_names"):
+        names = _select(list(data.column_names), relation, columns)
+        return zip(*(data.column(name).to_pylist() for name in names), strict=True)
+    if hasattr(data, "itertuples") and hasattr(data, "columns"):
+        names = _select([str(name) for name in data.columns], relation, columns)
+        frame = data.set_axis([str(name) for name in data.columns], axis=1)[names]
+        return _plain(frame.itertuples(index=False, name=None))
+    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
+        raise SchemaError(f"rows of {relation}: expected rows, not {type(data).__name__}")
+    return (tuple(row) if isinstance(row, list) else row for row in data)
+
+
+def _select(names: list[str], relation: str, columns: Sequence[str]) -> list[str]:
+    if all(column in names for column in columns):
+        return list(columns)
+    if len(names) == len(columns):
+        return names
+    missing = next(column for column in columns if column not in names)
+    raise SchemaError(
+        f'column "{missing}" of {relation} is not in the table ({", ".join(names)})'
+        + did_you_mean(missing, names)
+    )
+
+
+def _plain(rows: Iterable[Row]) -> Iterator[Row]:
+    """NumPy scalars as Python values, so that equal values have equal types everywhere."""
+    for row in rows:
+        yield tuple([value.item() if hasattr(value, "item") else value for value in row])
+
+
+def known_relation(intakes: Mapping[str, Intake], relation: str, query: ConjunctiveQuery) -> Intake:
+    """The intake of a relation, or an error that names the relations there are."""
+    intake = intakes.get(relation)
+    if intake is None:
+        raise QueryError(
+            f'query {query.name} has no relation "{relation}" ({", ".join(intakes)})'
+            + did_you_mean(relation, intakes)
+        )
+    return intake

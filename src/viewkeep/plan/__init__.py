@@ -1,0 +1,1 @@
+"""Planners: from a query to a trigger program. `program.py` is the language they all emit."""

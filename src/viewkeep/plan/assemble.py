@@ -1,0 +1,70 @@
+"""Putting a program together: the indexes its joins need, found by following the bindings."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from viewkeep.plan.program import (
+    NOTHING,
+    UPDATE,
+    Block,
+    Enumerator,
+    Join,
+    Map,
+    Program,
+    Step,
+    Trigger,
+)
+
+
+def assemble(
+    strategy: str,
+    maps: Iterable[Map],
+    triggers: Iterable[Trigger],
+    loading: Iterable[Block],
+    enumerator: Enumerator,
+    inputs: tuple[tuple[str, str], ...] = (),
+    listed: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """The program with every index that some join wants."""
+    triggers, loading, maps = tuple(triggers), tuple(loading), tuple(maps)
+    keys = {each.name: each.key for each in maps}
+    wanted: dict[str, dict[tuple[str, ...], None]] = {name: {} for name in keys}
+    given = tuple(copy for copy, _ in inputs)
+    for steps, bound in step_lists(triggers, loading, enumerator, given):
+        for join, known in joins(steps, bound):
+            for access in join.accesses if join.opens else ():
+                columns = tuple(v for v in keys[access.map] if v in known)
+                if columns:
+                    wanted[access.map][columns] = None
+    indexed = tuple(replace(each, indexes=tuple(wanted[each.name])) for each in maps)
+    return Program(strategy, indexed, triggers, loading, enumerator, inputs, listed, notes)
+
+
+def step_lists(
+    triggers: tuple[Trigger, ...],
+    loading: tuple[Block, ...],
+    enumerator: Enumerator,
+    given: tuple[str, ...],
+) -> Iterator[tuple[tuple[Step, ...], frozenset[str]]]:
+    """All lists of steps, each with the variables bound at its start."""
+    for trigger in triggers:
+        for block in trigger.blocks:
+            start = trigger.parameters if block.source == UPDATE else block.variables
+            yield block.steps, frozenset(start)
+        yield trigger.output, frozenset(trigger.parameters)
+    for block in loading:
+        yield block.steps, frozenset(() if block.source == NOTHING else block.variables)
+    yield enumerator.steps, frozenset(given)
+    # Look-ups of single output tuples bind the whole head before the same steps run.
+    yield enumerator.steps, frozenset(given) | frozenset(enumerator.head)
+
+
+def joins(steps: tuple[Step, ...], bound: frozenset[str]) -> Iterator[tuple[Join, frozenset[str]]]:
+    """The joins with the variables bound before each; what is bound already is not opened."""
+    known = set(bound)
+    for step in steps:
+        if isinstance(step, Join):
+            opens = tuple(v for v in step.opens if v not in known)
+            yield replace(step, opens=opens), frozenset(known)
+            known |= set(step.opens)

@@ -1,0 +1,127 @@
+"""From a query and options to a program: `auto` follows the analysis."""
+
+from dataclasses import dataclass, replace
+
+from viewkeep.analysis.access_pattern import fracture
+from viewkeep.analysis.foreign_keys import foreign_key_join, referring_atoms
+from viewkeep.analysis.insert_only import insert_only
+from viewkeep.analysis.order_search import best_order
+from viewkeep.analysis.routes import Route, cost_of, routes
+from viewkeep.analysis.shape import join_shape
+from viewkeep.analysis.variable_order import JoinShape, VariableOrder
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.plan.delta import plan_delta
+from viewkeep.plan.payload import distinct
+from viewkeep.plan.program import Program
+from viewkeep.plan.recompute import plan_recompute
+from viewkeep.plan.recursive import plan_recursive
+from viewkeep.plan.tree import Leaf
+from viewkeep.plan.view_tree import plan_view_tree
+from viewkeep.query.conjunctive import ConjunctiveQuery
+
+STRATEGIES = ("auto", "recompute", "delta", "recursive", "viewtree", "epsilon")
+OUTPUTS = ("factorized", "list")
+
+NOT_YET = "the epsilon strategy (heavy and light parts) is not available yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The strategy that runs, and the notes that tell why."""
+
+    strategy: str
+    notes: tuple[str, ...] = ()
+
+
+def plan(query: ConjunctiveQuery, strategy: str = "auto", output: str = "factorized") -> Program:
+    """The program of a query; strategies without a factorized form keep a list."""
+    _check_option("strategy", strategy, STRATEGIES)
+    _check_option("output", output, OUTPUTS)
+    choice = choose(query, strategy)
+    if choice.strategy == "viewtree":
+        return _plan_view_tree(query, output == "list", choice.notes)
+    planner = {"delta": plan_delta, "recursive": plan_recursive, "recompute": plan_recompute}
+    head = query.outputs + query.inputs
+    inputs = tuple((v, v) for v in query.inputs)
+    return planner[choice.strategy](_leaves(query), _relations(query), head, inputs, choice.notes)
+
+
+def choose(query: ConjunctiveQuery, strategy: str) -> Choice:
+    """What to run: the cheapest route that is there, or what the user asked for."""
+    if strategy not in ("auto", "epsilon"):
+        return Choice(strategy)
+    ranked = sorted(routes(query), key=cost_of)
+    best, fallback = ranked[0], next(r for r in ranked if r.strategy != "epsilon")
+    if strategy == "epsilon" or best.strategy == "epsilon":
+        return Choice(fallback.strategy, (NOT_YET, _describe(fallback)))
+    return Choice(best.strategy, (_describe(best),))
+
+
+def variable_order(query: ConjunctiveQuery, shape: JoinShape) -> tuple[VariableOrder, ...]:
+    """The cheapest order; where updates are amortized, one that suits the amortization.
+
+    With inserts only, every tuple climbs once, so the narrowest order is best. With foreign keys,
+    rows of the referring atom must be cheap; a referenced row pays for the rows that wait for it.
+    """
+    best = best_order(shape)
+    if best.update > 0 and query.constraints.insert_only and insert_only(query):
+        return best_order(replace(shape, dynamic=(False,) * len(shape.atoms))).roots
+    if best.update > 0 and foreign_key_join(query):
+        facts = referring_atoms(query)
+        return best_order(
+            replace(shape, dynamic=tuple(i in facts for i in range(len(shape.atoms))))
+        ).roots
+    return best.roots
+
+
+def _plan_view_tree(query: ConjunctiveQuery, listed: bool, notes: tuple[str, ...]) -> Program:
+    """Factorized output is read from the fracture; a list is kept over outputs and inputs."""
+    split = query if listed or not query.inputs else fracture(query)
+    shape = JoinShape.of(query) if split is query else join_shape(query)
+    inputs = {
+        copy: original
+        for atom, copied in zip(query.atoms, split.atoms, strict=True)
+        for original, copy in zip(atom.variables, copied.variables, strict=True)
+        if original in query.inputs
+    }
+    head = query.outputs + query.inputs if listed else query.outputs
+    return plan_view_tree(
+        shape,
+        variable_order(query, shape),
+        names(query),
+        _relations(query),
+        head,
+        tuple(inputs.items()),
+        listed,
+        notes,
+    )
+
+
+def names(query: ConjunctiveQuery) -> tuple[str, ...]:
+    """A name for each atom's map: the relation, numbered where it occurs again."""
+    found: list[str] = []
+    for atom in query.atoms:
+        earlier = sum(each.relation == atom.relation for each in query.atoms[: len(found)])
+        found.append(f"{atom.relation}#{earlier + 1}" if earlier else atom.relation)
+    return tuple(found)
+
+
+def _leaves(query: ConjunctiveQuery) -> list[Leaf]:
+    return [
+        Leaf(i, name, distinct(atom.variables))
+        for i, (name, atom) in enumerate(zip(names(query), query.atoms, strict=True))
+    ]
+
+
+def _relations(query: ConjunctiveQuery) -> tuple[str, ...]:
+    return tuple(atom.relation for atom in query.atoms)
+
+
+def _describe(route: Route) -> str:
+    return f"{route.strategy}: {route.reason}; {route.bounds}"
+
+
+def _check_option(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        hint = did_you_mean(value, allowed)
+        raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}{hint}')

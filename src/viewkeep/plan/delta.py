@@ -1,0 +1,78 @@
+"""First-order maintenance: delta queries over the inputs, the output kept as a list
+(recent_increments_in_ivm, section 3.1)."""
+
+from collections.abc import Sequence
+
+from viewkeep.plan.assemble import assemble
+from viewkeep.plan.program import (
+    NOTHING,
+    UPDATE,
+    Access,
+    Block,
+    Enumerator,
+    Join,
+    Map,
+    Program,
+    Trigger,
+    Update,
+)
+from viewkeep.plan.tree import Leaf
+from viewkeep.plan.view_tree import RESULT
+from viewkeep.plan.worst_case import Projections, join_steps, variable_sequence
+
+
+def plan_delta(
+    leaves: Sequence[Leaf],
+    relations: Sequence[str],
+    head: tuple[str, ...],
+    inputs: tuple[tuple[str, str], ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """For each atom: the change of the output is the update joined with all other atoms."""
+    projections = Projections(leaves)
+    outputs = {}
+    for leaf in leaves:
+        others = [each for each in leaves if each is not leaf]
+        sequence = variable_sequence(leaves, leaf.key)
+        outputs[leaf.atom] = join_steps(projections, others, leaf.key, sequence)
+    whole = join_steps(projections, leaves, (), variable_sequence(leaves))
+    everything = frozenset(leaf.atom for leaf in leaves)
+    return assemble(
+        "delta",
+        [*projections.maps(), Map(RESULT, head, "the output as a list", everything)],
+        [
+            Trigger(
+                leaf.atom,
+                relations[leaf.atom],
+                leaf.key,
+                (
+                    Block(UPDATE, leaf.key, (*outputs[leaf.atom], Update(RESULT, head))),
+                    *(Block(UPDATE, leaf.key, steps) for steps in projections.update(leaf)),
+                ),
+                outputs[leaf.atom],
+            )
+            for leaf in leaves
+        ],
+        [
+            *load_projections(projections),
+            Block(NOTHING, (), (*whole, Update(RESULT, head))),
+        ],
+        Enumerator(head, (Join((Access(RESULT, head),), head),)),
+        inputs,
+        RESULT,
+        notes,
+    )
+
+
+def load_projections(projections: Projections) -> list[Block]:
+    """Every projection in one pass over its atom."""
+    return [
+        Block(
+            leaf.name,
+            leaf.key,
+            tuple(Update(name, key) for name, key in projections.of(leaf.atom)),
+            weigh=False,
+        )
+        for leaf in projections.leaves
+        if projections.of(leaf.atom)
+    ]

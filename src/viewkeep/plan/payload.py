@@ -1,0 +1,212 @@
+"""Payloads: the ring that a query's aggregates need, and how values are lifted into it.
+
+Every lift is assigned to one atom that has its variables. A count stands beside every sum, so that
+a group whose sum happens to be zero is still there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeep.errors import QueryError, RingError
+from viewkeep.query.aggregates import Aggregate, Term
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.evaluate import compile_expression
+from viewkeep.query.expressions import Expression, columns_of
+from viewkeep.rings import INTEGERS, MAX, MIN, RELATIONAL, MatrixRing, ProductRing, Ring
+from viewkeep.rings.factorized import FACTORIZED
+from viewkeep.rings.numbers import NUMBERS
+
+Row = tuple[Any, ...]
+RowLift = Callable[[Row], Any]
+"""From the values of an atom's variables to a ring element."""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """The ring, the lifts per atom, and how a ring element becomes what the user asked for."""
+
+    ring: Ring[Any]
+    lifts: Mapping[int, tuple[RowLift, ...]]
+    result: Callable[[Any], Any]
+
+    def of(self, atom: int, row: Row, multiplicity: int) -> Any:
+        """The payload of a tuple of an atom that is there so many times."""
+        element = self.ring.from_integer(multiplicity)
+        for lift in self.lifts.get(atom, ()):
+            element = self.ring.multiply(element, lift(row))
+        return element
+
+
+def plan_payload(
+    query: ConjunctiveQuery,
+    ring: Ring[Any] | None = None,
+    lifts: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> Payload:
+    """Counts by default, the query's aggregates where it has some, or a ring of the user's."""
+    if ring is not None:
+        if query.aggregates:
+            raise QueryError(f"query {query.name}: give either aggregates in the head or a ring")
+        chosen = lifts if lifts is not None else _standard_lifts(query, ring)
+        return Payload(ring, _variable_lifts(query, chosen), lambda element: element)
+    if lifts:
+        raise QueryError(f"query {query.name}: lifts need a ring")
+    if not query.aggregates:
+        return Payload(INTEGERS, {}, lambda element: element)
+    return _aggregate_payload(query)
+
+
+def _standard_lifts(query: ConjunctiveQuery, ring: Ring[Any]) -> Mapping[str, Callable[[Any], Any]]:
+    """Rings of named variables lift these; relational payloads keep all that is summed away."""
+    if isinstance(ring, MatrixRing):
+        return {variable: ring.lift(variable) for variable in ring.variables}
+    if ring in (RELATIONAL, FACTORIZED):
+        return {variable: ring.lift(variable) for variable in query.bound}
+    return {}
+
+
+def _variable_lifts(
+    query: ConjunctiveQuery, lifts: Mapping[str, Callable[[Any], Any]]
+) -> dict[int, tuple[RowLift, ...]]:
+    found: dict[int, tuple[RowLift, ...]] = {}
+    for variable, lift in lifts.items():
+        if variable not in query.variables:
+            raise QueryError(f'query {query.name}: no variable "{variable}" to lift')
+        atom = min(query.atoms_of[variable])
+        position = distinct(query.atoms[atom].variables).index(variable)
+        found[atom] = (*found.get(atom, ()), _at(position, lift))
+    return found
+
+
+def _at(position: int, lift: Callable[[Any], Any]) -> RowLift:
+    return lambda row: lift(row[position])
+
+
+def distinct(variables: Sequence[str]) -> tuple[str, ...]:
+    """Each variable once, in order."""
+    return tuple(dict.fromkeys(variables))
+
+
+# --- aggregates -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Component:
+    """One factor of the product ring: its ring and what of each atom is lifted into it."""
+
+    ring: Ring[Any]
+    lifts: tuple[tuple[int, RowLift], ...]
+
+
+def _aggregate_payload(query: ConjunctiveQuery) -> Payload:
+    components: list[Component] = [Component(INTEGERS, ())]
+    readers: list[Callable[[Row], Any]] = []
+    for aggregate in query.aggregates:
+        start = len(components)
+        added = list(_components(query, aggregate))
+        components += added
+        readers.append(_reader(query, aggregate, start, start + len(added)))
+    ring = ProductRing(*(component.ring for component in components))
+    lifts = {
+        atom: (_product_lift(components, atom),)
+        for atom in {atom for component in components for atom, _ in component.lifts}
+    }
+    return Payload(ring, lifts, lambda element: tuple([read(element) for read in readers]))
+
+
+def _components(query: ConjunctiveQuery, aggregate: Aggregate) -> list[Component]:
+    match aggregate.function:
+        case "count":
+            return []
+        case "min" | "max":
+            return [_extreme(query, aggregate)]
+        case _:
+            return [_sum(query, term) for term in aggregate.terms]
+
+
+def _sum(query: ConjunctiveQuery, term: Term) -> Component:
+    lifts = [_numeric(query, expression) for expression in term.lifts]
+    constants = [compile_expression(each, ())(()) for each in term.constants]
+    if constants:
+        lifts.append((0, lambda row: _multiply(constants)))
+    return Component(NUMBERS, tuple(lifts))
+
+
+def _multiply(values: Sequence[Any]) -> Any:
+    product = 1
+    for value in values:
+        product = product * value
+    return product
+
+
+def _numeric(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
+    atom, lift = _on_atom(query, expression)
+
+    def checked(row: Row) -> Any:
+        value = lift(row)
+        # A comparison with itself fails for NaN only, which could never be taken back.
+        if isinstance(value, (str, bytes)) or value is None or value != value:
+            raise QueryError(f"query {query.name}: {expression} is {value!r}, not a number")
+        return value
+
+    return atom, checked
+
+
+def _on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
+    """The first atom that has all the variables, and the expression over its values."""
+    names = columns_of(expression)
+    atom = next(i for i, each in enumerate(query.atoms) if names <= each.schema)
+    return atom, compile_expression(expression, distinct(query.atoms[atom].variables))
+
+
+def _extreme(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
+    """The values themselves with their counts; inserts alone get by with the extreme one."""
+    assert aggregate.argument is not None
+    atom, lift = _on_atom(query, aggregate.argument)
+    if query.constraints.insert_only:
+        return Component(MIN if aggregate.function == "min" else MAX, ((atom, lift),))
+    keep = RELATIONAL.lift("value")
+    return Component(RELATIONAL, ((atom, lambda row: keep(lift(row))),))
+
+
+def _product_lift(components: Sequence[Component], atom: int) -> RowLift:
+    columns = [
+        (component.ring, [lift for i, lift in component.lifts if i == atom])
+        for component in components
+    ]
+
+    def lifted(row: Row) -> Row:
+        elements = []
+        for ring, lifts in columns:
+            element = ring.one
+            for lift in lifts:
+                element = ring.multiply(element, lift(row))
+            elements.append(element)
+        return tuple(elements)
+
+    return lifted
+
+
+def _reader(
+    query: ConjunctiveQuery, aggregate: Aggregate, start: int, end: int
+) -> Callable[[Row], Any]:
+    match aggregate.function:
+        case "count":
+            return lambda element: element[0]
+        case "sum":
+            return lambda element: sum(element[start:end])
+        case "avg":
+            return lambda element: sum(element[start:end]) / element[0] if element[0] else None
+        case _ if query.constraints.insert_only:
+            return lambda element: element[start]
+        case function:
+            best = min if function == "min" else max
+            return lambda element: best(_present(element[start]))
+
+
+def _present(values: Any) -> list[Any]:
+    """The values of a multiset payload; a negative count has no smallest or largest value."""
+    relation = RELATIONAL.to_relation(values, ("value",))
+    if any(count < 0 for _, count in relation.items()):
+        raise RingError("a value was deleted more often than inserted: it has no min or max yet")
+    return [row[0] for row in relation]

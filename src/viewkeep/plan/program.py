@@ -1,0 +1,168 @@
+"""The trigger language: what is materialized, and what an update does to it.
+
+A program declares *maps* (relations over the payload ring, or counts of what is live) and has one
+*trigger* per atom. A trigger is a list of blocks. A block starts with one binding of variables and
+a payload: those of the update, or of each entry of a local delta that an earlier block collected.
+Its steps then run one after another:
+
+    Join    look maps up and multiply their payloads; open variables make it a loop
+    Update  add the payload to an entry of a map; if `live`, go on only where the entry appeared
+            or vanished, with payload 1 or -1
+    Collect add the payload to an entry of a local delta
+
+The payload of an update is its multiplicity times the lifting functions of the variables that are
+assigned to the atom: lifting at the atom gives the same sums as lifting just before a variable is
+summed away, since multiplication distributes over them.
+
+Every planner emits such a program and every engine runs one; `print` shows all there is.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+UPDATE = "update"
+"""The source of a block that starts with the update itself."""
+
+NOTHING = "nothing"
+"""The source of a block that starts from scratch, with no variable bound and payload one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A materialized relation: its key, what it means, and the atoms it depends on.
+
+    `live` maps hold integers: how many values below an entry are live. `indexes` lists the sets
+    of key variables by which entries are found.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    definition: str
+    atoms: frozenset[int]
+    live: bool = False
+    indexes: tuple[tuple[str, ...], ...] = ()
+
+    def __str__(self) -> str:
+        kind = "live " if self.live else ""
+        by = "".join(f", index ({', '.join(columns)})" for columns in self.indexes)
+        return f"{kind}{self.name}({', '.join(self.key)}) = {self.definition}{by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An entry of a map, found by variables; `weigh` multiplies its payload, else it must exist."""
+
+    map: str
+    arguments: tuple[str, ...]
+    weigh: bool = True
+
+    def __str__(self) -> str:
+        text = f"{self.map}[{', '.join(self.arguments)}]"
+        return text if self.weigh else f"live {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Entries of maps that all open the same variables; the smallest group is iterated."""
+
+    accesses: tuple[Access, ...]
+    opens: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        factors = " * ".join(map(str, self.accesses))
+        return f"for {', '.join(self.opens)} in {factors}" if self.opens else f"with {factors}"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`target[key] += payload`."""
+
+    target: str
+    key: tuple[str, ...]
+    live: bool = False
+
+    def __str__(self) -> str:
+        then = ", then only if it appeared or vanished" if self.live else ""
+        return f"{self.target}[{', '.join(self.key)}] += payload{then}"
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """`local[key] += payload`, for a later block of the same trigger."""
+
+    local: str
+    key: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.local}[{', '.join(self.key)}] += payload"
+
+
+Step: TypeAlias = Join | Update | Collect
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps run for each binding of the source: the update, nothing, a map or a local delta."""
+
+    source: str
+    variables: tuple[str, ...]
+    steps: tuple[Step, ...]
+    weigh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What an update to one atom does; `output` leads from it to the output tuples it changes."""
+
+    atom: int
+    relation: str
+    parameters: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    output: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Enumerator:
+    """How output tuples come from maps: joins that bind the head, and what weighs the payload.
+
+    With `distinct`, every binding is another output tuple; otherwise payloads are summed first.
+    """
+
+    head: tuple[str, ...]
+    steps: tuple[Step, ...]
+    distinct: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Maps, triggers, how to load them in one pass, and how to enumerate the output."""
+
+    strategy: str
+    maps: tuple[Map, ...]
+    triggers: tuple[Trigger, ...]
+    loading: tuple[Block, ...]
+    enumerator: Enumerator
+    inputs: tuple[tuple[str, str], ...] = ()
+    listed: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        from viewkeep.plan.validate import validate
+
+        validate(self)
+
+    def map(self, name: str) -> Map:
+        """The map of this name."""
+        return next(each for each in self.maps if each.name == name)
+
+    def __str__(self) -> str:
+        from viewkeep.plan.show import show
+
+        return show(self)
+
+
+def opened(bound: Iterable[str], arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments that are not bound yet, each once."""
+    known = set(bound)
+    return tuple(dict.fromkeys(v for v in arguments if v not in known))

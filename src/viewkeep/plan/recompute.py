@@ -1,0 +1,48 @@
+"""Recomputation: only the inputs are kept, the output is joined anew when it is asked for."""
+
+from collections.abc import Sequence
+
+from viewkeep.plan.assemble import assemble
+from viewkeep.plan.delta import load_projections
+from viewkeep.plan.program import UPDATE, Block, Enumerator, Program, Trigger
+from viewkeep.plan.tree import Leaf
+from viewkeep.plan.worst_case import Projections, join_steps, variable_sequence
+
+
+def plan_recompute(
+    leaves: Sequence[Leaf],
+    relations: Sequence[str],
+    head: tuple[str, ...],
+    inputs: tuple[tuple[str, str], ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """A worst-case optimal join, one variable at a time, inputs and outputs first."""
+    projections = Projections(leaves)
+    outputs = {}
+    for leaf in leaves:
+        others = [each for each in leaves if each is not leaf]
+        sequence = variable_sequence(leaves, leaf.key)
+        outputs[leaf.atom] = join_steps(projections, others, leaf.key, sequence)
+    given = [copy for copy, _ in inputs]
+    first = [*given, *(v for v in head if v not in given)]
+    whole = join_steps(projections, leaves, given, variable_sequence(leaves, first))
+    everything = {v for leaf in leaves for v in leaf.key}
+    return assemble(
+        "recompute",
+        projections.maps(),
+        [
+            Trigger(
+                leaf.atom,
+                relations[leaf.atom],
+                leaf.key,
+                tuple(Block(UPDATE, leaf.key, steps) for steps in projections.update(leaf)),
+                outputs[leaf.atom],
+            )
+            for leaf in leaves
+        ],
+        load_projections(projections),
+        Enumerator(head, whole, distinct=everything <= set(head)),
+        inputs,
+        None,
+        notes,
+    )

@@ -1,0 +1,159 @@
+"""Recursive higher-order maintenance, DBToaster's recipe (ivm_lecture, part 2):
+
+1. one view tree per updatable factor, which is a child of the root;
+2. a materialized view over each connected component of the remaining factors;
+3. it exports the join and head variables;
+4. it is treated like a query: go to 1.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from viewkeep.plan.assemble import assemble
+from viewkeep.plan.delta import load_projections
+from viewkeep.plan.program import (
+    NOTHING,
+    UPDATE,
+    Access,
+    Block,
+    Enumerator,
+    Join,
+    Map,
+    Program,
+    Step,
+    Trigger,
+    Update,
+)
+from viewkeep.plan.tree import Input, Leaf
+from viewkeep.plan.view_tree import RESULT, join_all
+from viewkeep.plan.worst_case import Projections, join_steps, variable_sequence
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The join of some atoms, summed down to the exported variables."""
+
+    name: str
+    atoms: frozenset[int]
+    key: tuple[str, ...]
+
+
+def plan_recursive(
+    leaves: Sequence[Leaf],
+    relations: Sequence[str],
+    head: tuple[str, ...],
+    inputs: tuple[tuple[str, str], ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """All views that the recipe asks for, each updated from the others."""
+    planner = RecursivePlanner(leaves, head)
+    return planner.program(relations, inputs, notes)
+
+
+class RecursivePlanner:
+    """Collects the views, largest first."""
+
+    def __init__(self, leaves: Sequence[Leaf], head: tuple[str, ...]) -> None:
+        self.leaves = {leaf.atom: leaf for leaf in leaves}
+        self.views: dict[tuple[frozenset[int], tuple[str, ...]], View] = {}
+        everything = frozenset(self.leaves)
+        self.result = View(RESULT, everything, head)
+        self.views[everything, head] = self.result
+        pending = [self.result]
+        while pending:
+            view = pending.pop()
+            for atom in sorted(view.atoms):
+                pending += [part for part in self._parts(view, atom) if self._is_new(part)]
+
+    def program(
+        self,
+        relations: Sequence[str],
+        inputs: tuple[tuple[str, str], ...],
+        notes: tuple[str, ...],
+    ) -> Program:
+        """Maps, triggers and loading of all views."""
+        projections = Projections(list(self.leaves.values()))
+        loading = [self._load(view, projections) for view in self.views.values()]
+        triggers = [self._trigger(leaf, relations, projections) for leaf in self.leaves.values()]
+        head = self.result.key
+        return assemble(
+            "recursive",
+            [*projections.maps(), *self._maps()],
+            triggers,
+            [*load_projections(projections), *loading],
+            Enumerator(head, (Join((Access(RESULT, head),), head),)),
+            inputs,
+            RESULT,
+            notes,
+        )
+
+    def _parts(self, view: View, atom: int) -> list[View]:
+        """The components of what is left beside an atom, with what they export."""
+        outside = set(view.key) | set(self.leaves[atom].key)
+        return [
+            self._view(part, tuple(v for v in self._variables(part) if v in outside))
+            for part in self._components(view.atoms - {atom})
+        ]
+
+    def _components(self, atoms: frozenset[int]) -> Iterator[frozenset[int]]:
+        rest = sorted(atoms)
+        while rest:
+            part, names = {rest[0]}, set(self.leaves[rest[0]].key)
+            while more := {i for i in rest if i not in part and names & set(self.leaves[i].key)}:
+                part |= more
+                names |= {v for i in more for v in self.leaves[i].key}
+            yield frozenset(part)
+            rest = [i for i in rest if i not in part]
+
+    def _variables(self, atoms: frozenset[int]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(v for i in sorted(atoms) for v in self.leaves[i].key))
+
+    def _view(self, atoms: frozenset[int], key: tuple[str, ...]) -> View:
+        """The view of these atoms: the input itself where nothing is summed away."""
+        if len(atoms) == 1:
+            (leaf,) = (self.leaves[i] for i in atoms)
+            if set(key) == set(leaf.key):
+                return View(leaf.name, atoms, leaf.key)
+        known = self.views.get((atoms, key))
+        return known or View(self._name(atoms, key), atoms, key)
+
+    def _name(self, atoms: frozenset[int], key: tuple[str, ...]) -> str:
+        name = "V_" + "".join(self.leaves[i].name for i in sorted(atoms))
+        taken = {view.name for view in self.views.values()}
+        return f"{name}_{''.join(key)}" if name in taken else name
+
+    def _is_new(self, view: View) -> bool:
+        """Note a view that is not an input; true the first time."""
+        is_input = any(view.name == leaf.name for leaf in self.leaves.values())
+        if is_input or (view.atoms, view.key) in self.views:
+            return False
+        self.views[view.atoms, view.key] = view
+        return True
+
+    def _maps(self) -> Iterator[Map]:
+        for view in self.views.values():
+            factors = [self.leaves[i] for i in sorted(view.atoms)]
+            product = " * ".join(f"{x.name}({', '.join(x.key)})" for x in factors)
+            gone = [v for v in self._variables(view.atoms) if v not in view.key]
+            summed = f"sum_{','.join(gone)} " if gone else ""
+            yield Map(view.name, view.key, summed + product, view.atoms)
+
+    def _trigger(self, leaf: Leaf, relations: Sequence[str], projections: Projections) -> Trigger:
+        own = [Block(UPDATE, leaf.key, steps) for steps in projections.update(leaf)]
+        touched = [view for view in self.views.values() if leaf.atom in view.atoms]
+        blocks = [
+            Block(UPDATE, leaf.key, (*self._change(view, leaf), Update(view.name, view.key)))
+            for view in touched
+        ]
+        output = tuple(self._change(self.result, leaf))
+        return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (*own, *blocks), output)
+
+    def _change(self, view: View, leaf: Leaf) -> Iterator[Step]:
+        """The update joined with the views over the components of the rest."""
+        parts = self._parts(view, leaf.atom)
+        yield from join_all([Input(p.name, p.key, False, None) for p in parts], set(leaf.key), True)
+
+    def _load(self, view: View, projections: Projections) -> Block:
+        factors = [self.leaves[i] for i in sorted(view.atoms)]
+        steps = join_steps(projections, factors, (), variable_sequence(factors))
+        return Block(NOTHING, (), (*steps, Update(view.name, view.key)))

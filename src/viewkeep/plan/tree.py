@@ -1,0 +1,117 @@
+"""View trees: a variable order with atoms at the leaves and a view per variable.
+
+For a variable X with children C1, ..., Ck (atoms, or views of the variables below):
+
+    X bound   V_X(dep) = sum over X of lift(X) * C1 * ... * Ck
+    X on top  V'_X(bag) is live where all children are,  V_X(dep) = how many X are live in V'_X
+
+"On top" are the free variables and whatever stands above them. Counting live values instead of
+summing payloads keeps enumeration exact even while multiplicities are negative, and lets a change
+stop as soon as nothing appears or vanishes any more.
+"""
+
+from dataclasses import dataclass, field
+
+from viewkeep.analysis.variable_order import BOUND, JoinShape, VariableOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An atom: its position, its map's name and its distinct variables."""
+
+    atom: int
+    name: str
+    key: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Node:
+    """A variable with its views; `top` tells whether output is read from it."""
+
+    variable: str
+    depends_on: tuple[str, ...]
+    leaves: list[Leaf]
+    children: list["Node"]
+    top: bool
+    parent: "Node | None" = None
+    atoms: frozenset[int] = field(default=frozenset())
+
+    @property
+    def bag(self) -> tuple[str, ...]:
+        """The variables of the join view."""
+        return (*self.depends_on, self.variable)
+
+    @property
+    def upper(self) -> str:
+        """The view in which the variable is summed away, or counted."""
+        return f"V_{self.variable}"
+
+    @property
+    def inputs(self) -> list["Input"]:
+        """What the node joins: its atoms and the views of the nodes below."""
+        leaves = [Input(leaf.name, leaf.key, False, None) for leaf in self.leaves]
+        return leaves + [Input(c.upper, c.depends_on, c.top, c) for c in self.children]
+
+    @property
+    def joined(self) -> str:
+        """The join view, or the only input where that is the same."""
+        return self.inputs[0].name if self.is_alias else f"V'_{self.variable}"
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether the join of the inputs is just the one input there is."""
+        inputs = self.inputs
+        return len(inputs) == 1 and set(inputs[0].key) == set(self.bag)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One factor of a join view: a map, its key, whether it counts live values, its node."""
+
+    name: str
+    key: tuple[str, ...]
+    live: bool
+    node: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A forest of nodes, and the atoms without variables beside it."""
+
+    roots: tuple[Node, ...]
+    nullary: tuple[Leaf, ...]
+    leaves: tuple[Leaf, ...]
+
+    def nodes(self) -> list[Node]:
+        """All nodes, parents before children."""
+        found = list(self.roots)
+        for node in found:
+            found.extend(node.children)
+        return found
+
+    def home(self, atom: int) -> Node | None:
+        """The node at which an atom hangs."""
+        return next((n for n in self.nodes() if any(x.atom == atom for x in n.leaves)), None)
+
+
+def build_tree(shape: JoinShape, order: tuple[VariableOrder, ...], names: tuple[str, ...]) -> Tree:
+    """The view tree of a variable order; each atom hangs below its lowest variable."""
+    leaves = tuple(
+        Leaf(i, names[i], tuple(v for v in shape.levels if v in atom))
+        for i, atom in enumerate(shape.atoms)
+    )
+    roots = tuple(_node(shape, root, leaves, None) for root in order)
+    return Tree(roots, tuple(leaf for leaf in leaves if not leaf.key), leaves)
+
+
+def _node(
+    shape: JoinShape, order: VariableOrder, leaves: tuple[Leaf, ...], parent: Node | None
+) -> Node:
+    below = {each.variable for child in order.children for each in child.walk()}
+    own = [x for x in leaves if order.variable in x.key and not below & set(x.key)]
+    subtree = [each.variable for each in order.walk()]
+    top = any(shape.levels[v] != BOUND for v in subtree)
+    node = Node(order.variable, order.depends_on, own, [], top, parent)
+    node.children = [_node(shape, child, leaves, node) for child in order.children]
+    node.atoms = frozenset(x.atom for x in own).union(*(c.atoms for c in node.children))
+    return node

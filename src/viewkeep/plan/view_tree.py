@@ -1,0 +1,210 @@
+"""F-IVM: one view tree for all updates (ivm_lecture, part 2; recent_increments_in_ivm, 4.1).
+
+An update climbs from its atom to the root. At each node it is joined with the node's other inputs,
+which the update does not touch. Output tuples are read from the top down.
+"""
+
+from collections.abc import Iterator
+
+from viewkeep.analysis.variable_order import JoinShape, VariableOrder
+from viewkeep.plan.assemble import assemble
+from viewkeep.plan.program import (
+    NOTHING,
+    UPDATE,
+    Access,
+    Block,
+    Collect,
+    Enumerator,
+    Join,
+    Map,
+    Program,
+    Step,
+    Trigger,
+    Update,
+    opened,
+)
+from viewkeep.plan.tree import Input, Leaf, Node, Tree, build_tree
+
+
+def plan_view_tree(
+    shape: JoinShape,
+    order: tuple[VariableOrder, ...],
+    names: tuple[str, ...],
+    relations: tuple[str, ...],
+    head: tuple[str, ...],
+    inputs: tuple[tuple[str, str], ...] = (),
+    listed: bool = False,
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """The program of a view tree, with the output factorized or as a list."""
+    planner = ViewTreePlanner(
+        build_tree(shape, order, names), head, tuple(copy for copy, _ in inputs)
+    )
+    return planner.program(relations, inputs, listed, notes)
+
+
+class ViewTreePlanner:
+    """Emits the maps, triggers, loading and enumeration of one tree."""
+
+    def __init__(self, tree: Tree, head: tuple[str, ...], given: tuple[str, ...]) -> None:
+        self.tree, self.head, self.given = tree, head, given
+
+    def program(
+        self,
+        relations: tuple[str, ...],
+        inputs: tuple[tuple[str, str], ...],
+        listed: bool,
+        notes: tuple[str, ...],
+    ) -> Program:
+        """Everything put together."""
+        enumerator = Enumerator(self.head, tuple(self._enumeration()))
+        triggers = [self._trigger(leaf, relations[leaf.atom], listed) for leaf in self.tree.leaves]
+        maps, loading = list(self._maps()), list(self._loading())
+        if listed:
+            loading.append(Block(NOTHING, (), (*enumerator.steps, Update(RESULT, self.head))))
+            everything = frozenset(leaf.atom for leaf in self.tree.leaves)
+            maps.append(Map(RESULT, self.head, "the output as a list", everything))
+            enumerator = Enumerator(self.head, (Join((Access(RESULT, self.head),), self.head),))
+        return assemble(
+            "viewtree",
+            maps,
+            triggers,
+            loading,
+            enumerator,
+            inputs,
+            RESULT if listed else None,
+            notes,
+        )
+
+    # --- maps -----------------------------------------------------------------------------------
+
+    def _maps(self) -> Iterator[Map]:
+        for leaf in self.tree.leaves:
+            yield Map(leaf.name, leaf.key, "input", frozenset({leaf.atom}))
+        for node in reversed(self.tree.nodes()):
+            product = " * ".join(f"{i.name}({', '.join(i.key)})" for i in node.inputs)
+            if node.top and not node.is_alias:
+                yield Map(node.joined, node.bag, f"all live in {product}", node.atoms, live=True)
+            if node.top:
+                joined = f"{node.joined}({', '.join(node.bag)})"
+                counted = f"number of {node.variable} live in {joined}"
+                yield Map(node.upper, node.depends_on, counted, node.atoms, live=True)
+            else:
+                summed = f"sum_{node.variable} {product}"
+                yield Map(node.upper, node.depends_on, summed, node.atoms)
+
+    # --- updates --------------------------------------------------------------------------------
+
+    def _trigger(self, leaf: Leaf, relation: str, listed: bool) -> Trigger:
+        output = tuple(self._output_change(leaf))
+        blocks = list(self._climb(leaf))
+        if listed:
+            blocks.append(Block(UPDATE, leaf.key, (*output, Update(RESULT, self.head))))
+        return Trigger(leaf.atom, relation, leaf.key, tuple(blocks), output)
+
+    def _climb(self, leaf: Leaf) -> Iterator[Block]:
+        """The update of the atom's map, then of each view on the way to the root."""
+        node = self.tree.home(leaf.atom)
+        steps: list[Step] = [Update(leaf.name, leaf.key, live=node is not None and node.top)]
+        source, variables = UPDATE, leaf.key
+        bound, name, looped = set(leaf.key), leaf.name, set[str]()
+        while node is not None:
+            others = [each for each in node.inputs if each.name != name]
+            joins = list(join_all(others, bound, weigh=not node.top))
+            looped |= {v for join in joins for v in join.opens}
+            steps += joins
+            if node.top and not node.is_alias:
+                steps.append(Update(node.joined, node.bag, live=True))
+            if not node.top and looped - set(node.depends_on):
+                # Several bindings meet in one entry: add them up before climbing on.
+                local = f"d{node.upper}"
+                yield Block(source, variables, (*steps, Collect(local, node.depends_on)))
+                source, variables, steps, looped = local, node.depends_on, [], set()
+            steps.append(Update(node.upper, node.depends_on, live=self._watched(node)))
+            bound, name, node = set(node.depends_on), node.upper, node.parent
+        yield Block(source, variables, tuple(steps))
+
+    def _watched(self, node: Node) -> bool:
+        """Whether the node above only cares about entries that appear or vanish."""
+        return node.parent.top if node.parent is not None else node.top
+
+    # --- the change of the output -----------------------------------------------------------------
+
+    def _output_change(self, leaf: Leaf) -> Iterator[Step]:
+        """From one tuple of an atom to the output tuples it changes, and by how much."""
+        bound, name = set(leaf.key), leaf.name
+        node, aside = self.tree.home(leaf.atom), list[Node]()
+        root: Node | None = node
+        while node is not None:
+            others = [each for each in node.inputs if each.name != name]
+            yield from join_all(others, bound, weigh=True)
+            bound |= set(node.bag)
+            aside += [c for c in node.children if c.upper != name and c.top]
+            name, root, node = node.upper, node, node.parent
+        for each in aside:
+            yield from self._read(each, bound)
+        others_above = [r for r in self.tree.roots if r is not root]
+        yield from self._read_roots(others_above, leaf.atom, bound)
+
+    def _read_roots(self, roots: list[Node], atom: int | None, bound: set[str]) -> Iterator[Step]:
+        """The trees beside the one that changed, and the atoms without variables."""
+        for leaf in self.tree.nullary:
+            if leaf.atom != atom:
+                yield Join((Access(leaf.name, ()),))
+        for root in roots:
+            yield Join((Access(root.upper, (), weigh=not root.top),))
+        for root in roots:
+            if root.top:
+                yield from self._read(root, bound)
+
+    # --- enumeration and loading ------------------------------------------------------------------
+
+    def _enumeration(self) -> Iterator[Step]:
+        yield from self._read_roots(list(self.tree.roots), None, set(self.given))
+
+    def _read(self, node: Node, bound: set[str]) -> Iterator[Step]:
+        """The values of a variable on top, then those below it; payloads where they are final."""
+        only = node.inputs[0]
+        weigh = node.is_alias and not only.live
+        yield Join((Access(node.joined, node.bag, weigh),), opened(bound, node.bag))
+        bound |= set(node.bag)
+        if not node.is_alias:
+            for each in node.inputs:
+                if not each.live:
+                    yield Join((Access(each.name, each.key),))
+        for child in node.children:
+            if child.top:
+                yield from self._read(child, bound)
+
+    def _loading(self) -> Iterator[Block]:
+        """Every view in one pass over an input that has most of its variables."""
+        for node in reversed(self.tree.nodes()):
+            inputs = sorted(node.inputs, key=lambda each: -len(each.key))
+            first, rest = inputs[0], inputs[1:]
+            steps: list[Step] = list(join_all(rest, set(first.key), weigh=not node.top))
+            if not node.top:
+                steps.append(Update(node.upper, node.depends_on))
+                yield Block(first.name, first.key, tuple(steps))
+                continue
+            if not node.is_alias:
+                steps.append(Update(node.joined, node.bag))
+            steps.append(Update(node.upper, node.depends_on))
+            yield Block(first.name, first.key, tuple(steps), weigh=False)
+
+
+RESULT = "Result"
+"""The map that holds the output as a list."""
+
+
+def join_all(inputs: list[Input], bound: set[str], weigh: bool) -> Iterator[Join]:
+    """Join inputs, those that open nothing first, then those that open fewest variables.
+
+    Inputs that open the same variables are intersected, the smallest group iterated.
+    """
+    rest, known = list(inputs), set(bound)
+    while rest:
+        opens = min((opened(known, each.key) for each in rest), key=len)
+        same = [each for each in rest if set(opened(known, each.key)) == set(opens)]
+        yield Join(tuple(Access(e.name, e.key, weigh and not e.live) for e in same), opens)
+        known |= set(opens)
+        rest = [each for each in rest if each not in same]

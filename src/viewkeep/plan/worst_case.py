@@ -1,0 +1,77 @@
+"""Worst-case optimal joins, one variable at a time, as steps of the trigger language.
+
+For each variable in turn, the atoms that have it are intersected, the smallest list iterated. An
+atom whose other variables are still open takes part through a projection, a live map.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from viewkeep.plan.program import Access, Join, Map, Step, Update
+from viewkeep.plan.tree import Leaf
+
+
+@dataclass
+class Projections:
+    """The projections that joins have asked for, per atom."""
+
+    leaves: Sequence[Leaf]
+    wanted: dict[tuple[int, tuple[str, ...]], str] = field(default_factory=dict)
+
+    def access(self, leaf: Leaf, variables: set[str]) -> Access:
+        """The atom on these of its variables: itself, weighed, or a projection of it."""
+        key = tuple(v for v in leaf.key if v in variables)
+        if key == leaf.key:
+            return Access(leaf.name, key)
+        name = self.wanted.setdefault((leaf.atom, key), f"{leaf.name}^{''.join(key)}")
+        return Access(name, key, weigh=False)
+
+    def maps(self) -> list[Map]:
+        """The atoms and their projections."""
+        found = [Map(x.name, x.key, "input", frozenset({x.atom})) for x in self.leaves]
+        for (atom, key), name in self.wanted.items():
+            leaf = self._leaf(atom)
+            text = f"number of {leaf.name}({', '.join(leaf.key)}) for each ({', '.join(key)})"
+            found.append(Map(name, key, text, frozenset({atom}), live=True))
+        return found
+
+    def of(self, atom: int) -> list[tuple[str, tuple[str, ...]]]:
+        """The projections of one atom."""
+        return [(name, key) for (i, key), name in self.wanted.items() if i == atom]
+
+    def update(self, leaf: Leaf) -> list[tuple[Step, ...]]:
+        """What keeps the atom and its projections up to date."""
+        own = Update(leaf.name, leaf.key, live=bool(self.of(leaf.atom)))
+        counts: list[Step] = [Update(name, key) for name, key in self.of(leaf.atom)]
+        return [(own, *counts)]
+
+    def _leaf(self, atom: int) -> Leaf:
+        return next(leaf for leaf in self.leaves if leaf.atom == atom)
+
+
+def join_steps(
+    projections: Projections, leaves: Iterable[Leaf], bound: Iterable[str], order: Iterable[str]
+) -> tuple[Step, ...]:
+    """Join the atoms, given some variables, opening the others in this order."""
+    rest, known = list(leaves), set(bound)
+    ready = [leaf for leaf in rest if set(leaf.key) <= known]
+    steps: list[Step] = [Join(tuple(Access(x.name, x.key) for x in ready))] if ready else []
+    for variable in [v for v in order if v not in known]:
+        having = [leaf for leaf in rest if variable in leaf.key]
+        known.add(variable)
+        steps.append(Join(tuple(projections.access(x, known) for x in having), (variable,)))
+    return tuple(steps)
+
+
+def variable_sequence(leaves: Sequence[Leaf], first: Sequence[str] = ()) -> tuple[str, ...]:
+    """The given variables, then the others: always one connected to those before, if any is."""
+    names = list(dict.fromkeys(v for leaf in leaves for v in leaf.key))
+    sequence = list(first)
+    while rest := [v for v in names if v not in sequence]:
+        sequence.append(max(rest, key=lambda v: _connections(leaves, sequence, v)))
+    return tuple(sequence)
+
+
+def _connections(leaves: Sequence[Leaf], before: list[str], variable: str) -> tuple[int, int]:
+    having = [leaf for leaf in leaves if variable in leaf.key]
+    return sum(bool(set(leaf.key) & set(before)) for leaf in having), len(having)

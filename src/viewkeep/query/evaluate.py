@@ -1,0 +1,94 @@
+"""Scalar expressions compiled into Python functions of a row, with Spark SQL's ANSI semantics.
+
+NULL is None. Most functions are NULL when an argument is, and do not compute the arguments after
+the first NULL; the others, such as AND and CASE, have a form of their own. Values are not
+converted to a common type: `coalesce(1, 2.5)` is the integer 1, and integers have no bounds.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.evaluate_casts import cast_to
+from viewkeep.query.evaluate_forms import FORMS, Evaluator, Row, refuse, strict, unary
+from viewkeep.query.evaluate_functions import STRICT
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
+from viewkeep.query.functions import Function, find_function
+
+
+def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluator:
+    """The function from a row over `names` to the value of the expression.
+
+    >>> from viewkeep.query.expressions import literal
+    >>> half = compile_expression(Call("/", (Column("b"), literal(2))), ["a", "b"])
+    >>> half((7, 5)), half((7, None))
+    (2.5, None)
+    """
+    match expression:
+        case Column():
+            return itemgetter(_position(expression.name, names))
+        case Literal():
+            value = expression.value
+            return lambda row: value
+        case Cast():
+            argument = compile_expression(expression.argument, names)
+            return unary(expression, cast_to(expression.type), argument)
+        case Call():
+            return _compile_call(expression, names)
+
+
+def compile_condition(
+    expressions: Sequence[Expression], names: Sequence[str]
+) -> Callable[[Row], bool]:
+    """The function that tells whether all expressions are TRUE for a row: not FALSE, not NULL.
+
+    >>> from viewkeep.query.expressions import literal
+    >>> positive = compile_condition([Call(">", (Column("a"), literal(0)))], ["a"])
+    >>> positive((1,)), positive((0,)), positive((None,))
+    (True, False, False)
+    """
+    parts = [part for expression in expressions for part in conjuncts(expression)]
+    tests = [(compile_expression(part, names), part) for part in parts]
+    if len(tests) == 1:
+        return _single(*tests[0])
+
+    def holds(row: Row) -> bool:
+        for evaluate, part in tests:
+            value = evaluate(row)
+            if value is not True:
+                return refuse(value, part)
+        return True
+
+    return holds
+
+
+def _single(evaluate: Evaluator, expression: Expression) -> Callable[[Row], bool]:
+    def holds(row: Row) -> bool:
+        value = evaluate(row)
+        return value is True or refuse(value, expression)
+
+    return holds
+
+
+def _position(name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise QueryError(f'no column "{name}" ({", ".join(names)}){did_you_mean(name, names)}')
+    return names.index(name)
+
+
+def _compile_call(call: Call, names: Sequence[str]) -> Evaluator:
+    function = find_function(call.function)
+    _check_count(call, function)
+    arguments = tuple(compile_expression(argument, names) for argument in call.arguments)
+    form = FORMS.get(function.name)
+    if form is not None:
+        return form(call, arguments)
+    return strict(call, STRICT[function.name], arguments)
+
+
+def _check_count(call: Call, function: Function) -> None:
+    count, most = len(call.arguments), function.most
+    if count < function.least or (most is not None and count > most):
+        bounds = f"at least {function.least}" if most is None else f"{function.least} to {most}"
+        wanted = str(most) if most == function.least else bounds
+        raise QueryError(f"{call}: {function.name}() takes {wanted} arguments, not {count}")

@@ -1,0 +1,344 @@
+"""How calls are compiled: strict functions, which are NULL when an argument is, and the others."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, TypeAlias
+
+from viewkeep.errors import QueryError
+from viewkeep.query.evaluate_functions import STRICT, like_pattern, moment
+from viewkeep.query.expressions import Call, Expression, Literal
+
+Row: TypeAlias = tuple[Any, ...]
+Evaluator: TypeAlias = Callable[[Row], Any]
+"""The value of one expression for a row."""
+
+_FAILURES = (TypeError, ValueError, ArithmeticError, AttributeError)
+"""What Python raises for values of a wrong type, or outside of a function's domain."""
+
+
+def refuse(value: Any, expression: Expression) -> bool:
+    """False for a value that is not TRUE, if it is a truth value at all."""
+    if value is not True and value is not False and value is not None:
+        raise QueryError(f"the condition {expression} must be boolean, but it is {value!r}")
+    return False
+
+
+def _failure(expression: Expression, values: Sequence[Any], error: Exception) -> QueryError:
+    shown = ", ".join(map(repr, values))
+    match error:
+        case ZeroDivisionError():
+            reason = "division by zero"
+        case ArithmeticError():
+            reason = "the result is out of range"
+        case _:
+            reason = str(error)
+    return QueryError(f"cannot compute {expression} for ({shown}): {reason}")
+
+
+# Comparisons.
+
+
+def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """A Python comparison with Spark's order: NaN equals itself and is above all other numbers.
+
+    >>> comparison(gt)(float("nan"), float("inf"))
+    True
+    """
+
+    def compare(left: Any, right: Any) -> bool:
+        kind = type(left)
+        if kind is type(right) and kind is not float:
+            return operation(left, right)
+        return operation(*_comparable(left, right))
+
+    return compare
+
+
+equal = comparison(eq)
+"""Whether two values are the same; those of unrelated types never are."""
+
+
+def _comparable(left: Any, right: Any) -> tuple[Any, Any]:
+    if isinstance(left, float) or isinstance(right, float):
+        if isinstance(left, Decimal) or isinstance(right, Decimal):
+            left, right = float(left), float(right)
+        if left != left or right != right:
+            return left != left, right != right
+    elif isinstance(left, datetime) != isinstance(right, datetime):
+        return moment(left), moment(right)
+    return left, right
+
+
+# Functions that are NULL when an argument is.
+
+
+def strict(
+    expression: Expression, function: Callable[..., Any], arguments: Sequence[Evaluator]
+) -> Evaluator:
+    """A function of values that are not NULL, made NULL when an argument is."""
+    match arguments:
+        case (argument,):
+            return unary(expression, function, argument)
+        case (left, right):
+            return _binary(expression, function, left, right)
+
+    def evaluate(row: Row) -> Any:
+        values: list[Any] = []
+        for argument in arguments:
+            value = argument(row)
+            if value is None:
+                return None
+            values.append(value)
+        try:
+            return function(*values)
+        except _FAILURES as error:
+            raise _failure(expression, values, error) from error
+
+    return evaluate
+
+
+def unary(expression: Expression, function: Callable[[Any], Any], argument: Evaluator) -> Evaluator:
+    """`strict` for one argument."""
+
+    def evaluate(row: Row) -> Any:
+        value = argument(row)
+        if value is None:
+            return None
+        try:
+            return function(value)
+        except _FAILURES as error:
+            raise _failure(expression, (value,), error) from error
+
+    return evaluate
+
+
+def _binary(
+    expression: Expression, function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluator
+) -> Evaluator:
+    def evaluate(row: Row) -> Any:
+        first = left(row)
+        if first is None:
+            return None
+        second = right(row)
+        if second is None:
+            return None
+        try:
+            return function(first, second)
+        except _FAILURES as error:
+            raise _failure(expression, (first, second), error) from error
+
+    return evaluate
+
+
+def _comparison(
+    operation: Callable[[Any, Any], bool], call: Call, arguments: Sequence[Evaluator]
+) -> Evaluator:
+    """A comparison; one with a literal skips the general rules for values of the literal's type."""
+    compare = comparison(operation)
+    general = _binary(call, compare, *arguments)
+    match call.arguments[1]:
+        case Literal(None):
+            return lambda row: None
+        case Literal(constant) if not isinstance(constant, float):
+            first, kind = arguments[0], type(constant)
+        case _:
+            return general
+
+    def evaluate(row: Row) -> Any:
+        value = first(row)
+        if type(value) is not kind:
+            return general(row)
+        try:
+            return operation(value, constant)
+        except _FAILURES as error:
+            raise _failure(call, (value, constant), error) from error
+
+    return evaluate
+
+
+def _like(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    """LIKE; a literal pattern is read once."""
+    match call.arguments[1]:
+        case Literal(str(pattern)):
+            try:
+                fullmatch = like_pattern(pattern).fullmatch
+            except ValueError as error:
+                raise QueryError(f"{call}: {error}") from error
+            return unary(call, lambda text: fullmatch(text) is not None, arguments[0])
+    return strict(call, STRICT["like"], arguments)
+
+
+# Functions that look at NULLs, or need not compute all of their arguments.
+
+
+def _and(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    left, right = arguments
+
+    def evaluate(row: Row) -> Any:
+        first = left(row)
+        if first is False:
+            return False
+        second = right(row)
+        if first is True and (second is True or second is False):
+            return second
+        _check_truth(call, first, second)
+        return False if second is False else None
+
+    return evaluate
+
+
+def _or(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    left, right = arguments
+
+    def evaluate(row: Row) -> Any:
+        first = left(row)
+        if first is True:
+            return True
+        second = right(row)
+        if first is False and (second is True or second is False):
+            return second
+        _check_truth(call, first, second)
+        return True if second is True else None
+
+    return evaluate
+
+
+def _check_truth(call: Call, *values: Any) -> None:
+    for value, argument in zip(values, call.arguments, strict=True):
+        refuse(value, argument)
+
+
+def _null_safe_equal(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    left, right = arguments
+
+    def evaluate(row: Row) -> bool:
+        first, second = left(row), right(row)
+        if first is None or second is None:
+            return first is second
+        return equal(first, second)
+
+    return evaluate
+
+
+def _is_null(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    [argument] = arguments
+    return lambda row: argument(row) is None
+
+
+def _is_not_null(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    [argument] = arguments
+    return lambda row: argument(row) is not None
+
+
+def _null_if(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    left, right = arguments
+
+    def evaluate(row: Row) -> Any:
+        first, second = left(row), right(row)
+        if first is None or (second is not None and equal(first, second)):
+            return None
+        return first
+
+    return evaluate
+
+
+def _coalesce(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    def evaluate(row: Row) -> Any:
+        for argument in arguments:
+            value = argument(row)
+            if value is not None:
+                return value
+        return None
+
+    return evaluate
+
+
+def _case(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    """Conditions and results alternate; the odd one at the end is ELSE."""
+    branches = list(zip(arguments[:-1:2], arguments[1::2], call.arguments[:-1:2], strict=True))
+    otherwise = arguments[-1] if len(arguments) % 2 else None
+
+    def evaluate(row: Row) -> Any:
+        for condition, result, expression in branches:
+            truth = condition(row)
+            if truth is True or refuse(truth, expression):
+                return result(row)
+        return None if otherwise is None else otherwise(row)
+
+    return evaluate
+
+
+def _in(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    """IN; a list of literals of one type is looked up at once by values of that type."""
+    item, *choices = arguments
+    literals = [choice for choice in call.arguments[1:] if isinstance(choice, Literal)]
+    constants = {choice.value for choice in literals if choice.value is not None}
+    kinds = {type(constant) for constant in constants}
+    kind = kinds.pop() if len(kinds) == 1 and len(literals) == len(choices) else None
+    absent = None if any(choice.value is None for choice in literals) else False
+
+    def evaluate(row: Row) -> Any:
+        value = item(row)
+        if value is None:
+            return None
+        if type(value) is kind and kind is not float:
+            return True if value in constants else absent
+        return _contains((choice(row) for choice in choices), value)
+
+    return evaluate
+
+
+def _contains(choices: Iterable[Any], value: Any) -> bool | None:
+    absent: bool | None = False
+    for choice in choices:
+        if choice is None:
+            absent = None
+        elif equal(value, choice):
+            return True
+    return absent
+
+
+def _extreme(
+    operation: Callable[[Any, Any], bool], call: Call, arguments: Sequence[Evaluator]
+) -> Evaluator:
+    """GREATEST or LEAST, which pass over NULLs."""
+    beats = comparison(operation)
+
+    def evaluate(row: Row) -> Any:
+        best = None
+        for argument in arguments:
+            value = argument(row)
+            try:
+                if best is None or (value is not None and beats(value, best)):
+                    best = value
+            except _FAILURES as error:
+                raise _failure(call, (value, best), error) from error
+        return best
+
+    return evaluate
+
+
+FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
+    "=": partial(_comparison, eq),
+    "<>": partial(_comparison, ne),
+    "<": partial(_comparison, lt),
+    "<=": partial(_comparison, le),
+    ">": partial(_comparison, gt),
+    ">=": partial(_comparison, ge),
+    "<=>": _null_safe_equal,
+    "and": _and,
+    "or": _or,
+    "isnull": _is_null,
+    "isnotnull": _is_not_null,
+    "in": _in,
+    "like": _like,
+    "case": _case,
+    "coalesce": _coalesce,
+    "nullif": _null_if,
+    "greatest": partial(_extreme, gt),
+    "least": partial(_extreme, lt),
+}
+"""How the calls that are more than a function of values are compiled."""

@@ -1,0 +1,342 @@
+"""What each scalar function computes from values that are not NULL, as Spark SQL does in ANSI mode.
+
+Exact decimals keep 38 significant digits, rounded half up; the scale that Spark takes from the
+column types is not applied. Beside a double, a decimal becomes a double.
+"""
+
+import math
+import operator
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache
+from numbers import Number
+from typing import Any
+
+from viewkeep.query.types import MAX_PRECISION
+
+DECIMALS = Context(prec=MAX_PRECISION, rounding=ROUND_HALF_UP)
+"""How exact decimals are computed."""
+
+WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
+"""Holds the digits of every double."""
+
+# Arithmetic.
+
+
+def _arithmetic(
+    plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
+    """An operation on numbers: `plain` on integers and doubles, `exact` on decimals."""
+
+    def compute(left: Any, right: Any) -> Any:
+        kind = type(left)
+        if kind is type(right):
+            if kind is int or kind is float:
+                return plain(left, right)
+            if kind is Decimal:
+                return exact(left, right)
+        left, right = _number(left), _number(right)
+        if not isinstance(left, Decimal) and not isinstance(right, Decimal):
+            return plain(left, right)
+        if isinstance(left, float) or isinstance(right, float):
+            return plain(float(left), float(right))
+        return exact(left, right)
+
+    return compute
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, Number):
+        raise TypeError(f"{value!r} is not a number")
+    return value
+
+
+def _with_days(sign: int, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Addition or subtraction that also moves a date by days."""
+
+    def move(left: Any, right: Any) -> Any:
+        if type(left) is date:
+            return left + timedelta(days=sign * operator.index(right))
+        return compute(left, right)
+
+    return move
+
+
+def _divisor(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Tells a division by zero from other results that do not exist."""
+
+    def divide(left: Any, right: Any) -> Any:
+        if right == 0:
+            raise ZeroDivisionError
+        return compute(left, right)
+
+    return divide
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    """The rest has the sign of the dividend."""
+    if isinstance(left, float) or isinstance(right, float):
+        return math.nan if math.isinf(left) else math.fmod(left, right)
+    return abs(left) % abs(right) * (1 if left >= 0 else -1)
+
+
+def _whole_quotient(left: Any, right: Any) -> int:
+    """The quotient without its fraction, rounded towards zero."""
+    if isinstance(left, float) or isinstance(right, float):
+        return int(left / right)
+    quotient = int(abs(left) // abs(right))
+    return quotient if (left >= 0) == (right >= 0) else -quotient
+
+
+def _negate(value: Any) -> Any:
+    return DECIMALS.minus(value) if isinstance(value, Decimal) else -_number(value)
+
+
+def _absolute(value: Any) -> Any:
+    return DECIMALS.abs(value) if isinstance(value, Decimal) else abs(_number(value))
+
+
+def as_decimal(value: Any) -> Decimal:
+    """A number as the decimal that it prints as."""
+    return Decimal(repr(float(value))) if isinstance(value, float) else Decimal(_number(value))
+
+
+def _round(value: Any, places: int = 0) -> Any:
+    """Rounds half up, away from zero."""
+    exact = as_decimal(value)
+    exponent = exact.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent <= places:
+        return value
+    rounded = exact.quantize(Decimal(1).scaleb(-places), context=WIDE)
+    if isinstance(value, Decimal):
+        return rounded if places >= 0 else rounded.quantize(Decimal(1), context=WIDE)
+    return float(rounded) if isinstance(value, float) else int(rounded)
+
+
+def _floor(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return value.to_integral_value(ROUND_FLOOR)
+    return math.floor(_number(value))
+
+
+def _ceil(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return value.to_integral_value(ROUND_CEILING)
+    return math.ceil(_number(value))
+
+
+def _sqrt(value: Any) -> float:
+    number = float(_number(value))
+    return math.nan if number < 0 else math.sqrt(number)
+
+
+def _ln(value: Any) -> float | None:
+    number = float(_number(value))
+    return None if number <= 0 else math.log(number)
+
+
+def _exp(value: Any) -> float:
+    try:
+        return math.exp(_number(value))
+    except OverflowError:
+        return math.inf
+
+
+def _power(base: Any, exponent: Any) -> float:
+    """As Java's Math.pow: out of range is infinite, out of the domain is NaN."""
+    base, exponent = float(_number(base)), float(_number(exponent))
+    try:
+        return math.pow(base, exponent)
+    except ValueError:
+        if base:
+            return math.nan
+    except OverflowError:
+        pass
+    negative = math.copysign(1, base) < 0 and math.fmod(exponent, 2) in (1, -1)
+    return -math.inf if negative else math.inf
+
+
+def _sign(value: Any) -> float:
+    number = float(_number(value))
+    return math.copysign(1.0, number) if number and number == number else number
+
+
+# Text.
+
+
+@lru_cache(maxsize=1024)
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    r"""The regular expression of a LIKE pattern, where \ escapes %, _ and itself.
+
+    >>> [bool(like_pattern("a_%").fullmatch(text)) for text in ("a", "ab", "abc")]
+    [False, True, True]
+    """
+    parts = []
+    for token in re.findall(r"\\?.", pattern, re.DOTALL):
+        if token[0] == "\\" and token[1:] not in ("%", "_", "\\"):
+            raise ValueError(f"in the pattern {pattern!r} the escape \\ must precede %, _ or \\")
+        parts.append({"%": ".*", "_": "."}.get(token, re.escape(token[-1])))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _like(text: str, pattern: str) -> bool:
+    return like_pattern(pattern).fullmatch(text) is not None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, bytes) else len(_text(value))
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    """Counts from 1, or from the end when negative; what lies outside of the text is empty."""
+    first = start - 1 if start > 0 else start + len(text) if start < 0 else 0
+    end = len(text) if length is None else first + length
+    return _text(text)[max(first, 0) : max(end, 0)]
+
+
+def _concat(*parts: str) -> str:
+    return "".join(parts)
+
+
+def _replace(text: str, old: str, new: str = "") -> str:
+    return str.replace(text, old, new) if old else _text(text)
+
+
+def _left(text: str, count: int) -> str:
+    return _text(text)[: max(count, 0)]
+
+
+def _right(text: str, count: int) -> str:
+    return _text(text)[max(len(text) - count, 0) :] if count > 0 else ""
+
+
+def _locate(part: str, text: str) -> int:
+    return str.find(text, part) + 1
+
+
+# Dates.
+
+
+def moment(value: Any) -> Any:
+    """A date as the timestamp of its midnight; anything else as it is."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    return value
+
+
+def _day(value: date) -> date:
+    if not isinstance(value, date):
+        raise TypeError(f"{value!r} is not a date")
+    return value.date() if isinstance(value, datetime) else value
+
+
+def _add_days(start: date, days: int) -> date:
+    return _day(start) + timedelta(days=operator.index(days))
+
+
+def _subtract_days(start: date, days: int) -> date:
+    return _day(start) - timedelta(days=operator.index(days))
+
+
+def _shift_months(start: Any, months: int) -> Any:
+    """The same day so many months later, or the last one of a shorter month."""
+    year, month = divmod(start.year * 12 + start.month - 1 + operator.index(months), 12)
+    last = monthrange(year, month + 1)[1]
+    return start.replace(year=year, month=month + 1, day=min(start.day, last))
+
+
+_UNITS = {
+    "WEEK": timedelta(weeks=1),
+    "DAY": timedelta(days=1),
+    "DAYOFYEAR": timedelta(days=1),
+    "HOUR": timedelta(hours=1),
+    "MINUTE": timedelta(minutes=1),
+    "SECOND": timedelta(seconds=1),
+    "MILLISECOND": timedelta(milliseconds=1),
+    "MICROSECOND": timedelta(microseconds=1),
+}
+_MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+
+
+def _timestampadd(unit: str, amount: int, start: Any) -> Any:
+    start_moment, unit = moment(start), unit.upper()
+    if not isinstance(start_moment, datetime):
+        raise TypeError(f"{start!r} is not a timestamp")
+    if unit in _MONTHS:
+        return _shift_months(start_moment, amount * _MONTHS[unit])
+    if unit not in _UNITS:
+        raise ValueError(f"unknown unit {unit!r}; there are {', '.join((*_MONTHS, *_UNITS))}")
+    return start_moment + operator.index(amount) * _UNITS[unit]
+
+
+def _last_day(value: date) -> date:
+    day = _day(value)
+    return day.replace(day=monthrange(day.year, day.month)[1])
+
+
+def _not(value: Any) -> bool:
+    if value is not True and value is not False:
+        raise TypeError(f"{value!r} is not a boolean")
+    return not value
+
+
+STRICT: dict[str, Callable[..., Any]] = {
+    "+": _with_days(1, _arithmetic(operator.add, DECIMALS.add)),
+    "-": _with_days(-1, _arithmetic(operator.sub, DECIMALS.subtract)),
+    "*": _arithmetic(operator.mul, DECIMALS.multiply),
+    "/": _arithmetic(operator.truediv, _divisor(DECIMALS.divide)),
+    "%": _arithmetic(_divisor(_remainder), _divisor(DECIMALS.remainder)),
+    "div": _arithmetic(_whole_quotient, _divisor(lambda a, b: int(DECIMALS.divide_int(a, b)))),
+    "negate": _negate,
+    "not": _not,
+    "abs": _absolute,
+    "round": _round,
+    "floor": _floor,
+    "ceil": _ceil,
+    "sqrt": _sqrt,
+    "ln": _ln,
+    "exp": _exp,
+    "power": _power,
+    "sign": _sign,
+    "like": _like,
+    "upper": str.upper,
+    "lower": str.lower,
+    "trim": lambda text: str.strip(text, " "),
+    "ltrim": lambda text: str.lstrip(text, " "),
+    "rtrim": lambda text: str.rstrip(text, " "),
+    "length": _length,
+    "substring": _substring,
+    "concat": _concat,
+    "replace": _replace,
+    "left": _left,
+    "right": _right,
+    "locate": _locate,
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "year": lambda day: day.year,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "month": lambda day: day.month,
+    "day": lambda day: day.day,
+    "dayofweek": lambda day: day.isoweekday() % 7 + 1,
+    "dayofyear": lambda day: day.timetuple().tm_yday,
+    "weekofyear": lambda day: day.isocalendar().week,
+    "hour": lambda time_: time_.hour,
+    "minute": lambda time_: time_.minute,
+    "second": lambda time_: time_.second,
+    "date_add": _add_days,
+    "date_sub": _subtract_days,
+    "datediff": lambda end, start: (_day(end) - _day(start)).days,
+    "add_months": lambda start, months: _shift_months(_day(start), months),
+    "last_day": _last_day,
+    "timestampadd": _timestampadd,
+}
+"""The functions that are NULL when an argument is, on values that are not."""

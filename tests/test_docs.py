@@ -1,0 +1,55 @@
+"""The examples in the documentation print what the pages say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.make_examples import PAGES, ROOT, refreshed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_print_what_the_page_shows(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == refreshed(text), "run `make docs`, and read what changed"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_example_ends_in_a_stack_trace(page: Path) -> None:
+    assert "Traceback" not in page.read_text(encoding="utf-8")
+
+
+def test_wrong_output_is_noticed() -> None:
+    right = "```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n"
+    assert refreshed(right) == right
+    assert refreshed(right.replace("2", "3")) == right
+
+
+def test_files_of_a_page_are_there_for_its_commands() -> None:
+    page = (
+        "```sql\n-- t.sql\nCREATE TABLE t (x int);\n```\n"
+        '```console\n$ viewkeep explain "SELECT y FROM t" --schema t.sql\n```\n'
+    )
+    assert 'error: column "y"' in refreshed(page)
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [*PAGES, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_task_the_readme_names_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for task in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
+        assert re.search(rf"^{task}:.*##", makefile, re.MULTILINE), task
+
+
+def test_the_readme_counts_tpch_as_its_page_does() -> None:
+    counted = r"(\d+) of the 22.*?(\d+) (?:under|with) the primary\s+keys.*?(\d+) (?:under|with)"
+    pages = [PAGES[0], ROOT / "docs" / "tpch.md"]
+    found = [re.search(counted, page.read_text(encoding="utf-8"), re.DOTALL) for page in pages]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].groups() == found[1].groups()
