@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from viewkeep.errors import SchemaError as SchemaError
     from viewkeep.errors import UnsupportedError as UnsupportedError
     from viewkeep.errors import ViewkeepError as ViewkeepError
+    from viewkeep.maintainer import Maintainer as Maintainer
+    from viewkeep.maintainer import OutputChange as OutputChange
+    from viewkeep.maintainer import maintain as maintain
     from viewkeep.query.aggregates import Aggregate as Aggregate
     from viewkeep.query.conjunctive import Atom as Atom
     from viewkeep.query.conjunctive import ConjunctiveQuery as ConjunctiveQuery
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from viewkeep.rings import Relation as Relation
     from viewkeep.rings import Ring as Ring
     from viewkeep.sql import from_sql as from_sql
+    from viewkeep.workload import Workload as Workload
 
     __version__: str
 
@@ -37,6 +41,8 @@ _MODULES = {
     "ConjunctiveQuery": "viewkeep.query.conjunctive",
     "ConstraintError": "viewkeep.errors",
     "Constraints": "viewkeep.query.constraints",
+    "Maintainer": "viewkeep.maintainer",
+    "OutputChange": "viewkeep.maintainer",
     "ParseError": "viewkeep.errors",
     "QueryError": "viewkeep.errors",
     "Relation": "viewkeep.rings",
@@ -46,8 +52,10 @@ _MODULES = {
     "Table": "viewkeep.query.tables",
     "UnsupportedError": "viewkeep.errors",
     "ViewkeepError": "viewkeep.errors",
+    "Workload": "viewkeep.workload",
     "analyze": "viewkeep.analysis",
     "from_sql": "viewkeep.sql",
+    "maintain": "viewkeep.maintainer",
     "parse": "viewkeep.query.notation",
     "parse_many": "viewkeep.query.notation",
 }

@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.intake import Change, Intake, Row, known_relation, rows_of
@@ -18,6 +18,9 @@ from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
 from viewkeep.query.notation import parse
 from viewkeep.rings import Ring
+
+if TYPE_CHECKING:
+    from viewkeep.workload import Workload
 
 ENGINES = ("auto", "reference")
 MODES = ("eager", "lazy")
@@ -99,6 +102,12 @@ class Maintainer:
     ) -> None:
         """Many updates to one relation; all or, if one is refused, none."""
         self._take(self._checked(relation, rows, multiplicities))
+
+    def check_batch(
+        self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
+    ) -> None:
+        """Refuse what `update_batch` would refuse, and change nothing."""
+        self._checked(relation, rows, multiplicities)
 
     def _checked(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False
@@ -226,7 +235,7 @@ class Maintainer:
         missing = [v for v in self.query.inputs if v not in inputs]
         if missing:
             raise QueryError(
-                f"query {self.query.name} needs its inputs: enumerate(given={{{missing[0]!r}: ...}})"
+                f"query {self.query.name} needs its inputs: given={{{missing[0]!r}: ...}}"
             )
         return inputs
 
@@ -297,31 +306,11 @@ class Maintainer:
 
 
 @overload
-def maintain(
-    query: ConjunctiveQuery | str,
-    strategy: str = ...,
-    engine: str = ...,
-    epsilon: float = ...,
-    ring: Ring[Any] | None = ...,
-    output: str = ...,
-    mode: str = ...,
-    fds: Iterable[str] = ...,
-    static: Iterable[str] = ...,
-    insert_only: bool = ...,
-    foreign_keys: Iterable[str] = ...,
-    keys: Iterable[str] = ...,
-    degrees: Iterable[str] = ...,
-    lifts: Mapping[str, Callable[[Any], Any]] | None = ...,
-) -> Maintainer: ...
+def maintain(query: ConjunctiveQuery | str, *args: Any, **options: Any) -> Maintainer: ...
 
 
 @overload
-def maintain(
-    query: Sequence[ConjunctiveQuery],
-    strategy: str = ...,
-    engine: str = ...,
-    epsilon: float = ...,
-) -> "Any": ...
+def maintain(query: Sequence[ConjunctiveQuery], *args: Any, **options: Any) -> "Workload": ...
 
 
 def maintain(
@@ -357,9 +346,11 @@ def maintain(
     if isinstance(parsed, ConjunctiveQuery):
         options = Options(strategy, output, mode, ring, lifts)
         return Maintainer(parsed.with_constraints(constraints), options)
-    from viewkeep.cascade import maintain_cascade
+    if ring is not None or lifts is not None:
+        raise QueryError("several queries are maintained over counts: give no ring or lifts")
+    from viewkeep.workload import Workload  # a workload is made of maintainers
 
-    return maintain_cascade(list(parsed), constraints, strategy)
+    return Workload(list(parsed), constraints, Options(strategy, output, mode, ring, lifts))
 
 
 def _with_counts(

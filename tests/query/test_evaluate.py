@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.sql.evaluate import value as direct_value
@@ -82,6 +82,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("floor(-1.5)", Decimal(-2)),
     ("floor(-1.5e0)", -2),
     ("floor(3)", 3),
+    ("floor(double 'nan')", 0),
     ("ceil(1.2)", Decimal(2)),
     ("ceil(-1.2e0)", -1),
     ("sqrt(9)", 3.0),
@@ -92,6 +93,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("exp(1000)", INFINITY),
     ("power(2, 10)", 1024.0),
     ("power(-8.0e0, 0.5e0)", NAN),
+    ("power(1, double 'inf')", NAN),
     ("power(0, -1)", INFINITY),
     ("power(-10, 309)", -INFINITY),
     # Comparisons: a NaN equals itself and is above everything else.
@@ -124,7 +126,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("in(null, 1, 2)", None),
     ("in(1, 1.0, 2.5e0)", True),
     ("in(date '2024-01-01', timestamp '2024-01-01 00:00:00')", True),
-    ("case(1 > 2, 'a', null, 'b', 'c')", "c"),
+    ("case(1 > 2, 'a', null = 1, 'b', 'c')", "c"),
     ("case(1 > 2, 'a', true, 'b')", "b"),
     ("case(1 > 2, 'a')", None),
     ("coalesce(null, 2, 3)", 2),
@@ -206,15 +208,18 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("cast(1.9 as bigint)", 1),
     ("cast(true as int)", 1),
     ("cast('1.5e3' as double)", 1500.0),
+    ("cast('2D' as double)", 2.0),
     ("cast('Infinity' as double)", INFINITY),
     ("cast(0.1 as float)", 0.10000000149011612),
     ("cast(1.005 as decimal(5, 2))", Decimal("1.01")),
     ("cast(2.675e0 as decimal(5, 2))", Decimal("2.68")),
+    ("cast(double 'nan' as decimal(5, 2))", None),
     ("cast('12.345' as decimal(4, 1))", Decimal("12.3")),
     ("cast(1.0e7 as string)", "1.0E7"),
     ("cast(123.25e-6 as string)", "1.2325E-4"),
     ("cast(-0.5e0 as string)", "-0.5"),
     ("cast(double '-inf' as string)", "-Infinity"),
+    ("cast(-1 * 0.0 as string)", "0.0"),
     ("cast(1.50 as string)", "1.50"),
     ("cast(false as string)", "false"),
     ("cast(date '2024-01-05' as string)", "2024-01-05"),
@@ -229,6 +234,7 @@ EXAMPLES: list[tuple[str, Any]] = [
     ("cast(timestamp '2024-01-05 23:00:00' as date)", date(2024, 1, 5)),
     ("cast(date '2024-01-05' as timestamp)", datetime(2024, 1, 5)),
     ("cast('2024-01-05T10:20:30.5' as timestamp)", datetime(2024, 1, 5, 10, 20, 30, 500000)),
+    ("cast('2024-01-05 10' as timestamp)", datetime(2024, 1, 5, 10)),
     ("cast('2024-01-05 1:2' as timestamp)", datetime(2024, 1, 5, 1, 2)),
     ("cast('añ' as binary)", "añ".encode()),
     ("cast(x '6162' as string)", "ab"),
@@ -250,9 +256,8 @@ def test_every_function_has_an_example() -> None:
     assert used == set(FUNCTIONS)
 
 
-STRICT = set(FUNCTIONS) - set(
-    "and or <=> isnull isnotnull in case coalesce nullif greatest least".split()
-)
+SEES_NULLS = {"and", "or", "<=>", "isnull", "isnotnull", "in", "case", "coalesce", "nullif"}
+STRICT = set(FUNCTIONS) - SEES_NULLS - {"greatest", "least"}
 
 
 @pytest.mark.parametrize("name", sorted(STRICT))
@@ -388,7 +393,7 @@ def outcome(
         ("cast(a as boolean)", ("maybe", None), "'maybe' is not a boolean"),
         ("cast(a as date)", ("2023-02-29", None), "cannot compute cast(a as date)"),
         ("cast(a as date)", (20240101, None), "20240101 is not a date"),
-        ("cast(a as timestamp)", ("2024-01-05 10", None), "is not a timestamp"),
+        ("cast(a as timestamp)", ("2024-01-05 10:", None), "is not a timestamp"),
     ],
 )
 def test_values_that_do_not_fit_are_named(text: str, row: tuple[Any, Any], message: str) -> None:
@@ -471,9 +476,6 @@ def expressions(depth: int) -> dict[str, Expressions]:
     i, x, s, d, p = (inner[kind] for kind in ("integer", "double", "text", "date", "truth"))
     divisor = i.map(lambda part: Call("nullif", (part, literal(0))))
     number = st.integers(0, 4).map(literal)
-    choice = [
-        (name, kind, kind) for name in ("coalesce", "nullif", "greatest", "least") for kind in (i,)
-    ]
     compared = ("=", "<>", "<", "<=", ">", ">=", "<=>")
     return {
         "integer": i
@@ -481,7 +483,7 @@ def expressions(depth: int) -> dict[str, Expressions]:
             *((name, i, i) for name in ("+", "-", "*")),
             *((name, i, divisor) for name in ("%", "div")),
             *((name, i) for name in ("negate", "abs")),
-            *choice,
+            *((name, i, i) for name in ("coalesce", "nullif", "greatest", "least")),
             ("case", p, i),
             ("case", p, i, p, i, i),
             *((name, d) for name in ("year", "quarter", "month", "day", "dayofyear")),
@@ -541,7 +543,7 @@ ANY_EXPRESSION = st.one_of(*expressions(2).values())
 
 DUCKDB = {
     "<=>": "({} IS NOT DISTINCT FROM {})",
-    "negate": "(-{})",
+    "negate": "(-({}))",
     "not": "(NOT {})",
     "isnull": "({} IS NULL)",
     "isnotnull": "({} IS NOT NULL)",
@@ -554,8 +556,7 @@ DUCKDB = {
     "date_sub": "({} - CAST({} AS INT))",
     "datediff": "({} - {})",
     "add_months": "CAST({} + to_months({}) AS DATE)",
-    # A literal 1 would be a place in the list to DuckDB's null handling of ||.
-    "concat": "({} || {})",
+    "concat": "({} || {})",  # DuckDB's concat() passes over NULLs
 }
 
 
@@ -564,8 +565,6 @@ def to_duckdb(expression: Expression) -> str:
     match expression:
         case Cast():
             return f"CAST({to_duckdb(expression.argument)} AS {expression.type})"
-        case Literal(int(value)) if not isinstance(value, bool):
-            return f"CAST({value} AS BIGINT)"
         case Column() | Literal():
             return str(expression)
         case Call():
@@ -614,9 +613,7 @@ def same(found: Any, expected: Any) -> bool:
     return bool(found == expected) and isinstance(found, bool) == isinstance(expected, bool)
 
 
-KNOWN_TO_BOTH = set(FUNCTIONS) - set(
-    "startswith endswith sign dayofyear weekofyear dayofweek last_day".split()
-)
+ONLY_HERE = {"startswith", "endswith", "sign", "dayofyear", "weekofyear", "dayofweek", "last_day"}
 
 
 @settings(max_examples=300, deadline=None)
@@ -624,7 +621,7 @@ KNOWN_TO_BOTH = set(FUNCTIONS) - set(
 def test_random_expressions_are_as_computed_directly(
     expression: Expression, row: tuple[Any, ...]
 ) -> None:
-    nodes = [node.function for node in walk(expression) if isinstance(node, Call)]
-    if set(nodes) <= KNOWN_TO_BOTH:
-        expected = direct_value(expression, dict(zip(NAMES, row, strict=True)))
-        assert same(compile_expression(expression, NAMES)(row), expected)
+    used = {node.function for node in walk(expression) if isinstance(node, Call)}
+    assume(not used & ONLY_HERE)
+    expected = direct_value(expression, dict(zip(NAMES, row, strict=True)))
+    assert same(compile_expression(expression, NAMES)(row), expected)

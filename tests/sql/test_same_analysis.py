@@ -171,7 +171,7 @@ def test_facts_tell_queries_apart() -> None:
 plain = queries(inputs=False, nullary=False, aggregates=False, conditions=False)
 
 
-@settings(max_examples=4000)
+@settings(max_examples=200)
 @given(st.data())
 def test_any_query_written_as_sql_has_the_same_analysis(data: st.DataObject) -> None:
     query = with_columns(all_columns_used(data.draw(plain)))

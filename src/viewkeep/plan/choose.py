@@ -88,7 +88,7 @@ def _plan_view_tree(query: ConjunctiveQuery, listed: bool, notes: tuple[str, ...
     return plan_view_tree(
         shape,
         variable_order(query, shape),
-        names(query),
+        tuple(_leaves(split)),
         _relations(query),
         head,
         tuple(inputs.items()),

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.program import (
-    NOTHING,
     UPDATE,
     Access,
     Block,
@@ -35,7 +34,7 @@ def plan_delta(
         others = [each for each in leaves if each is not leaf]
         sequence = variable_sequence(leaves, leaf.key)
         outputs[leaf.atom] = join_steps(projections, others, leaf.key, sequence)
-    whole = join_steps(projections, leaves, (), variable_sequence(leaves))
+    first = leaves[0]
     everything = frozenset(leaf.atom for leaf in leaves)
     return assemble(
         "delta",
@@ -55,7 +54,7 @@ def plan_delta(
         ],
         [
             *load_projections(projections),
-            Block(NOTHING, (), (*whole, Update(RESULT, head))),
+            Block(first.name, first.key, (*outputs[first.atom], Update(RESULT, head))),
         ],
         Enumerator(head, (Join((Access(RESULT, head),), head),)),
         inputs,

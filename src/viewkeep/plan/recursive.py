@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from viewkeep.plan.assemble import assemble
-from viewkeep.plan.delta import load_projections
 from viewkeep.plan.program import (
-    NOTHING,
     UPDATE,
     Access,
     Block,
@@ -26,7 +24,6 @@ from viewkeep.plan.program import (
 )
 from viewkeep.plan.tree import Input, Leaf
 from viewkeep.plan.view_tree import RESULT, join_all
-from viewkeep.plan.worst_case import Projections, join_steps, variable_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +69,13 @@ class RecursivePlanner:
         notes: tuple[str, ...],
     ) -> Program:
         """Maps, triggers and loading of all views."""
-        projections = Projections(list(self.leaves.values()))
-        loading = [self._load(view, projections) for view in self.views.values()]
-        triggers = [self._trigger(leaf, relations, projections) for leaf in self.leaves.values()]
+        triggers = [self._trigger(leaf, relations) for leaf in self.leaves.values()]
         head = self.result.key
         return assemble(
             "recursive",
-            [*projections.maps(), *self._maps()],
+            self._maps(),
             triggers,
-            [*load_projections(projections), *loading],
+            [self._load(view) for view in self.views.values()],
             Enumerator(head, (Join((Access(RESULT, head),), head),)),
             inputs,
             RESULT,
@@ -131,6 +126,8 @@ class RecursivePlanner:
         return True
 
     def _maps(self) -> Iterator[Map]:
+        for leaf in self.leaves.values():
+            yield Map(leaf.name, leaf.key, "input", frozenset({leaf.atom}))
         for view in self.views.values():
             factors = [self.leaves[i] for i in sorted(view.atoms)]
             product = " * ".join(f"{x.name}({', '.join(x.key)})" for x in factors)
@@ -138,22 +135,24 @@ class RecursivePlanner:
             summed = f"sum_{','.join(gone)} " if gone else ""
             yield Map(view.name, view.key, summed + product, view.atoms)
 
-    def _trigger(self, leaf: Leaf, relations: Sequence[str], projections: Projections) -> Trigger:
-        own = [Block(UPDATE, leaf.key, steps) for steps in projections.update(leaf)]
+    def _trigger(self, leaf: Leaf, relations: Sequence[str]) -> Trigger:
+        own = Block(UPDATE, leaf.key, (Update(leaf.name, leaf.key),))
         touched = [view for view in self.views.values() if leaf.atom in view.atoms]
         blocks = [
             Block(UPDATE, leaf.key, (*self._change(view, leaf), Update(view.name, view.key)))
             for view in touched
         ]
         output = tuple(self._change(self.result, leaf))
-        return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (*own, *blocks), output)
+        return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (own, *blocks), output)
 
     def _change(self, view: View, leaf: Leaf) -> Iterator[Step]:
         """The update joined with the views over the components of the rest."""
         parts = self._parts(view, leaf.atom)
         yield from join_all([Input(p.name, p.key, False, None) for p in parts], set(leaf.key), True)
 
-    def _load(self, view: View, projections: Projections) -> Block:
-        factors = [self.leaves[i] for i in sorted(view.atoms)]
-        steps = join_steps(projections, factors, (), variable_sequence(factors))
-        return Block(NOTHING, (), (*steps, Update(view.name, view.key)))
+    def _load(self, view: View) -> Block:
+        """The join of its inputs, starting from the first."""
+        first, *rest = (self.leaves[i] for i in sorted(view.atoms))
+        inputs = [Input(leaf.name, leaf.key, False, None) for leaf in rest]
+        joins = join_all(inputs, set(first.key), weigh=True)
+        return Block(first.name, first.key, (*joins, Update(view.name, view.key)))

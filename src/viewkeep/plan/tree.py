@@ -94,12 +94,10 @@ class Tree:
         return next((n for n in self.nodes() if any(x.atom == atom for x in n.leaves)), None)
 
 
-def build_tree(shape: JoinShape, order: tuple[VariableOrder, ...], names: tuple[str, ...]) -> Tree:
+def build_tree(
+    shape: JoinShape, order: tuple[VariableOrder, ...], leaves: tuple[Leaf, ...]
+) -> Tree:
     """The view tree of a variable order; each atom hangs below its lowest variable."""
-    leaves = tuple(
-        Leaf(i, names[i], tuple(v for v in shape.levels if v in atom))
-        for i, atom in enumerate(shape.atoms)
-    )
     roots = tuple(_node(shape, root, leaves, None) for root in order)
     return Tree(roots, tuple(leaf for leaf in leaves if not leaf.key), leaves)
 

@@ -29,7 +29,7 @@ from viewkeep.plan.tree import Input, Leaf, Node, Tree, build_tree
 def plan_view_tree(
     shape: JoinShape,
     order: tuple[VariableOrder, ...],
-    names: tuple[str, ...],
+    leaves: tuple[Leaf, ...],
     relations: tuple[str, ...],
     head: tuple[str, ...],
     inputs: tuple[tuple[str, str], ...] = (),
@@ -38,7 +38,7 @@ def plan_view_tree(
 ) -> Program:
     """The program of a view tree, with the output factorized or as a list."""
     planner = ViewTreePlanner(
-        build_tree(shape, order, names), head, tuple(copy for copy, _ in inputs)
+        build_tree(shape, order, leaves), head, tuple(copy for copy, _ in inputs)
     )
     return planner.program(relations, inputs, listed, notes)
 
@@ -57,11 +57,12 @@ class ViewTreePlanner:
         notes: tuple[str, ...],
     ) -> Program:
         """Everything put together."""
-        enumerator = Enumerator(self.head, tuple(self._enumeration()))
+        enumerator = Enumerator(self.head, tuple(self._enumeration(set(self.given))))
         triggers = [self._trigger(leaf, relations[leaf.atom], listed) for leaf in self.tree.leaves]
         maps, loading = list(self._maps()), list(self._loading())
         if listed:
-            loading.append(Block(NOTHING, (), (*enumerator.steps, Update(RESULT, self.head))))
+            whole = tuple(self._enumeration(set()))
+            loading.append(Block(NOTHING, (), (*whole, Update(RESULT, self.head))))
             everything = frozenset(leaf.atom for leaf in self.tree.leaves)
             maps.append(Map(RESULT, self.head, "the output as a list", everything))
             enumerator = Enumerator(self.head, (Join((Access(RESULT, self.head),), self.head),))
@@ -159,8 +160,8 @@ class ViewTreePlanner:
 
     # --- enumeration and loading ------------------------------------------------------------------
 
-    def _enumeration(self) -> Iterator[Step]:
-        yield from self._read_roots(list(self.tree.roots), None, set(self.given))
+    def _enumeration(self, given: set[str]) -> Iterator[Step]:
+        yield from self._read_roots(list(self.tree.roots), None, given)
 
     def _read(self, node: Node, bound: set[str]) -> Iterator[Step]:
         """The values of a variable on top, then those below it; payloads where they are final."""

@@ -87,8 +87,9 @@ def _compile_call(call: Call, names: Sequence[str]) -> Evaluator:
 
 
 def _check_count(call: Call, function: Function) -> None:
-    count, most = len(call.arguments), function.most
-    if count < function.least or (most is not None and count > most):
-        bounds = f"at least {function.least}" if most is None else f"{function.least} to {most}"
-        wanted = str(most) if most == function.least else bounds
-        raise QueryError(f"{call}: {function.name}() takes {wanted} arguments, not {count}")
+    count, least, most = len(call.arguments), function.least, function.most
+    if count < least or (most is not None and count > most):
+        bounds = f"at least {least}" if most is None else f"{least} to {most}"
+        wanted = f"{most}" if most == least else bounds
+        plural = "" if wanted.endswith("1") else "s"
+        raise QueryError(f"{call}: {function.name}() takes {wanted} argument{plural}, not {count}")

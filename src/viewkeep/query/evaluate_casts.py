@@ -18,9 +18,10 @@ from viewkeep.query.types import BIGINT, INT, INTEGRAL, SMALLINT, TINYINT, Type
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+_DOUBLE = re.compile(_FRACTION.pattern + "[df]?", re.IGNORECASE)
 _SPECIAL = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE)
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T](.*))?)?)?")
-_TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})[0-9]*)?)?")
+_TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})[0-9]*)?)?)?")
 _TRUTHS = dict.fromkeys(("t", "true", "y", "yes", "1"), True)
 _TRUTHS |= dict.fromkeys(("f", "false", "n", "no", "0"), False)
 
@@ -50,7 +51,9 @@ def _to_integer(bits: int, value: Any) -> int:
     return result
 
 
-def _to_decimal(precision: int, scale: int, value: Any) -> Decimal:
+def _to_decimal(precision: int, scale: int, value: Any) -> Decimal | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, str):
         exact = Decimal(_read(_FRACTION, value, "a number"))
     else:
@@ -72,7 +75,7 @@ def _to_double(value: Any) -> float:
     if not isinstance(value, str):
         return float(value if isinstance(value, bool | float) else as_decimal(value))
     special = _SPECIAL.fullmatch(value.strip())
-    return float(value if special else _read(_FRACTION, value, "a number"))
+    return float(value if special else _read(_DOUBLE, value, "a number").rstrip("dDfF"))
 
 
 def _to_float(value: Any) -> float:
@@ -94,7 +97,7 @@ def _to_string(value: Any) -> str:
         case float():
             return _print_double(float(value))
         case Decimal():
-            return f"{value:f}"
+            return f"{value if value else abs(value):f}"  # Spark has no -0
         case datetime():
             text = value.isoformat(sep=" ")
             return text.rstrip("0") if value.microsecond else text
@@ -141,9 +144,9 @@ def _to_timestamp(value: Any) -> datetime:
     match = _TIME.fullmatch(rest) if rest else None
     if rest and not match:
         raise ValueError(f"{value!r} is not a timestamp")
-    hour, minute, second, fraction = match.groups() if match else ("0", "0", None, None)
-    micros = int((fraction or "0").ljust(6, "0"))
-    return datetime.combine(day, time(int(hour), int(minute), int(second or 0), micros))
+    hour, minute, second, fraction = match.groups("0") if match else "0000"
+    micros = int(fraction.ljust(6, "0"))
+    return datetime.combine(day, time(int(hour), int(minute), int(second), micros))
 
 
 def _read_date(text: str) -> tuple[date, str]:

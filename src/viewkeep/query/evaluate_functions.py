@@ -23,6 +23,8 @@ DECIMALS = Context(prec=MAX_PRECISION, rounding=ROUND_HALF_UP)
 WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
 """Holds the digits of every double."""
 
+_NUMBERS = frozenset((int, float, Decimal))
+
 # Arithmetic.
 
 
@@ -32,12 +34,11 @@ def _arithmetic(
     """An operation on numbers: `plain` on integers and doubles, `exact` on decimals."""
 
     def compute(left: Any, right: Any) -> Any:
-        kind = type(left)
-        if kind is type(right):
-            if kind is int or kind is float:
-                return plain(left, right)
-            if kind is Decimal:
-                return exact(left, right)
+        kind, other = type(left), type(right)
+        if kind is other and (kind is int or kind is float):
+            return plain(left, right)
+        if (kind is Decimal or kind is int) and (other is Decimal or other is int):
+            return exact(left, right)
         left, right = _number(left), _number(right)
         if not isinstance(left, Decimal) and not isinstance(right, Decimal):
             return plain(left, right)
@@ -49,7 +50,7 @@ def _arithmetic(
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, Number):
+    if type(value) not in _NUMBERS and (isinstance(value, bool) or not isinstance(value, Number)):
         raise TypeError(f"{value!r} is not a number")
     return value
 
@@ -113,19 +114,19 @@ def _round(value: Any, places: int = 0) -> Any:
     rounded = exact.quantize(Decimal(1).scaleb(-places), context=WIDE)
     if isinstance(value, Decimal):
         return rounded if places >= 0 else rounded.quantize(Decimal(1), context=WIDE)
-    return float(rounded) if isinstance(value, float) else int(rounded)
+    return float(rounded) + 0.0 if isinstance(value, float) else int(rounded)  # + 0.0: no -0.0
 
 
 def _floor(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value.to_integral_value(ROUND_FLOOR)
-    return math.floor(_number(value))
+    return 0 if value != value else math.floor(_number(value))
 
 
 def _ceil(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value.to_integral_value(ROUND_CEILING)
-    return math.ceil(_number(value))
+    return 0 if value != value else math.ceil(_number(value))
 
 
 def _sqrt(value: Any) -> float:
@@ -148,6 +149,8 @@ def _exp(value: Any) -> float:
 def _power(base: Any, exponent: Any) -> float:
     """As Java's Math.pow: out of range is infinite, out of the domain is NaN."""
     base, exponent = float(_number(base)), float(_number(exponent))
+    if abs(base) == 1 and not math.isfinite(exponent):
+        return math.nan
     try:
         return math.pow(base, exponent)
     except ValueError:

@@ -141,9 +141,10 @@ def _subquery(
         refuse_clauses(query, context.source)
         context = with_common_tables(query, context)
         block = translate_block(query, context, correlated=True)
-        translator = Translator(context.source, block.scope)
-        items = [item.scalar for item in select_items(query, translator)] if needs_items else []
-        return block.node, items, block.correlated
+        # EXISTS only asks whether there are rows, but its select list must make sense as well.
+        translator = Translator(context.source, block.scope, correlated=not needs_items)
+        items = [item.scalar for item in select_items(query, translator)]
+        return block.node, items if needs_items else [], block.correlated
     rows = context.nested(query)
     alias = context.names.take("subquery")
     rows = renamed(rows, [f"{alias}.{name}" for name in rows.names])

@@ -16,7 +16,7 @@ from viewkeep.sql.context import Context, cycle_problem
 from viewkeep.sql.joins import join
 from viewkeep.sql.outputs import renamed
 from viewkeep.sql.scalar import Translator
-from viewkeep.sql.scope import Scalar, Scope, ScopeColumn, hide
+from viewkeep.sql.scope import Scalar, Scope, ScopeColumn, first_named, hide
 
 _TABLE_PARTS = {"this", "db", "catalog", "alias", "joins"}
 
@@ -185,8 +185,9 @@ def _using(
     equal = [translator.compare("=", [a.scalar, b.scalar], item) for a, b in pairs]
     condition = conjunction(scalar.expression for scalar in equal)
     joined = _joined(kind, left, right, condition, item.this, context)
+    listed = [name.name for name in names]
     if kind in ("semi", "anti"):
-        return joined
+        return replace(joined, columns=first_named(joined.columns, listed))
     merged = []
     for first, second in pairs:
         choice = {
@@ -194,7 +195,7 @@ def _using(
             "full": translator.call("coalesce", [first.scalar, second.scalar], item),
         }
         merged.append(ScopeColumn("", first.name, choice.get(kind, first.scalar)))
-    rest = hide(joined.columns, [column.name for column in merged])
+    rest = hide(first_named(joined.columns, listed), [column.name for column in merged])
     return _retyped(replace(joined, columns=(*merged, *rest)))
 
 

@@ -124,10 +124,10 @@ class GroupedTranslator(Translator):
         raise self.source.error(problem, node)
 
     def _alias(self, node: exp.Column) -> exp.Expr | None:
-        """The expression that HAVING names by its alias; a column hides an alias."""
-        if node.table or self.scope.matches("", node.name):
-            return None
-        return self.aliases.get(node.name.lower())
+        """The expression that HAVING names by its alias; only a key hides an alias, as in Spark."""
+        keys = {key.scalar.expression for key in self.keys}
+        hidden = any(c.scalar.expression in keys for c in self.scope.matches("", node.name))
+        return None if node.table or hidden else self.aliases.get(node.name.lower())
 
     def _computed_key(self, node: exp.Expr) -> Scalar | None:
         if all(isinstance(key.scalar.expression, Column) for key in self.keys):

@@ -44,6 +44,8 @@ def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
             yield from _star(node, node.table, translator)
         case exp.Alias():
             yield Item(node.alias, translator.translate(node.this), node)
+        case exp.Paren():
+            yield from _items(node.this, translator)
         case exp.Column():
             yield Item(node.name, translator.translate(node), node)
         case exp.Aliases():

@@ -1,6 +1,7 @@
 """CREATE TABLE statements to declared tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -23,11 +24,9 @@ def read_schema(sql: str) -> dict[str, Table]:
     source = Source(sql)
     try:
         declared = _declarations(source)
-        for name, (table, node) in declared.items():
-            _check_references(name, table, node, declared, source)
+        return {name: _with_references(name, declared, source) for name in declared}
     except RecursionError:
         raise QueryError("the schema is nested too deeply") from None
-    return {name: table for name, (table, _) in declared.items()}
 
 
 Declared = Mapping[str, tuple[Table, exp.Expr]]
@@ -64,12 +63,14 @@ def _table(schema: exp.Schema, source: Source) -> Table:
     if len(keys) > 1:
         raise source.error("a table has one primary key", schema)
     try:
-        return Table(columns, _exact(keys[0], columns) if keys else (), dict.fromkeys(references))
+        key = _exact(keys[0], columns) if keys else ()
+        own = [replace(each, columns=_exact(each.columns, columns)) for each in references]
+        return Table(columns, key, own)
     except SchemaError as error:
         raise source.error(str(error), schema) from None
 
 
-def _exact(names: tuple[str, ...], columns: Mapping[str, Field]) -> tuple[str, ...]:
+def _exact(names: tuple[str, ...], columns: Iterable[str]) -> tuple[str, ...]:
     """Names as they are declared: SQL does not mind their case."""
     declared = {column.lower(): column for column in columns}
     return tuple(declared.get(name.lower(), name) for name in names)
@@ -121,28 +122,38 @@ def _read_constraint(
 
 
 def _reference(columns: tuple[str, ...], node: exp.Expr, source: Source) -> Reference:
-    """REFERENCES other (columns); without columns the referenced names are the same."""
+    """REFERENCES other (columns); without columns, which the other table's key stands for."""
     target = node.this
-    names = columns
-    if isinstance(target, exp.Schema):
-        names = tuple(column.name for column in target.expressions)
-        target = target.this
+    if not isinstance(target, exp.Schema):
+        return Reference(columns, _table_name(target), ())
+    names = tuple(column.name for column in target.expressions)
     if len(names) != len(columns):
         raise source.error("a foreign key has as many columns as what it refers to", node)
-    return Reference(columns, _table_name(target), names)
+    return Reference(columns, _table_name(target.this), names)
 
 
-def _check_references(
-    name: str, table: Table, node: exp.Expr, declared: Declared, source: Source
-) -> None:
-    for reference in table.foreign_keys:
-        if reference.table not in declared:
-            hint = did_you_mean(reference.table, declared)
-            problem = f'{name}: foreign key to unknown table "{reference.table}"{hint}'
-            raise source.error(problem, node)
-        known = declared[reference.table][0].names
-        for column in reference.referenced_columns:
-            if column not in known:
-                hint = did_you_mean(column, known)
-                problem = f'{name}: foreign key to "{reference.table}.{column}", which is not there'
-                raise source.error(problem + hint, node)
+def _with_references(name: str, declared: Declared, source: Source) -> Table:
+    """The table with foreign keys that name their tables and columns as these are declared."""
+    table, node = declared[name]
+    resolved = [_resolved(each, name, node, declared, source) for each in table.foreign_keys]
+    return Table({f.name: f for f in table.columns}, table.key, dict.fromkeys(resolved))
+
+
+def _resolved(
+    reference: Reference, name: str, node: exp.Expr, declared: Declared, source: Source
+) -> Reference:
+    (other,) = _exact((reference.table,), declared)
+    if other not in declared:
+        hint = did_you_mean(other, declared)
+        raise source.error(f'{name}: foreign key to unknown table "{other}"{hint}', node)
+    table = declared[other][0]
+    columns = _exact(reference.referenced_columns, table.names) or table.key
+    if len(columns) != len(reference.columns):
+        problem = f'{name}: foreign key to "{other}", whose key has {len(columns)} columns'
+        raise source.error(f"{problem}, not {len(reference.columns)}", node)
+    for column in columns:
+        if column not in table.names:
+            hint = did_you_mean(column, table.names)
+            problem = f'{name}: foreign key to "{other}.{column}", which is not there'
+            raise source.error(problem + hint, node)
+    return Reference(reference.columns, other, columns)

@@ -71,3 +71,9 @@ def hide(columns: Iterable[ScopeColumn], names: Iterable[str]) -> tuple[ScopeCol
     """The columns, those with one of these names only in sight of their qualifier."""
     merged = {name.lower() for name in names}
     return tuple(replace(c, hidden=c.hidden or c.name.lower() in merged) for c in columns)
+
+
+def first_named(columns: Iterable[ScopeColumn], names: Iterable[str]) -> tuple[ScopeColumn, ...]:
+    """The columns with those of these names first: so `*` and `t.*` go after USING, as in Spark."""
+    order = {name.lower(): place for place, name in enumerate(names)}
+    return tuple(sorted(columns, key=lambda column: order.get(column.name.lower(), len(order))))

@@ -1,0 +1,165 @@
+"""Several queries maintained together, some riding on the enumeration of others.
+
+A rider is maintained over the outputs of its carriers (recent_increments_in_ivm, section 4.2).
+Enumerating a carrier passes its changed tuples on, at constant cost per tuple; only then does the
+rider see them. Reading a rider whose carrier has changed enumerates that carrier first, so the
+result is always right; to pay for it where it is covered, enumerate the carrier yourself before.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constrain
+from viewkeep.analysis.cascade import Cascade
+from viewkeep.engine.intake import Row
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.maintainer import Maintainer, Options
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.constraints import Constraints
+
+
+class Workload:
+    """Queries by name; updates go to all of them.
+
+    >>> from viewkeep.query.notation import parse
+    >>> q1 = parse("Q1(a, b, c, d) = R(a, b) * S(b, c) * T(c, d)")
+    >>> q2 = parse("Q2(a, b, c) = R(a, b) * S(b, c)")
+    >>> work = Workload([q2, q1], Constraints(), Options())
+    >>> work.load({"R": [(1, 2)], "S": [(2, 3)], "T": [(3, 4)]})
+    >>> list(work["Q2"].enumerate()), list(work["Q1"].enumerate())
+    ([((1, 2, 3), 1)], [((1, 2, 3, 4), 1)])
+    """
+
+    def __init__(
+        self, queries: Sequence[ConjunctiveQuery], constraints: Constraints, options: Options
+    ) -> None:
+        known = constrain(queries, constraints)
+        self.analysis: WorkloadAnalysis = analyze_workload(known)
+        self._members = {query.name: Member(self, query, options) for query in known}
+        self.relations = tuple(dict.fromkeys(r for query in known for r in query.relations))
+        for name in self._members:
+            if name in self.relations:
+                raise QueryError(f'"{name}" is the name of a query and of a relation')
+
+    def __getitem__(self, name: str) -> "Member":
+        if name not in self._members:
+            hint = did_you_mean(name, self._members)
+            raise QueryError(f'no query "{name}" ({", ".join(self._members)}){hint}')
+        return self._members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Fill the relations of all queries."""
+        rows = {relation: list(content) for relation, content in data.items()}
+        for relation in rows:
+            self._using(relation)
+        for member in self._members.values():
+            member.load({r: c for r, c in rows.items() if r in member.own_relations})
+
+    def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
+        """Insert or delete one tuple."""
+        self.update_batch(relation, [row], [multiplicity])
+
+    def update_batch(
+        self, relation: str, rows: Any, multiplicities: Sequence[int] | None = None
+    ) -> None:
+        """Many updates to one relation; all queries accept them, or none is changed."""
+        content = list(rows)
+        members = self._using(relation)
+        for member in members:
+            member.check(relation, content, multiplicities)
+        for member in members:
+            member.update_batch(relation, content, multiplicities)
+
+    def _using(self, relation: str) -> list["Member"]:
+        members = [m for m in self._members.values() if relation in m.own_relations]
+        if relation not in self.relations:
+            hint = did_you_mean(relation, self.relations)
+            raise QueryError(f'no query has a relation "{relation}"{hint}')
+        return members
+
+
+class Member:
+    """One query of a workload: maintained by itself, or over the outputs of its carriers."""
+
+    def __init__(self, workload: Workload, query: ConjunctiveQuery, options: Options) -> None:
+        self.query, self._workload = query, workload
+        self.cascade: Cascade | None = workload.analysis.cascade_of(query.name)
+        carriers = self.cascade.carriers if self.cascade else ()
+        maintained = self.cascade.rewriting if self.cascade else query
+        self.maintainer = Maintainer(maintained, options)
+        self.own_relations = frozenset(maintained.relations) - frozenset(carriers)
+        self._carriers = carriers
+        self._passed: dict[str, dict[Row, Any]] = {name: {} for name in carriers}
+        self._version = 0
+        self._seen = dict.fromkeys(carriers, 0)
+
+    @property
+    def version(self) -> int:
+        """How often the member's own data has changed, or that of a carrier."""
+        return self._version + sum(self._workload[name].version for name in self._carriers)
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Fill the relations that the member reads directly."""
+        self.maintainer.load(data)
+        self._version += 1
+
+    def check(self, relation: str, rows: Any, multiplicities: Sequence[int] | None) -> None:
+        """Refuse what an update would refuse, without changing anything."""
+        self.maintainer.check_batch(relation, rows, multiplicities)
+
+    def update_batch(self, relation: str, rows: Any, multiplicities: Sequence[int] | None) -> None:
+        """Updates of a relation that the member reads directly."""
+        self.maintainer.update_batch(relation, rows, multiplicities)
+        self._version += 1
+
+    def enumerate(self) -> Iterator[tuple[Row, Any]]:
+        """Distinct output tuples with their payloads; riders learn of them on the way."""
+        self._catch_up()
+        riders = [
+            member
+            for name in self._workload
+            if self.query.name in (member := self._workload[name])._carriers
+        ]
+        seen: dict[Row, Any] = {}
+        for row, payload in self.maintainer.enumerate():
+            seen[row] = payload
+            yield row, payload
+        for rider in riders:
+            rider._receive(self.query.name, seen, self.version)
+
+    def lookup(self, row: Row) -> Any:
+        """The payload of one output tuple."""
+        self._catch_up()
+        return self.maintainer.lookup(row)
+
+    def value(self) -> Any:
+        """The result of a query without output variables."""
+        self._catch_up()
+        return self.maintainer.value()
+
+    @property
+    def steps(self) -> int:
+        """Elementary steps of this member so far."""
+        return self.maintainer.steps
+
+    def _catch_up(self) -> None:
+        """Enumerate every carrier that has changed since its tuples were passed on."""
+        for name in self._carriers:
+            carrier = self._workload[name]
+            if self._seen[name] != carrier.version:
+                for _ in carrier.enumerate():
+                    pass
+
+    def _receive(self, carrier: str, seen: dict[Row, Any], version: int) -> None:
+        """Take over a carrier's output as changes against what was passed on before."""
+        if self._seen[carrier] == version:
+            return
+        passed = self._passed[carrier]
+        changes = {row: count - passed.get(row, 0) for row, count in seen.items()}
+        changes |= {row: -count for row, count in passed.items() if row not in seen}
+        rows = [row for row, change in changes.items() if change]
+        self.maintainer.update_batch(carrier, rows, [changes[row] for row in rows])
+        self._passed[carrier], self._seen[carrier] = seen, version
