@@ -148,11 +148,13 @@ class RecursivePlanner:
     def _change(self, view: View, leaf: Leaf) -> Iterator[Step]:
         """The update joined with the views over the components of the rest."""
         parts = self._parts(view, leaf.atom)
-        yield from join_all([Input(p.name, p.key, False, None) for p in parts], set(leaf.key), True)
+        yield from join_all(
+            [Input(p.name, p.key, False, p.atoms) for p in parts], set(leaf.key), True
+        )
 
     def _load(self, view: View) -> Block:
         """The join of its inputs, starting from the first."""
         first, *rest = (self.leaves[i] for i in sorted(view.atoms))
-        inputs = [Input(leaf.name, leaf.key, False, None) for leaf in rest]
+        inputs = [Input(leaf.name, leaf.key, False, frozenset({leaf.atom})) for leaf in rest]
         joins = join_all(inputs, set(first.key), weigh=True)
         return Block(first.name, first.key, (*joins, Update(view.name, view.key)))

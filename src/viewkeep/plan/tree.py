@@ -49,8 +49,8 @@ class Node:
     @property
     def inputs(self) -> list["Input"]:
         """What the node joins: its atoms and the views of the nodes below."""
-        leaves = [Input(leaf.name, leaf.key, False, None) for leaf in self.leaves]
-        return leaves + [Input(c.upper, c.depends_on, c.top, c) for c in self.children]
+        leaves = [Input(x.name, x.key, False, frozenset({x.atom})) for x in self.leaves]
+        return leaves + [Input(c.upper, c.depends_on, c.top, c.atoms) for c in self.children]
 
     @property
     def joined(self) -> str:
@@ -66,12 +66,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One factor of a join view: a map, its key, whether it counts live values, its node."""
+    """One factor of a join: a map, its key, whether it counts live values, the atoms in it."""
 
     name: str
     key: tuple[str, ...]
     live: bool
-    node: Node | None
+    atoms: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)

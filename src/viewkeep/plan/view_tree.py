@@ -24,6 +24,7 @@ from viewkeep.plan.program import (
     opened,
 )
 from viewkeep.plan.tree import Input, Leaf, Node, Tree, build_tree
+from viewkeep.query.constraints import Dependency, closure
 
 
 def plan_view_tree(
@@ -37,17 +38,22 @@ def plan_view_tree(
     notes: tuple[str, ...] = (),
 ) -> Program:
     """The program of a view tree, with the output factorized or as a list."""
-    planner = ViewTreePlanner(
-        build_tree(shape, order, leaves), head, tuple(copy for copy, _ in inputs)
-    )
+    given = tuple(copy for copy, _ in inputs)
+    planner = ViewTreePlanner(build_tree(shape, order, leaves), shape.rules, head, given)
     return planner.program(relations, inputs, listed, notes)
 
 
 class ViewTreePlanner:
     """Emits the maps, triggers, loading and enumeration of one tree."""
 
-    def __init__(self, tree: Tree, head: tuple[str, ...], given: tuple[str, ...]) -> None:
-        self.tree, self.head, self.given = tree, head, given
+    def __init__(
+        self,
+        tree: Tree,
+        rules: tuple[Dependency, ...],
+        head: tuple[str, ...],
+        given: tuple[str, ...],
+    ) -> None:
+        self.tree, self.rules, self.head, self.given = tree, rules, head, given
 
     def program(
         self,
@@ -111,7 +117,7 @@ class ViewTreePlanner:
         bound, name, looped = set(leaf.key), leaf.name, set[str]()
         while node is not None:
             others = [each for each in node.inputs if each.name != name]
-            joins = list(join_all(others, bound, weigh=not node.top))
+            joins = list(join_all(others, bound, not node.top, self.rules))
             looped |= {v for join in joins for v in join.opens}
             steps += joins
             if node.top and not node.is_alias:
@@ -138,7 +144,7 @@ class ViewTreePlanner:
         root: Node | None = node
         while node is not None:
             others = [each for each in node.inputs if each.name != name]
-            yield from join_all(others, bound, weigh=True)
+            yield from join_all(others, bound, True, self.rules)
             bound |= set(node.bag)
             aside += [c for c in node.children if c.upper != name and c.top]
             name, root, node = node.upper, node, node.parent
@@ -182,7 +188,7 @@ class ViewTreePlanner:
         for node in reversed(self.tree.nodes()):
             inputs = sorted(node.inputs, key=lambda each: -len(each.key))
             first, rest = inputs[0], inputs[1:]
-            steps: list[Step] = list(join_all(rest, set(first.key), weigh=not node.top))
+            steps: list[Step] = list(join_all(rest, set(first.key), not node.top, self.rules))
             if not node.top:
                 steps.append(Update(node.upper, node.depends_on))
                 yield Block(first.name, first.key, tuple(steps))
@@ -197,15 +203,26 @@ RESULT = "Result"
 """The map that holds the output as a list."""
 
 
-def join_all(inputs: list[Input], bound: set[str], weigh: bool) -> Iterator[Join]:
-    """Join inputs, those that open nothing first, then those that open fewest variables.
+def join_all(
+    inputs: list[Input], bound: set[str], weigh: bool, rules: tuple[Dependency, ...] = ()
+) -> Iterator[Join]:
+    """Join inputs: those that open nothing first, then those that determine what they open,
+    then those that open fewest variables.
 
     Inputs that open the same variables are intersected, the smallest group iterated.
     """
     rest, known = list(inputs), set(bound)
     while rest:
-        opens = min((opened(known, each.key) for each in rest), key=len)
+        chosen = min(rest, key=lambda each: _open_cost(each, known, rules))
+        opens = opened(known, chosen.key)
         same = [each for each in rest if set(opened(known, each.key)) == set(opens)]
         yield Join(tuple(Access(e.name, e.key, weigh and not e.live) for e in same), opens)
         known |= set(opens)
         rest = [each for each in rest if each not in same]
+
+
+def _open_cost(each: Input, known: set[str], rules: tuple[Dependency, ...]) -> tuple[bool, int]:
+    """Whether more than a bounded number of values may be opened, and for how many variables."""
+    opens = opened(known, each.key)
+    own = [rule for rule in rules if rule.guard in each.atoms]
+    return not set(opens) <= closure(known & set(each.key), own), len(opens)
