@@ -8,6 +8,7 @@ from viewkeep.analysis.insert_only import insert_only
 from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.routes import Route, cost_of, routes
 from viewkeep.analysis.shape import join_shape
+from viewkeep.analysis.static_dynamic import tabulable, tractable_with_static
 from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.delta import plan_delta
@@ -52,9 +53,17 @@ def choose(query: ConjunctiveQuery, strategy: str) -> Choice:
         return Choice(strategy)
     ranked = sorted(routes(query), key=cost_of)
     best, fallback = ranked[0], next(r for r in ranked if r.strategy != "epsilon")
+    notes = _declined(query, best)
     if strategy == "epsilon" or best.strategy == "epsilon":
-        return Choice(fallback.strategy, (NOT_YET, _describe(fallback)))
-    return Choice(best.strategy, (_describe(best),))
+        return Choice(fallback.strategy, (*notes, NOT_YET, _describe(fallback)))
+    return Choice(best.strategy, (*notes, _describe(best)))
+
+
+def _declined(query: ConjunctiveQuery, best: Route) -> tuple[str, ...]:
+    """Why tabulating all states of the dynamic relations is possible, but not done."""
+    if best.bounds.constant or not tabulable(query):
+        return ()
+    return (tractable_with_static(query).because,)
 
 
 def variable_order(query: ConjunctiveQuery, shape: JoinShape) -> tuple[VariableOrder, ...]:

@@ -50,7 +50,7 @@ def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bo
 
     def compare(left: Any, right: Any) -> bool:
         kind = type(left)
-        if kind is type(right) and (kind is not float or left == left and right == right):
+        if kind is type(right) and (kind is not float or (left == left and right == right)):
             return operation(left, right)
         return operation(*_comparable(left, right))
 

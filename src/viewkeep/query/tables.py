@@ -38,7 +38,7 @@ class Reference:
 
     def __str__(self) -> str:
         other = ", ".join(f"{self.table}.{column}" for column in self.referenced_columns)
-        return f"{', '.join(self.columns)} -> {other}"
+        return f"{', '.join(self.columns)} -> {other or self.table}"
 
 
 @dataclass(frozen=True, init=False)
