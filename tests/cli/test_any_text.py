@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeep.errors import ViewkeepError
-from viewkeep.explain import explain, is_sql, notation_statements, sql_statements
+from viewkeep.explain import explain
 from viewkeep.query.tables import Table
+from viewkeep.reading import is_sql, notation_statements, sql_statements
 
 TABLES = {"R": Table({"a": "int", "b": "int"}), "S": Table({"b": "int not null"})}
 NOTATION = st.lists(

@@ -27,8 +27,8 @@ SHOP = {
     ),
 }
 UNKEYED = {name: vk.Table({f.name: f for f in table.columns}) for name, table in SHOP.items()}
-KEYS = {"keys": ["customers.cid", "orders.oid", "items.oid, items.pid"]}
-FOREIGN_KEYS = {"foreign_keys": ["orders.cid -> customers.cid", "items.oid -> orders.oid"]}
+KEYS = ["customers.cid", "orders.oid", "items.oid, items.pid"]
+FOREIGN_KEYS = ["orders.cid -> customers.cid", "items.oid -> orders.oid"]
 
 
 @dataclass(frozen=True)
@@ -104,14 +104,20 @@ PAIRS = (
         "Q(a, d) = R(a, b) * S(c, d)",
     ),
     Pair("aggregates without keys", UNKEYED, SPENT_SQL, SPENT),
-    Pair("aggregates with keys and foreign keys", SHOP, SPENT_SQL, SPENT, {**KEYS, **FOREIGN_KEYS}),
+    Pair(
+        "aggregates with keys and foreign keys",
+        SHOP,
+        SPENT_SQL,
+        SPENT,
+        {"keys": KEYS, "foreign_keys": FOREIGN_KEYS},
+    ),
     Pair(
         "foreign keys decide",
         SHOP,
         "select i.pid, sum(i.price) as spent "
         "from orders o join items i on i.oid = o.oid group by i.pid",
         "Q(pid; sum(price)) = orders(oid, cid) * items(oid, pid, price)",
-        {"keys": KEYS["keys"][1:], "foreign_keys": FOREIGN_KEYS["foreign_keys"][1:]},
+        {"keys": KEYS[1:], "foreign_keys": FOREIGN_KEYS[1:]},
     ),
     Pair(
         "a self-join on a key",
@@ -159,7 +165,8 @@ def test_sql_and_notation_agree(pair: Pair) -> None:
 def test_keys_may_be_declared_or_told() -> None:
     """The same SQL: with keys in the tables, and with them given to `analyze`."""
     declared = vk.analyze(vk.from_sql(SPENT_SQL, SHOP))
-    told = vk.analyze(vk.from_sql(SPENT_SQL, UNKEYED), keys=KEYS["keys"][:2], **FOREIGN_KEYS)
+    unkeyed = vk.from_sql(SPENT_SQL, UNKEYED)
+    told = vk.analyze(unkeyed, keys=KEYS[:2], foreign_keys=FOREIGN_KEYS)
     assert facts(declared) == facts(told)
 
 

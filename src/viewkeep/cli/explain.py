@@ -1,12 +1,12 @@
 """`viewkeep explain`: how fast a view can be maintained, and why not faster."""
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
+from viewkeep.cli.screen import show, write
 from viewkeep.cli.source import read_argument, read_file
 
 if TYPE_CHECKING:
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from viewkeep.explain import Explanation, Outcome
     from viewkeep.report.workload import Line
-
-WIDEST = 120
-"""Lines longer than this are hard to read."""
 
 SOME_FAILED = 1
 """The exit code when some of several queries are not valid."""
@@ -77,16 +74,17 @@ def explain(
     stated = (fd or (), key or (), foreign_key or (), degree or (), static or (), insert_only)
     explanation = _explain(query, schema, stated)
     if as_json:
-        _write(json.dumps(_document(explanation), indent=2) + "\n")
+        write(json.dumps(_document(explanation), indent=2) + "\n")
     else:
-        _show(_page(explanation))
+        show(_page(explanation))
     if explanation.failed:
         raise typer.Exit(SOME_FAILED)
 
 
 def _explain(query: str, schema: str | None, stated: Stated) -> "Explanation":
     """Read everything, then explain; the imports wait until `--help` no longer can be meant."""
-    from viewkeep.explain import explain, read_constraints, read_tables
+    from viewkeep.explain import explain
+    from viewkeep.reading import read_constraints, read_tables
 
     constraints = read_constraints(*stated)
     source = read_argument(query)
@@ -101,7 +99,8 @@ def _explain(query: str, schema: str | None, stated: Stated) -> "Explanation":
 
 def _page(explanation: "Explanation") -> "RenderableType":
     """One query in full, several in a table."""
-    from viewkeep.explain import Analyzed, Unclassified
+    from viewkeep.explain import Analyzed
+    from viewkeep.reading import Unclassified
     from viewkeep.report.page import algebra_page, analysis_page
     from viewkeep.report.workload import workload_page
 
@@ -115,7 +114,8 @@ def _page(explanation: "Explanation") -> "RenderableType":
 
 
 def _line(outcome: "Outcome") -> "Line":
-    from viewkeep.explain import Analyzed, Failed, Unclassified
+    from viewkeep.explain import Analyzed
+    from viewkeep.reading import Failed, Unclassified
     from viewkeep.report.workload import analysis_line, failed_line, unsupported_line
 
     match outcome:
@@ -135,7 +135,8 @@ def _document(explanation: "Explanation") -> dict[str, Any]:
 
 
 def _json(outcome: "Outcome") -> dict[str, Any]:
-    from viewkeep.explain import Analyzed, Failed, Unclassified
+    from viewkeep.explain import Analyzed
+    from viewkeep.reading import Failed, Unclassified
     from viewkeep.report.as_json import analysis_json, failed_json, unsupported_json
 
     match outcome:
@@ -146,23 +147,3 @@ def _json(outcome: "Outcome") -> dict[str, Any]:
         case Failed(name, error):
             return failed_json(name, error)
     assert_never(outcome)
-
-
-def _show(page: "RenderableType") -> None:
-    """In colour on a terminal, as plain text elsewhere."""
-    from rich.console import Console
-
-    from viewkeep.report.text import plain_text
-
-    console = Console(highlight=False)
-    width = min(console.width, WIDEST)
-    if console.is_terminal:
-        console.print(page, width=width)
-    else:
-        ascii_only = not console.encoding.startswith("utf")
-        _write(plain_text(page, width, ascii_only))
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()  # here, where a reader that went away is no error

@@ -1,5 +1,6 @@
 """From a query and options to a program: `auto` follows the analysis."""
 
+import re
 from dataclasses import dataclass, replace
 
 from viewkeep.analysis.access_pattern import fracture
@@ -13,15 +14,16 @@ from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.delta import plan_delta
 from viewkeep.plan.payload import distinct
-from viewkeep.plan.program import Program
+from viewkeep.plan.program import NOTHING, Program
 from viewkeep.plan.recompute import plan_recompute
 from viewkeep.plan.recursive import plan_recursive
 from viewkeep.plan.tree import Leaf
-from viewkeep.plan.view_tree import plan_view_tree
+from viewkeep.plan.view_tree import RESULT, plan_view_tree
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 STRATEGIES = ("auto", "recompute", "delta", "recursive", "viewtree", "epsilon")
 OUTPUTS = ("factorized", "list")
+RESERVED = (RESULT, NOTHING)
 
 NOT_YET = "the epsilon strategy (heavy and light parts) is not available yet"
 
@@ -107,11 +109,16 @@ def _plan_view_tree(query: ConjunctiveQuery, listed: bool, notes: tuple[str, ...
 
 
 def names(query: ConjunctiveQuery) -> tuple[str, ...]:
-    """A name for each atom's map: the relation, numbered where it occurs again."""
+    """A name for each atom's map: the relation, numbered where it occurs again.
+
+    Quotes tell a relation from the views and from the words of the trigger language.
+    """
     found: list[str] = []
     for atom in query.atoms:
         earlier = sum(each.relation == atom.relation for each in query.atoms[: len(found)])
-        found.append(f"{atom.relation}#{earlier + 1}" if earlier else atom.relation)
+        plain = re.fullmatch(r"(?!V'?_)\w+'*", atom.relation) and atom.relation not in RESERVED
+        name = atom.relation if plain else f"`{atom.relation}`"
+        found.append(f"{name}#{earlier + 1}" if earlier else name)
     return tuple(found)
 
 
@@ -132,5 +139,5 @@ def _describe(route: Route) -> str:
 
 def _check_option(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        hint = did_you_mean(value, allowed)
+        hint = did_you_mean(str(value), allowed)
         raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}{hint}')

@@ -162,6 +162,14 @@ class Program:
         return show(self)
 
 
+def fresh(name: str, taken: Iterable[str]) -> str:
+    """The name, with as many primes as make it a new one."""
+    known = set(taken)
+    while name in known:
+        name += "'"
+    return name
+
+
 def opened(bound: Iterable[str], arguments: tuple[str, ...]) -> tuple[str, ...]:
     """The arguments that are not bound yet, each once."""
     known = set(bound)

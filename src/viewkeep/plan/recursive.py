@@ -21,6 +21,7 @@ from viewkeep.plan.program import (
     Step,
     Trigger,
     Update,
+    fresh,
 )
 from viewkeep.plan.tree import Input, Leaf
 from viewkeep.plan.view_tree import RESULT, join_all
@@ -52,15 +53,15 @@ class RecursivePlanner:
 
     def __init__(self, leaves: Sequence[Leaf], head: tuple[str, ...]) -> None:
         self.leaves = {leaf.atom: leaf for leaf in leaves}
-        self.views: dict[tuple[frozenset[int], tuple[str, ...]], View] = {}
         everything = frozenset(self.leaves)
         self.result = View(RESULT, everything, head)
-        self.views[everything, head] = self.result
+        self.views = {(everything, head): self.result}
         pending = [self.result]
         while pending:
-            view = pending.pop()
+            view, known = pending.pop(), len(self.views)
             for atom in sorted(view.atoms):
-                pending += [part for part in self._parts(view, atom) if self._is_new(part)]
+                self._parts(view, atom)
+            pending += list(self.views.values())[known:]
 
     def program(
         self,
@@ -109,21 +110,14 @@ class RecursivePlanner:
             (leaf,) = (self.leaves[i] for i in atoms)
             if set(key) == set(leaf.key):
                 return View(leaf.name, atoms, leaf.key)
-        known = self.views.get((atoms, key))
-        return known or View(self._name(atoms, key), atoms, key)
+        if (atoms, key) not in self.views:
+            self.views[atoms, key] = View(self._name(atoms, key), atoms, key)
+        return self.views[atoms, key]
 
     def _name(self, atoms: frozenset[int], key: tuple[str, ...]) -> str:
         name = "V_" + "".join(self.leaves[i].name for i in sorted(atoms))
         taken = {view.name for view in self.views.values()}
-        return f"{name}_{''.join(key)}" if name in taken else name
-
-    def _is_new(self, view: View) -> bool:
-        """Note a view that is not an input; true the first time."""
-        is_input = any(view.name == leaf.name for leaf in self.leaves.values())
-        if is_input or (view.atoms, view.key) in self.views:
-            return False
-        self.views[view.atoms, view.key] = view
-        return True
+        return fresh(f"{name}_{''.join(key)}", taken) if name in taken else name
 
     def _maps(self) -> Iterator[Map]:
         for leaf in self.leaves.values():

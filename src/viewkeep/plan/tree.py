@@ -58,6 +58,11 @@ class Node:
         return self.inputs[0].name if self.is_alias else f"V'_{self.variable}"
 
     @property
+    def joined_key(self) -> tuple[str, ...]:
+        """The key of the join view: an input has its variables in its own order."""
+        return self.inputs[0].key if self.is_alias else self.bag
+
+    @property
     def is_alias(self) -> bool:
         """Whether the join of the inputs is just the one input there is."""
         inputs = self.inputs

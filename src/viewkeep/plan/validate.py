@@ -2,7 +2,7 @@
 
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.assemble import joins, step_lists
-from viewkeep.plan.program import NOTHING, UPDATE, Collect, Join, Program, Step, Update
+from viewkeep.plan.program import NOTHING, UPDATE, Access, Block, Collect, Join, Program, Step
 
 
 class ProgramError(ViewkeepError):
@@ -11,35 +11,55 @@ class ProgramError(ViewkeepError):
 
 def validate(program: Program) -> None:
     """Every variable bound before use, every loop by an index, every map kept up to date."""
-    names = [each.name for each in program.maps]
-    _require(len(set(names)) == len(names), "two maps have the same name")
+    _check_declared(program)
     given = tuple(copy for copy, _ in program.inputs)
     lists = list(step_lists(program.triggers, program.loading, program.enumerator, given))
     for steps, bound in lists:
         _check_bindings(program, steps, bound)
         _check_indexes(program, steps, bound)
-    head_bound = lists[-2][1] | {
-        v for s in program.enumerator.steps if isinstance(s, Join) for v in s.opens
-    }
-    _require(set(program.enumerator.head) <= head_bound, "the head is not bound by enumeration")
+    _check_reading(program, given)
     _check_maintained(program)
     _check_sources(program)
+
+
+def _check_declared(program: Program) -> None:
+    names = [each.name for each in program.maps]
+    _require(len(set(names)) == len(names), "two maps have the same name")
+    atoms = [trigger.atom for trigger in program.triggers]
+    _require(len(set(atoms)) == len(atoms), "two triggers are for the same atom")
+    for each in program.maps:
+        for columns in each.indexes:
+            fits = set(columns) <= set(each.key)
+            _require(fits, f"{each.name} has no columns ({', '.join(columns)}) to index")
 
 
 def _check_bindings(program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
     known = set(bound)
     for step in steps:
         if isinstance(step, Join):
+            _require(bool(step.accesses), "a join of no maps")
             known |= set(step.opens)
             for access in step.accesses:
-                arity = len(program.map(access.map).key)
-                _require(len(access.arguments) == arity, f"{access} does not fit its map")
-                _require(set(access.arguments) <= known, f"{access} reads an unbound variable")
+                _check_access(program, step, access, known)
         else:
             _require(set(step.key) <= known, f"{step} writes an unbound variable")
-            if isinstance(step, Update):
-                arity = len(program.map(step.target).key)
-                _require(len(step.key) == arity, f"{step} does not fit its map")
+            if not isinstance(step, Collect):
+                _check_fits(program, step.target, step.key, step)
+
+
+def _check_access(program: Program, join: Join, access: Access, known: set[str]) -> None:
+    _check_fits(program, access.map, access.arguments, access)
+    _require(set(access.arguments) <= known, f"{access} reads an unbound variable")
+    opened = set(join.opens) <= set(access.arguments)
+    _require(opened, f"{access} does not bind all of {', '.join(join.opens)}")
+
+
+def _check_fits(program: Program, name: str, key: tuple[str, ...], place: object) -> None:
+    """Maps are found by the variables of their keys, in the order of the key."""
+    declared = next((each for each in program.maps if each.name == name), None)
+    if declared is None:
+        raise ProgramError(f"invalid program: {place}: there is no map {name}")
+    _require(key == declared.key, f"{place} does not fit {name}({', '.join(declared.key)})")
 
 
 def _check_indexes(program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
@@ -53,11 +73,24 @@ def _check_indexes(program: Program, steps: tuple[Step, ...], bound: frozenset[s
             )
 
 
+def _check_reading(program: Program, given: tuple[str, ...]) -> None:
+    """The output and its changes are read by joins that bind the head."""
+    head = set(program.enumerator.head)
+    readings = [(program.enumerator.steps, given)]
+    readings += [(trigger.output, trigger.parameters) for trigger in program.triggers]
+    for steps, start in readings:
+        bound = set(start)
+        for step in steps:
+            _require(isinstance(step, Join), f"{step} where output is only read")
+            bound |= set(step.opens) if isinstance(step, Join) else set()
+        _require(head <= bound, "the head is not bound by enumeration")
+
+
 def _check_maintained(program: Program) -> None:
     """Every map is updated by the trigger of every atom it depends on that has a trigger."""
     for trigger in program.triggers:
         steps = [step for block in trigger.blocks for step in block.steps]
-        updated = {step.target for step in steps if isinstance(step, Update)}
+        updated = {step.target for step in steps if not isinstance(step, Join | Collect)}
         for each in program.maps:
             depends = trigger.atom in each.atoms
             _require(
@@ -68,13 +101,19 @@ def _check_maintained(program: Program) -> None:
 
 def _check_sources(program: Program) -> None:
     for trigger in program.triggers:
-        known = {UPDATE}
+        known = {UPDATE: trigger.parameters}
         for block in trigger.blocks:
-            _require(block.source in known, f"block starts from unknown {block.source}")
-            known |= {step.local for step in block.steps if isinstance(step, Collect)}
-    maps = {each.name for each in program.maps} | {NOTHING}
+            _check_source(block, known)
+            known |= {step.local: step.key for step in block.steps if isinstance(step, Collect)}
+    maps = {each.name: each.key for each in program.maps} | {NOTHING: ()}
     for block in program.loading:
-        _require(block.source in maps, f"loading starts from unknown {block.source}")
+        _check_source(block, maps)
+
+
+def _check_source(block: Block, known: dict[str, tuple[str, ...]]) -> None:
+    _require(block.source in known, f"a block starts from unknown {block.source}")
+    key = known[block.source]
+    _require(block.variables == key, f"a block over {block.source} wants ({', '.join(key)})")
 
 
 def _require(condition: bool, problem: str) -> None:

@@ -93,7 +93,7 @@ class ViewTreePlanner:
             if node.top and not node.is_alias:
                 yield Map(node.joined, node.bag, f"all live in {product}", node.atoms, live=True)
             if node.top:
-                joined = f"{node.joined}({', '.join(node.bag)})"
+                joined = f"{node.joined}({', '.join(node.joined_key)})"
                 counted = f"number of {node.variable} live in {joined}"
                 yield Map(node.upper, node.depends_on, counted, node.atoms, live=True)
             else:
@@ -173,7 +173,7 @@ class ViewTreePlanner:
         """The values of a variable on top, then those below it; payloads where they are final."""
         only = node.inputs[0]
         weigh = node.is_alias and not only.live
-        yield Join((Access(node.joined, node.bag, weigh),), opened(bound, node.bag))
+        yield Join((Access(node.joined, node.joined_key, weigh),), opened(bound, node.bag))
         bound |= set(node.bag)
         if not node.is_alias:
             for each in node.inputs:

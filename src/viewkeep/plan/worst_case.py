@@ -7,7 +7,7 @@ atom whose other variables are still open takes part through a projection, a liv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from viewkeep.plan.program import Access, Join, Map, Step, Update
+from viewkeep.plan.program import Access, Join, Map, Step, Update, fresh
 from viewkeep.plan.tree import Leaf
 
 
@@ -23,8 +23,10 @@ class Projections:
         key = tuple(v for v in leaf.key if v in variables)
         if key == leaf.key:
             return Access(leaf.name, key)
-        name = self.wanted.setdefault((leaf.atom, key), f"{leaf.name}^{''.join(key)}")
-        return Access(name, key, weigh=False)
+        if (leaf.atom, key) not in self.wanted:
+            name = fresh(f"{leaf.name}^{''.join(key)}", self.wanted.values())
+            self.wanted[leaf.atom, key] = name
+        return Access(self.wanted[leaf.atom, key], key, weigh=False)
 
     def maps(self) -> list[Map]:
         """The atoms and their projections."""

@@ -1,5 +1,6 @@
 """The ring Z of integers: multiplicities and counts."""
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +16,14 @@ class Integers(Ring[int]):
     zero = 0
     one = 1
 
-    def add(self, left: int, right: int) -> int:
-        return left + right
-
-    def multiply(self, left: int, right: int) -> int:
-        return left * right
+    # Built-in functions, since counting is most of what maintenance does; the type checker wants
+    # the parameters to be named as in Ring, which nobody calls by name.
+    add = staticmethod(operator.add)  # type: ignore[assignment]
+    multiply = staticmethod(operator.mul)  # type: ignore[assignment]
+    is_zero = staticmethod(operator.not_)  # type: ignore[assignment]
 
     def negate(self, element: int) -> int:
         return -element
-
-    def is_zero(self, element: int) -> bool:
-        return element == 0
 
     def from_integer(self, n: int) -> int:
         return n

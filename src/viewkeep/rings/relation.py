@@ -127,8 +127,14 @@ class Relation(Generic[D]):
 
     def change(self, row: Row, payload: D) -> int:
         """Add, and tell what happened to the row: 1 it appeared, -1 it vanished, 0 neither."""
-        entry = self._find(row)
+        # Written out rather than calling `_find`: every map of every update passes here.
+        try:
+            entry = self._by_row.get(row)
+        except TypeError:
+            raise self._unhashable(row) from None
         if entry is None:
+            if not isinstance(row, tuple) or len(row) != self._arity:
+                raise self._misfit(row)
             if self._is_zero(payload):
                 return 0
             self._insert(row, payload)
@@ -205,14 +211,20 @@ class Relation(Generic[D]):
         try:
             entry = self._by_row.get(row)
         except TypeError:
-            raise SchemaError(f"row {row!r} holds a value that cannot be hashed") from None
+            raise self._unhashable(row) from None
         # Checked on a miss only: a row that was found is a row that fitted.
         if entry is None and (not isinstance(row, tuple) or len(row) != self._arity):
-            raise SchemaError(
-                f"row {row!r} does not fit ({', '.join(self.schema)}): "
-                f"expected a tuple of {self._arity} values"
-            )
+            raise self._misfit(row)
         return entry
+
+    def _unhashable(self, row: Row) -> SchemaError:
+        return SchemaError(f"row {row!r} holds a value that cannot be hashed")
+
+    def _misfit(self, row: Row) -> SchemaError:
+        return SchemaError(
+            f"row {row!r} does not fit ({', '.join(self.schema)}): "
+            f"expected a tuple of {self._arity} values"
+        )
 
     def _insert(self, row: Row, payload: D) -> None:
         entry = [row, payload, len(self._entries), *self._places]

@@ -1,0 +1,32 @@
+"""Where output goes: in colour to a terminal, as plain text elsewhere."""
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDEST = 120
+"""Lines longer than this are hard to read."""
+
+
+def show(page: "RenderableType", stderr: bool = False) -> None:
+    """Print a page in a width that people can read."""
+    from rich.console import Console
+
+    from viewkeep.report.text import plain_text
+
+    console = Console(highlight=False, stderr=stderr)
+    width = min(console.width, WIDEST)
+    if console.is_terminal:
+        console.print(page, width=width)
+    else:
+        ascii_only = not console.encoding.startswith("utf")
+        write(plain_text(page, width, ascii_only), stderr)
+
+
+def write(text: str, stderr: bool = False) -> None:
+    """Write text as it is."""
+    stream = sys.stderr if stderr else sys.stdout
+    stream.write(text)
+    stream.flush()  # here, where a reader that went away is no error
