@@ -1,4 +1,4 @@
-"""Runs the examples of README.md and docs/explain.md and puts what they print where it stands.
+"""Runs the examples of README.md and of pages in docs and puts what they print where it stands.
 
 - A `python` block is followed by a `text` block: its output.
 - In a `console` block, lines that start with `$ viewkeep` are commands, the others their output.
@@ -17,7 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "explain.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "explain.md",
+    ROOT / "docs" / "maintain.md",
+    ROOT / "docs" / "maintenance.md",
+)
 VIEWKEEP = Path(sys.executable).with_name("viewkeep")
 WIDTH = "80"
 

@@ -10,6 +10,9 @@ Row = tuple[Any, ...]
 Database = Mapping[str, Mapping[Row, int]]
 """For each relation its rows with their multiplicities."""
 
+UNREADABLE = "no min or max: a value was deleted more often than inserted"
+"""Stands for an extreme that no multiset of values explains; reading it must be an error."""
+
 
 def recompute(
     query: ConjunctiveQuery, database: Database, given: Mapping[str, Any] | None = None
@@ -22,9 +25,18 @@ def recompute(
     counts = {row: sum(n for _, n in members) for row, members in groups.items()}
     if not query.aggregates:
         return {row: count for row, count in counts.items() if count}
-    results = {row: _aggregates(query, members) for row, members in groups.items()}
-    # A group is there as long as anything about it is not zero, as in the product ring.
-    return {row: result for row, result in results.items() if counts[row] or any(result)}
+    return {
+        row: tuple(_aggregate(query, i, members) for i in range(len(query.aggregates)))
+        for row, members in groups.items()
+        if counts[row] or _is_anything_left(query, members)
+    }
+
+
+def of_nothing(query: ConjunctiveQuery) -> Any:
+    """The value of a query without outputs when nothing joins."""
+    if not query.aggregates:
+        return 0
+    return tuple(0 if a.function in ("sum", "count") else None for a in query.aggregates)
 
 
 def _bindings(
@@ -44,35 +56,41 @@ def _bindings(
             yield from _bindings(query, database, position + 1, extended, count * multiplicity)
 
 
-def _aggregates(
-    query: ConjunctiveQuery, members: list[tuple[dict[str, Any], int]]
-) -> tuple[Any, ...]:
-    count = sum(n for _, n in members)
-    found: list[Any] = []
-    for aggregate in query.aggregates:
-        if aggregate.argument is None:
-            found.append(count)
-            continue
-        values = [
-            (compile_expression(aggregate.argument, tuple(b))(tuple(b.values())), n)
-            for b, n in members
-        ]
-        total = sum(value * n for value, n in values) if aggregate.function in ("sum", "avg") else 0
-        present = _net(values)
-        match aggregate.function:
-            case "sum":
-                found.append(total)
-            case "avg":
-                found.append(total / count if count else None)
-            case "min":
-                found.append(min(present, default=None))
-            case _:
-                found.append(max(present, default=None))
-    return tuple(found)
+def _aggregate(
+    query: ConjunctiveQuery, position: int, members: list[tuple[dict[str, Any], int]]
+) -> Any:
+    function, count = query.aggregates[position].function, sum(n for _, n in members)
+    net = _net(query, position, members)
+    match function:
+        case "count":
+            return count
+        case "sum":
+            return sum(value * n for value, n in net.items())
+        case "avg":
+            return sum(value * n for value, n in net.items()) / count if count else None
+    if any(n < 0 for n in net.values()):
+        return UNREADABLE
+    return (min if function == "min" else max)(net, default=None)
 
 
-def _net(values: list[tuple[Any, int]]) -> list[Any]:
+def _is_anything_left(query: ConjunctiveQuery, members: list[tuple[dict[str, Any], int]]) -> bool:
+    """Where inserts and deletes of other values add up to no rows, a group is still there as
+    long as anything about it is not zero."""
+    for position, aggregate in enumerate(query.aggregates):
+        net = _net(query, position, members)
+        extreme = aggregate.function in ("min", "max")
+        if net if extreme else sum(value * n for value, n in net.items()):
+            return True
+    return False
+
+
+def _net(
+    query: ConjunctiveQuery, position: int, members: list[tuple[dict[str, Any], int]]
+) -> dict[Any, int]:
+    """The values of an aggregate's argument with their multiplicities; no zeros."""
+    argument = query.aggregates[position].argument
     net: dict[Any, int] = {}
-    for value, n in values:
+    for binding, n in members if argument is not None else ():
+        value = compile_expression(argument, tuple(binding))(tuple(binding.values()))
         net[value] = net.get(value, 0) + n
-    return [value for value, n in net.items() if n]
+    return {value: n for value, n in net.items() if n}

@@ -131,10 +131,13 @@ class CsvFile:
     def done(self) -> float | None:
         """How much of the file has been read, from 0 to 1; None where its size is not known."""
         raw = getattr(self._binary, "raw", None)
-        if raw is None or not raw.seekable():
+        try:
+            if raw is None or not raw.seekable():
+                return None
+            size = os.fstat(raw.fileno()).st_size
+            return min(raw.tell() / size, 1.0) if size else None
+        except (ValueError, OSError):  # closed meanwhile: who draws the progress is another thread
             return None
-        size = os.fstat(raw.fileno()).st_size
-        return min(raw.tell() / size, 1.0) if size else None
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:

@@ -3,14 +3,16 @@
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.intake import Change, Intake, Row, known_relation, rows_of
-from viewkeep.engine.reference import ReferenceEngine
-from viewkeep.errors import QueryError, SchemaError, ViewkeepError, did_you_mean
+from viewkeep.engine.reference import PAYLOAD, ReferenceEngine
+from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.plan.choose import names, plan
 from viewkeep.plan.payload import Payload, plan_payload
 from viewkeep.plan.program import Program
@@ -54,16 +56,25 @@ class Maintainer:
     some multiplicities are negative. An error leaves everything as it was.
     """
 
-    def __init__(self, query: ConjunctiveQuery, options: Options) -> None:
+    def __init__(
+        self, query: ConjunctiveQuery, options: Options, program: Program | None = None
+    ) -> None:
         self.query, self.options = query, options
-        self.program: Program = plan(query, options.strategy, options.output)
+        self.program = program or plan(query, options.strategy, options.output)
         self.payload: Payload = plan_payload(query, options.ring, options.lifts)
-        self.engine = ReferenceEngine(self.program, self.payload.ring)
+        self._use(ReferenceEngine(self.program, self.payload.ring))
+        self._atoms = dict(enumerate(names(query)))
         self._intakes = {r: Intake(query, r, self.payload) for r in query.relations}
         self._subscribers: list[Callable[[list[OutputChange]], None]] = []
+        self._untold: dict[Row, Any] = {}
         self._pending: dict[tuple[int, Row], Any] = {}
         self._lazy = options.mode == "lazy"
+        # Counts can always be added and multiplied; other payloads may refuse halfway.
+        self._fallible = bool(query.aggregates) or options.ring is not None
         self._version = 0
+
+    def _use(self, engine: ReferenceEngine) -> None:
+        self.engine, self._triggers = engine, engine.triggers
 
     # --- changing ---------------------------------------------------------------------------------
 
@@ -72,6 +83,8 @@ class Maintainer:
 
         On a maintainer that already holds data, the rows are added as a batch.
         """
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
         changes = [
             change
             for relation, rows in data.items()
@@ -80,22 +93,23 @@ class Maintainer:
         if self._version or self._pending or self._subscribers:
             self._take(changes)
             return
-        if changes:
-            self._version += 1
-        atoms = dict(enumerate(names(self.query)))
-        self.engine.load(changes, atoms)
+        try:
+            self.engine.load(changes, self._atoms)
+        except Exception:
+            self._use(ReferenceEngine(self.program, self.payload.ring))
+            raise
+        self._version += bool(changes)
 
     def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Insert one tuple; with a negative multiplicity, delete it."""
         intake = self._intakes.get(relation) or known_relation(self._intakes, relation, self.query)
         changes = intake.changes(row, multiplicity)
-        if self._lazy or self._subscribers:
+        if self._lazy or self._subscribers or self._fallible:
             self._take(changes)
             return
         self._version += 1
-        apply = self.engine.apply
         for atom, key, payload in changes:
-            apply(atom, key, payload)
+            self._triggers[atom](key, payload)
 
     def update_batch(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
@@ -104,10 +118,14 @@ class Maintainer:
         self._take(self._checked(relation, rows, multiplicities))
 
     def check_batch(
-        self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
+        self,
+        relation: str,
+        rows: Any,
+        multiplicities: Iterable[int] | None = None,
+        loading: bool = False,
     ) -> None:
-        """Refuse what `update_batch` would refuse, and change nothing."""
-        self._checked(relation, rows, multiplicities)
+        """Refuse rows that `update_batch` or `load` would refuse, and change nothing."""
+        self._checked(relation, rows, multiplicities, loading)
 
     def _checked(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False
@@ -117,7 +135,7 @@ class Maintainer:
         tuples = rows_of(rows, relation, intake.columns)
         net: dict[Row, int] = {}
         for row, count in _with_counts(tuples, multiplicities):
-            intake.changes(row, count, loading)
+            intake.check(row, count, loading)
             net[row] = net.get(row, 0) + count
         changes = [
             change
@@ -125,37 +143,69 @@ class Maintainer:
             if count
             for change in intake.changes(row, count, loading)
         ]
-        return sorted(changes, key=lambda change: change[0])
+        return sorted(changes, key=itemgetter(0))
 
     def _take(self, changes: list[Change]) -> None:
         self._version += 1
         if self._lazy:
-            add, is_zero = self.payload.ring.add, self.payload.ring.is_zero
-            for atom, key, payload in changes:
-                self.engine.counter[0] += 1
-                known = self._pending.pop((atom, key), None)
-                total = payload if known is None else add(known, payload)
-                if not is_zero(total):
-                    self._pending[atom, key] = total
-        elif self._subscribers:
-            self._apply_and_tell(changes)
+            self._put_off(changes)
         else:
-            self._apply(changes)
+            self._tell(self._apply(changes))
 
-    def _apply(self, changes: Iterable[Change]) -> None:
-        for atom, key, payload in changes:
-            self.engine.apply(atom, key, payload)
+    def _put_off(self, changes: list[Change]) -> None:
+        """Note changes for later; those that cancel each other are never applied."""
+        ring = self.payload.ring
+        totals = [
+            (atom, key, ring.add(self._pending.get((atom, key), ring.zero), payload))
+            for atom, key, payload in changes
+        ]
+        for atom, key, total in totals:
+            self.engine.counter[0] += 1
+            self._pending.pop((atom, key), None)
+            if not ring.is_zero(total):
+                self._pending[atom, key] = total
 
     def flush(self) -> None:
         """Apply what a lazy maintainer has put off; reading does this by itself."""
         if self._pending:
-            changes = [(atom, key, p) for (atom, key), p in self._pending.items()]
-            self._pending.clear()
-            changes.sort(key=lambda change: change[0])
-            if self._subscribers:
-                self._apply_and_tell(changes)
-            else:
-                self._apply(changes)
+            pending, self._pending = self._pending, {}
+            changes = [(atom, key, payload) for (atom, key), payload in pending.items()]
+            try:
+                before = self._apply(sorted(changes, key=itemgetter(0)))
+            except Exception:
+                self._pending = pending
+                raise
+            self._tell(before)
+
+    def _apply(self, changes: Iterable[Change]) -> dict[Row, Any]:
+        """Change everything, or nothing where the ring refuses; what subscribers knew before."""
+        before = dict(self._untold)
+        stored: dict[tuple[int, Row], Any] = {}
+        try:
+            for atom, key, payload in changes:
+                if self._subscribers:
+                    self._note(before, self.engine.output_change(atom, key, payload))
+                if self._fallible:
+                    entry = self.engine.maps[self._atoms[atom]].find_entry(key)
+                    stored.setdefault((atom, key), None if entry is None else entry[PAYLOAD])
+                self._triggers[atom](key, payload)
+        except Exception:
+            self._rebuild(stored)
+            raise
+        return before
+
+    def _rebuild(self, stored: dict[tuple[int, Row], Any]) -> None:
+        """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
+        inputs = {
+            (atom, row): payload
+            for atom, name in self._atoms.items()
+            for row, payload in self.engine.maps[name].items()
+        }
+        present = [(*place, p) for place, p in (inputs | stored).items() if p is not None]
+        steps = self.steps
+        self._use(ReferenceEngine(self.program, self.payload.ring))
+        self.engine.load(present, self._atoms)
+        self.engine.counter[0] = steps
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -167,38 +217,48 @@ class Maintainer:
         """
         inputs = self._given(given)
         self.flush()
-        return self._read(inputs)
+        return self._read(inputs, self._version)
 
-    def _read(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
-        version, result = self._version, self.payload.result
-        width = len(self.query.outputs)
+    def _read(self, inputs: dict[str, Any], version: int) -> Iterator[tuple[Row, Any]]:
+        self._check_version(version)
+        width, result = len(self.query.outputs), self.payload.result
         for row, payload in self.engine.enumerate(inputs):
             yield row[:width], result(payload)
-            if self._version != version:
-                raise ViewkeepError("the data changed during an enumeration: start a new one")
+            self._check_version(version)
+
+    def _check_version(self, version: int) -> None:
+        if self._version != version:
+            raise ViewkeepError("the data changed during an enumeration: start a new one")
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple; zero, or None for aggregates, if it is absent."""
         inputs = self._given(given)
         if not isinstance(row, tuple) or len(row) != len(self.query.outputs):
             raise SchemaError(f"{row!r} does not fit the output ({', '.join(self.query.outputs)})")
+        _check_hashable(row)
         self.flush()
         return self._present(self._element(row, inputs))
 
-    def value(self) -> Any:
+    def value(self, given: Mapping[str, Any] | None = None) -> Any:
         """The result of a query without output variables."""
         if self.query.outputs:
             head = ", ".join(self.query.outputs)
             raise QueryError(f"query {self.query.name} has outputs ({head}): use enumerate()")
+        inputs = self._given(given)
         self.flush()
-        return self.payload.result(self._element((), self._given(None)))
+        return self.payload.result(self._element((), inputs))
 
     def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
-        """Call with the change of the output after every update or batch."""
-        if self.query.inputs and not self.program.listed:
+        """Call with the change of the output after every update or batch.
+
+        Rows are outputs, then inputs. A tuple whose min or max cannot be told, because deletes
+        have overtaken their inserts, is told when it can.
+        """
+        if not set(self.query.inputs) <= set(self.program.enumerator.head):
             raise QueryError(
                 f'query {self.query.name} has inputs: its changes are told with output="list" only'
             )
+        self.flush()
         self._subscribers.append(callback)
 
     @property
@@ -230,29 +290,38 @@ class Maintainer:
         inputs = dict(given or {})
         for name in inputs:
             if name not in self.query.inputs:
-                hint = did_you_mean(name, self.query.inputs)
+                hint = did_you_mean(str(name), self.query.inputs)
                 raise QueryError(f'query {self.query.name} has no input "{name}"{hint}')
         missing = [v for v in self.query.inputs if v not in inputs]
         if missing:
             raise QueryError(
                 f"query {self.query.name} needs its inputs: given={{{missing[0]!r}: ...}}"
             )
+        _check_hashable(tuple(inputs.values()))
         return inputs
 
     # --- telling subscribers ----------------------------------------------------------------------
 
-    def _apply_and_tell(self, changes: Iterable[Change]) -> None:
-        before: dict[Row, Any] = {}
-        for atom, key, payload in changes:
-            for head in self.engine.output_change(atom, key, payload):
-                if head not in before:
+    def _note(self, before: dict[Row, Any], heads: Iterable[Row]) -> None:
+        """Keep the state of output tuples as it is before they change for the first time."""
+        for head in heads:
+            if head not in before:
+                try:
                     before[head] = self._state(head)
-            self.engine.apply(atom, key, payload)
-        told = [OutputChange(head, old, self._state(head)) for head, old in before.items()]
-        changed = [change for change in told if change.before != change.after]
-        if changed:
-            for callback in list(self._subscribers):
-                callback(changed)
+                except RingError:  # it was so already when the first subscriber came
+                    before[head] = None
+
+    def _tell(self, before: dict[Row, Any]) -> None:
+        changed, self._untold = [], {}
+        for head, old in before.items():
+            try:
+                new = self._state(head)
+            except RingError:
+                self._untold[head] = old
+            else:
+                changed += [OutputChange(head, old, new)] if old != new else []
+        for callback in list(self._subscribers) if changed else ():
+            callback(changed)
 
     def _state(self, head: Row) -> Any:
         inputs = dict(zip(self.query.inputs, head[len(self.query.outputs) :], strict=True))
@@ -267,21 +336,14 @@ class Maintainer:
         state = {
             "query": self.query,
             "options": self.options,
+            "program": self.program,
             "steps": self.steps,
             "maps": {name: list(r.items()) for name, r in self.engine.maps.items()},
         }
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            with temporary.open("wb") as file:
-                file.write(MAGIC)
-                pickle.dump(state, file, protocol=5)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
-            temporary.unlink(missing_ok=True)
-            raise ViewkeepError(f"cannot save to {target}: {error}") from error
+            _replace_file(Path(path), MAGIC + pickle.dumps(state, protocol=5))
+        except Exception as error:  # values of the user's own classes may refuse in any way
+            raise ViewkeepError(f"cannot save to {path}: {error}") from error
 
     @staticmethod
     def restore(path: str | os.PathLike[str]) -> "Maintainer":
@@ -293,10 +355,13 @@ class Maintainer:
         if not content.startswith(MAGIC):
             raise ViewkeepError(f"cannot restore {path}: it was not written by Maintainer.save")
         try:
-            state = pickle.loads(content[len(MAGIC) :])
+            return Maintainer._from_state(pickle.loads(content[len(MAGIC) :]))
         except Exception as error:  # a damaged pickle may raise anything
             raise ViewkeepError(f"cannot restore {path}: the file is damaged ({error})") from error
-        restored = Maintainer(state["query"], state["options"])
+
+    @staticmethod
+    def _from_state(state: Mapping[str, Any]) -> "Maintainer":
+        restored = Maintainer(state["query"], state["options"], state["program"])
         for name, entries in state["maps"].items():
             for row, payload in entries:
                 restored.engine.maps[name].add(row, payload)
@@ -339,7 +404,7 @@ def maintain(
     """
     _check("engine", engine, ENGINES)
     _check("mode", mode, MODES)
-    if not 0 <= epsilon <= 1:
+    if not isinstance(epsilon, int | float) or not 0 <= epsilon <= 1:
         raise QueryError(f"epsilon={epsilon}: expected a number between 0 and 1")
     constraints = Constraints.parse(fds, keys, foreign_keys, degrees, static, insert_only)
     parsed = parse(query) if isinstance(query, str) else query
@@ -350,7 +415,30 @@ def maintain(
         raise QueryError("several queries are maintained over counts: give no ring or lifts")
     from viewkeep.workload import Workload  # a workload is made of maintainers
 
-    return Workload(list(parsed), constraints, Options(strategy, output, mode, ring, lifts))
+    queries = [parse(each) if isinstance(each, str) else each for each in parsed]
+    return Workload(queries, constraints, Options(strategy, output, mode, ring, lifts))
+
+
+def _replace_file(target: Path, content: bytes) -> None:
+    """Write a file that is there as a whole or not at all."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _check_hashable(row: Row) -> None:
+    try:
+        hash(row)
+    except TypeError:
+        raise SchemaError(f"{row!r} holds a value that cannot be hashed") from None
 
 
 def _with_counts(

@@ -10,7 +10,14 @@ from itertools import chain
 from time import perf_counter
 from typing import Any
 
-from viewkeep.csv_input import CsvFile, Layout, Row, read_changes, read_rows
+from viewkeep.csv_input import (
+    STANDARD_INPUT,
+    CsvFile,
+    Layout,
+    Row,
+    read_changes,
+    read_rows,
+)
 from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.maintainer import Maintainer, OutputChange
 from viewkeep.query.tables import Table
@@ -55,7 +62,11 @@ class Stream:
                 rows = self._counted(file, read_rows(file, layout, header))
                 data[relation] = chain(data.get(relation, ()), rows)
             start = perf_counter()
-            self._load(data)
+            try:
+                self.live.load(data)
+            except ViewkeepError as error:
+                self._add_place(error, sources, header)
+                raise
             self.progress.load_seconds = perf_counter() - start
             self.progress.load_steps = self.live.steps
 
@@ -112,14 +123,22 @@ class Stream:
             yield row
         self._reading = None
 
-    def _load(self, data: Mapping[str, Iterable[Row]]) -> None:
-        """The maintainer asks for a row when the one before was accepted, so the line is known."""
-        try:
-            self.live.load(data)
-        except ViewkeepError as error:
-            if self._reading is not None:
-                error.add_note(self._reading.place)
-            raise
+    def _add_place(
+        self, error: ViewkeepError, sources: Sequence[tuple[str, str]], header: bool | None
+    ) -> None:
+        """Say which line is wrong: the last that was read, or one found by reading again."""
+        if self._reading is not None:
+            error.add_note(self._reading.place)
+            return
+        for relation, name in sources:
+            if name != STANDARD_INPUT:
+                with closing(CsvFile(name)) as file:
+                    for row in read_rows(file, self._layout(relation), header):
+                        try:
+                            self.live.check_batch(relation, [row], loading=True)
+                        except ViewkeepError:
+                            error.add_note(file.place)
+                            return
 
     def _update(self, relation: str, row: Row, multiplicity: int) -> None:
         progress, steps, start = self.progress, self.live.steps, perf_counter()

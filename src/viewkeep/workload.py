@@ -6,7 +6,7 @@ rider see them. Reading a rider whose carrier has changed enumerates that carrie
 result is always right; to pay for it where it is covered, enumerate the carrier yourself before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constrain
@@ -52,9 +52,10 @@ class Workload:
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Fill the relations of all queries."""
-        rows = {relation: list(content) for relation, content in data.items()}
-        for relation in rows:
-            self._using(relation)
+        rows = {relation: _reusable(content) for relation, content in data.items()}
+        for relation, content in rows.items():
+            for member in self._using(relation):
+                member.check(relation, content, None, loading=True)
         for member in self._members.values():
             member.load({r: c for r, c in rows.items() if r in member.own_relations})
 
@@ -63,15 +64,15 @@ class Workload:
         self.update_batch(relation, [row], [multiplicity])
 
     def update_batch(
-        self, relation: str, rows: Any, multiplicities: Sequence[int] | None = None
+        self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
-        """Many updates to one relation; all queries accept them, or none is changed."""
-        content = list(rows)
-        members = self._using(relation)
+        """Many updates to one relation; all queries accept the rows, or none is changed."""
+        members, content = self._using(relation), _reusable(rows)
+        counts = None if multiplicities is None else list(multiplicities)
         for member in members:
-            member.check(relation, content, multiplicities)
+            member.check(relation, content, counts)
         for member in members:
-            member.update_batch(relation, content, multiplicities)
+            member.update_batch(relation, content, counts)
 
     def _using(self, relation: str) -> list["Member"]:
         members = [m for m in self._members.values() if relation in m.own_relations]
@@ -88,7 +89,7 @@ class Member:
         self.query, self._workload = query, workload
         self.cascade: Cascade | None = workload.analysis.cascade_of(query.name)
         carriers = self.cascade.carriers if self.cascade else ()
-        maintained = self.cascade.rewriting if self.cascade else query
+        maintained = _with_what_may_change(self.cascade.rewriting, query) if self.cascade else query
         self.maintainer = Maintainer(maintained, options)
         self.own_relations = frozenset(maintained.relations) - frozenset(carriers)
         self._carriers = carriers
@@ -106,16 +107,18 @@ class Member:
         self.maintainer.load(data)
         self._version += 1
 
-    def check(self, relation: str, rows: Any, multiplicities: Sequence[int] | None) -> None:
-        """Refuse what an update would refuse, without changing anything."""
-        self.maintainer.check_batch(relation, rows, multiplicities)
+    def check(
+        self, relation: str, rows: Any, counts: list[int] | None, loading: bool = False
+    ) -> None:
+        """Refuse rows that an update would refuse, without changing anything."""
+        self.maintainer.check_batch(relation, rows, counts, loading)
 
-    def update_batch(self, relation: str, rows: Any, multiplicities: Sequence[int] | None) -> None:
+    def update_batch(self, relation: str, rows: Any, counts: list[int] | None) -> None:
         """Updates of a relation that the member reads directly."""
-        self.maintainer.update_batch(relation, rows, multiplicities)
+        self.maintainer.update_batch(relation, rows, counts)
         self._version += 1
 
-    def enumerate(self) -> Iterator[tuple[Row, Any]]:
+    def enumerate(self, given: Mapping[str, Any] | None = None) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; riders learn of them on the way."""
         self._catch_up()
         riders = [
@@ -124,21 +127,21 @@ class Member:
             if self.query.name in (member := self._workload[name])._carriers
         ]
         seen: dict[Row, Any] = {}
-        for row, payload in self.maintainer.enumerate():
+        for row, payload in self.maintainer.enumerate(given):
             seen[row] = payload
             yield row, payload
         for rider in riders:
             rider._receive(self.query.name, seen, self.version)
 
-    def lookup(self, row: Row) -> Any:
+    def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple."""
         self._catch_up()
-        return self.maintainer.lookup(row)
+        return self.maintainer.lookup(row, given)
 
-    def value(self) -> Any:
+    def value(self, given: Mapping[str, Any] | None = None) -> Any:
         """The result of a query without output variables."""
         self._catch_up()
-        return self.maintainer.value()
+        return self.maintainer.value(given)
 
     @property
     def steps(self) -> int:
@@ -163,3 +166,15 @@ class Member:
         rows = [row for row, change in changes.items() if change]
         self.maintainer.update_batch(carrier, rows, [changes[row] for row in rows])
         self._passed[carrier], self._seen[carrier] = seen, version
+
+
+def _with_what_may_change(rewriting: ConjunctiveQuery, query: ConjunctiveQuery) -> ConjunctiveQuery:
+    """The rewriting, which refuses the same updates as the query; carriers only grow as it does."""
+    known = query.constraints
+    static = known.static & frozenset(rewriting.relations)
+    return rewriting.with_constraints(Constraints(static=static, insert_only=known.insert_only))
+
+
+def _reusable(rows: Any) -> Any:
+    """Rows that can be read more than once: what would be used up becomes a list."""
+    return list(rows) if isinstance(rows, Iterator) else rows

@@ -8,7 +8,9 @@ from viewkeep.analysis import analyze
 from viewkeep.analysis.cascade import rewritings_with
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.notation import parse
+from viewkeep.query.tables import Table
 from viewkeep.rings import Relation
+from viewkeep.sql import from_sql
 
 Database = dict[str, Relation]
 
@@ -77,3 +79,30 @@ def test_aggregates_and_conditions_do_not_ride_on_what_lacks_them():
     assert list(rewritings_with(rider, filtered))
     assert list(rewritings_with(rider, plain))
     assert not list(rewritings_with(other, filtered))
+
+
+def test_inputs_of_a_rider_must_stay_on_top():
+    """Given b and c, Q would intersect sets, also over the enumerated V."""
+    rider = parse("Q(a | b, c) = R(a, b) * S(a, c)")
+    assert not analyze([rider, parse("V(a, b) = R(a, b)")]).cascades
+
+
+def test_different_columns_of_one_table_do_not_match():
+    integer = "int not null"
+    tables = {
+        "R": Table({"a": integer, "b": integer, "x": integer}),
+        "S": Table({"b": integer, "c": integer}),
+        "T": Table({"c": integer, "d": integer}),
+    }
+    rider = from_sql("select a, R.b, S.c, d from R join S using (b) join T using (c)", tables)
+    on_b = from_sql("select a, R.b, S.c from R join S on R.b = S.b", tables)
+    on_x = from_sql("select a, R.x, S.c from R join S on R.x = S.b", tables)
+    assert list(rewritings_with(rider, on_b))
+    assert not list(rewritings_with(rider, on_x))
+
+
+def test_names_and_arities_that_clash_only_prevent_the_cascade():
+    rider = parse("Q(a, b, c, d) = R(a, b) * S(b, c) * T(c, d)")
+    assert not analyze([rider, parse("V(a) = R(a)")]).cascades
+    for name in ("R", "T"):
+        assert not analyze([rider, parse(f"{name}(a, b, c) = R(a, b) * S(b, c)")]).cascades

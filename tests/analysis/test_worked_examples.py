@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from viewkeep.analysis import analyze
+from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.analysis.static_dynamic import EXPONENTIAL, static_preprocessing
 from viewkeep.query.constraints import Constraints
 from viewkeep.query.notation import parse
@@ -297,3 +298,75 @@ def test_constants_count_as_dependencies():
     """With y = 3, R(x) S(x, y) T(y) is hierarchical: y has one value."""
     assert not analyze("Q() = R(x) * S(x, y) * T(y)").bounds.constant
     assert analyze("Q() = R(x) * S(x, y) * T(y) * [y = 3]").bounds.constant
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "witness"),
+    [
+        (
+            "Q(a, b, c) = R(a, b) * S(a, b, c) * T(a, c)",
+            {"keys": ["R.a"]},
+            "T does not determine b in the view of c",
+        ),
+        ("Q(x, y, z, w) = R(x, y) * S(y, z) * T(x, z, w)", {"fds": ["x -> y", "y -> z"]}, ""),
+        ("Q() = R(a, c) * S(f, a) * V(c, f)", {"fds": ["a -> c", "c -> a"]}, ""),
+    ],
+)
+def test_a_q_hierarchical_reduct_is_not_enough_where_the_guard_changes(text, known, witness):
+    """One update to the guard R pairs many tuples of the others anew: with all other variables
+    fixed, each of these multiplies a matrix by the vectors that OMv gives one by one."""
+    analysis = analyze(text, **known)
+    assert q_hierarchical(analysis.reduct)
+    assert not analysis.verdicts["reduct_q_hierarchical"].holds
+    assert witness in analysis.why["reduct_q_hierarchical"]
+    assert not analysis.bounds.constant
+
+
+def test_bounded_degrees_must_hold_where_they_are_used():
+    text = "Q(a, b, c) = R(a, b) * S(a, b, c) * T(a, c)"
+    one = analyze(text, degrees=["R: a -> b <= 3"])
+    both = analyze(text, degrees=["R: a -> b <= 3", "S: a -> b <= 3"])
+    assert [one.verdicts["bounded_degree"].holds, one.bounds.constant] == [False, False]
+    assert [both.verdicts["bounded_degree"].holds, both.bounds.constant] == [True, True]
+
+
+def test_insert_only_with_inputs_does_not_intersect_sets():
+    """Given a and c, the values b are a set intersection; given a alone they are a list."""
+    intersection = analyze("Q(b | a, c) = R(a, b) * S(b, c)", insert_only=True)
+    assert "inputs cannot come first" in intersection.why["insert_only"]
+    assert not intersection.bounds.constant
+    assert analyze("Q(b, c | a) = R(a, b) * S(b, c)", insert_only=True).bounds.constant
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "proved"),
+    [
+        ("Q() = R(x) * S(x, y) * T(y)", {}, True),
+        # Every x of S is in R, so R only counts: S(x, y) * T(y) alone is hierarchical.
+        ("Q() = R(x) * S(x, y) * T(y)", {"foreign_keys": ["S.x -> R.x"]}, False),
+        ("Q() = R(x) * S(x, y) * T(y) * [x = y]", {}, False),
+        ("Q() = R(x) * S(x, y) * T(y) * [x = 1 or x = 2]", {}, False),
+        ("Q() = R(x) * S(x, y) * T(y) * [x > 3] * [x < 7]", {}, False),
+        ("Q() = R(x) * S(x, y) * T(y) * [x > 3] * [isnotnull(y)]", {}, True),
+        ("Q() = R(x) * S(x, y, d) * T(y) * [d = 1 or d = 2]", {}, True),
+    ],
+)
+def test_lower_bounds_are_claimed_only_where_the_reduction_works(text, known, proved):
+    assert (analyze(text, **known).lower_bound is not None) == proved
+
+
+def test_extrema_are_no_ring_for_heavy_and_light_parts():
+    text = "Q(; {}(x)) = R(x, y) * S(y, z) * T(x, z)"
+    assert analyze(text.format("sum")).strategy == "epsilon"
+    assert analyze(text.format("min")).strategy != "epsilon"
+
+
+def test_bound_variables_of_one_atom_change_no_verdict():
+    """They are summed away where they stand: SQL leaves them out, the notation may keep them."""
+    lean = analyze("Q() = R(a, b) * S(b, c) * T(c, a)")
+    wide = analyze("Q() = R(a, b, d) * S(b, c) * T(c, a)")
+    assert wide.bounds == lean.bounds
+    assert wide.lower_bound == lean.lower_bound
+    lean = analyze("Q(b) = R(a, b) * S(a) * T(a, b)", static=["T"])
+    wide = analyze("Q(b) = R(a, b) * S(a, c) * T(a, b)", static=["T"])
+    assert wide.tractable_with_static == lean.tractable_with_static

@@ -56,6 +56,8 @@ select b, a, c from r full join t using (b)
 select r.b as rb, t.b as tb, b from r full join t using (b) where b is null or b > 1
 select * from r natural join t
 select * from r natural left join t
+select r.*, (c) from r join t using (b)
+select * from r left semi join t using (b)
 select b, c, a, x from r join t using (b) join u using (c)
 select r.a from r join (t join u on t.c = u.c) on r.b = t.b
 select q.z from (select a + 1 as z from r) q where q.z > 1
@@ -75,6 +77,8 @@ select a, b, count(*) as n from r group by 1, 2
 select upper(s) as k, sum(a) * 2 + count(*) as n from r group by upper(s)
 select a, sum(b) as s from r group by a having sum(b) > 1 and count(*) < 4
 select a, sum(b) as total from r group by a having total > 1
+select a, count(*) as b from r group by a having b > 1
+select a + 10 as a, count(*) as n from r group by a having a > 2
 select count(*) as n from r having count(*) > 2
 select a from r group by a
 select a, b from r group by b, a
@@ -109,6 +113,7 @@ select a from r where exists (select * from t where t.b = r.b)
 select a from r where not exists (select 1 from t where t.b = r.b and t.c > 0)
 select a from r where exists (select 1 from t where t.b = r.b and t.c < r.a)
 select a from r where exists (select 1 from t where c > 4)
+select a from r where exists (select t.c + r.a from t where t.b = r.b)
 select a from r where exists (select 1 from t where t.b = r.b and exists (select 1 from u
   where u.c = t.c))
 select a from r where exists (select 1 from t where t.b = r.b and t.c in (select c from u))
@@ -137,6 +142,15 @@ ORACLE_TEXT = {
     "select * from r join t using (b)": "select b, a, s, c, d from r join t using (b)",
     "select * from r natural join t": "select b, a, s, c, d from r join t using (b)",
     "select * from r natural left join t": "select b, a, s, c, d from r left join t using (b)",
+    "select r.*, (c) from r join t using (b)": "select b, a, s, c from r join t using (b)",
+    "select * from r left semi join t using (b)": "select b, a, s from r semi join t using (b)",
+    # Spark's HAVING reads an alias unless a key has the same name.
+    "select a, count(*) as b from r group by a having b > 1": (
+        "select a, count(*) as b from r group by a having count(*) > 1"
+    ),
+    "select a + 10 as a, count(*) as n from r group by a having a > 2": (
+        "select r.a + 10 as a, count(*) as n from r group by r.a having r.a > 2"
+    ),
 }
 """What to ask DuckDB where the same text means something else to it."""
 

@@ -9,7 +9,7 @@ import pytest
 from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import Row, value
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.constraints import ForeignKey, FunctionalDependency, Key
+from viewkeep.query.constraints import DegreeBound, ForeignKey, FunctionalDependency, Key
 from viewkeep.query.tables import Table
 from viewkeep.sql.conjunctive import from_sql
 from viewkeep.sql.flatten import NotConjunctive
@@ -139,7 +139,19 @@ def test_constraints_on_columns_the_query_does_not_bind_are_left_out() -> None:
     assert from_sql("select movie from M", tables).constraints.fds == ()
 
 
+def test_a_dependency_of_one_table_says_nothing_of_another() -> None:
+    integer = "int not null"
+    tables = {
+        "R": Table({"a": integer, "b": integer}, fds=["a -> b"]),
+        "S": Table({"a": integer, "b": integer, "c": integer}),
+    }
+    constraints = from_sql("select a, b, c from R natural join S", tables).constraints
+    assert constraints.fds == ()
+    assert constraints.degrees == (DegreeBound("R", ("a",), ("b",), 1),)
+
+
 REASONS = {
+    "select a, a as z from r": 'the output columns "r.a" and "r.a" are always equal; keep one',
     "select r.a, t.c from r left join t on r.b = t.b": "an outer join (rewritten as a union)",
     "select r.a, t.c from r full join t on r.b = t.b": "an outer join (rewritten as a union)",
     "select a from r union all select b from t": "a union",

@@ -17,6 +17,7 @@ WRONG = {
     ),
     "select ^p.prize from parts p": 'column "prize" is not in p (pid, price); did you mean',
     "select ^x.price from parts p": 'no table "x" in FROM (p)',
+    "select a from r where exists (select ^z from t)": 'column "z" is not in t (b, c, d)',
     "select ^q.* from r": 'no table "q" in FROM (r)',
     "select price from ^prts": 'did you mean "parts"?',
     "select a\nfrom r,\n  ^ranges": 'unknown table "ranges"',

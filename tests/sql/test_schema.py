@@ -39,6 +39,14 @@ def test_names_in_keys_may_differ_in_case() -> None:
     assert read_schema("create table a (Pid int, primary key (PID))")["a"].key == ("Pid",)
 
 
+def test_a_foreign_key_without_columns_means_the_primary_key() -> None:
+    tables = read_schema(
+        "create table staff (id int primary key, boss int references Staff, "
+        "foreign key (Boss) references staff (ID))"
+    )
+    assert [str(key) for key in tables["staff"].foreign_keys] == ["boss -> staff.id"]
+
+
 def test_nothing_is_an_empty_schema() -> None:
     assert read_schema("") == {}
 
@@ -57,6 +65,12 @@ def test_nothing_is_an_empty_schema() -> None:
             "create table ^a (x int references b (y)); create table b (z int)",
             'foreign key to "b.y", which is not there',
         ),
+        (
+            "create table ^a (x int references b); create table b (z int)",
+            "key has 0 columns, not 1",
+        ),
+        ("create table a (x int, foreign key (^x), y int)", "a foreign key needs REFERENCES"),
+        ("^create table a (x int) default using delta", "does not read as SQL"),
         ("create table a (x int); create table ^a (y int)", 'table "a" is declared twice'),
         ("select ^1", "expected CREATE TABLE"),
         ("create table ^a as select 1", "expected CREATE TABLE"),

@@ -9,7 +9,7 @@ from itertools import combinations
 from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.exponents import Bounds, Linear, in_epsilon
 from viewkeep.analysis.verdict import Verdict
-from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 
 _ADAPTIVE = Bounds(
     preprocessing=Fraction(3, 2),
@@ -45,7 +45,20 @@ def find_shape(query: ConjunctiveQuery) -> AdaptiveShape | None:
     repeated = any(len(atom.variables) != len(atom.schema) for atom in query.atoms)
     if query.inputs or extreme or repeated:
         return None
-    return next((shape for shape in SHAPES if shape.matches(query)), None)
+    candidates = (query, _without_local(query))
+    return next((s for s in SHAPES if any(map(s.matches, candidates))), None)
+
+
+def _without_local(query: ConjunctiveQuery) -> ConjunctiveQuery:
+    """The query without bound variables of a single atom, which change no bound.
+
+    The ends of a path are such variables too, so a query is also looked at as it stands.
+    """
+    atoms = tuple(
+        Atom(f"{atom.relation}#{i}", tuple(v for v in atom.variables if v not in query.local))
+        for i, atom in enumerate(query.atoms)
+    )
+    return ConjunctiveQuery(query.name, query.outputs, atoms)
 
 
 def adaptive(query: ConjunctiveQuery) -> Verdict:

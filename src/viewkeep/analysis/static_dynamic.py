@@ -66,14 +66,14 @@ def static_preprocessing(query: ConjunctiveQuery) -> Fraction | str | None:
 def tabulable(query: ConjunctiveQuery) -> bool:
     """Whether static relations bound the values of every dynamic atom.
 
-    Then only finitely many states matter, known in preprocessing: a table from state and update
-    to the next state, with the list of output tuples per state, has constant time for both.
+    Bound variables of a single atom do not count: they are summed away where they stand. Only
+    finitely many states then matter, known in preprocessing: a table from state and update to
+    the next state, with the list of output tuples per state, has constant time for both.
     """
     static = query.constraints.static
     known = {v for atom in query.atoms if atom.relation in static for v in atom.variables}
-    return bool(static) and known.issuperset(
-        v for atom in query.atoms if atom.relation not in static for v in atom.variables
-    )
+    dynamic = {v for atom in query.atoms if atom.relation not in static for v in atom.variables}
+    return bool(static) and dynamic - query.local <= known
 
 
 _ONE = Fraction(1)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli.explain import explain
+from viewkeep.cli.maintain import maintain
 from viewkeep.errors import ViewkeepError
 
 BAD_INPUT = 2
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(explain)
+app.command()(maintain)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,28 +1,20 @@
 """`viewkeep maintain`: load files, follow a file of changes, print the result or its changes."""
 
-import json
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.screen import show, write
+from viewkeep.cli.printer import Printer
 from viewkeep.cli.source import read_argument, read_file
 from viewkeep.errors import ViewkeepError
 
 if TYPE_CHECKING:
-    from viewkeep.report.maintenance import Json, Summary
+    from viewkeep.reading import Tables
     from viewkeep.stream import Stream
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and the number of the signal."""
-
-SHOWN_ROWS = 20
-"""How many rows of a result people are shown unless they ask for more."""
 
 Texts = list[str]
 
@@ -116,64 +108,94 @@ def maintain(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object per line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, an object per line.")
+    ] = False,
 ) -> None:
     """Keep the result of a query fresh while changes come in.
 
     Results go to standard output, progress and the summary to standard error. Options with a
     relation, a constraint or an input may be repeated.
 
-    **Examples**, to be run where examples/ is
+    **Examples**, after `cd examples/maintain`
 
-    - viewkeep maintain "Q(a, c) = R(a, b) * S(b, c)" --load R=examples/maintain/r.csv
-      --load S=examples/maintain/s.csv --updates examples/maintain/changes.csv
+    ```text
+    viewkeep maintain "Q(a, c) = R(a, b) * S(b, c)" \\
+      --load R=r.csv --load S=s.csv --updates changes.csv
 
-    - viewkeep maintain "Q(a; count(), sum(c)) = R(a, b) * S(b, c)" --updates
-      examples/maintain/changes.csv --deltas
+    viewkeep maintain "Q(a; count(), sum(c)) = R(a, b) * S(b, c)" \\
+      --load R=r.csv --load S=s.csv --updates changes.csv --deltas
 
-    - viewkeep maintain "Q(c | a) = R(a, b) * S(b, c)" --given a=1 --updates
-      examples/maintain/changes.csv --every 3
+    viewkeep maintain "Q(c | a) = R(a, b) * S(b, c)" --given a=1 \\
+      --updates changes.csv --every 2
 
-    - viewkeep maintain examples/maintain/cost.sql --schema examples/maintain/tables.sql
-      --load parts=examples/maintain/parts.csv --updates examples/maintain/orders.csv
+    viewkeep maintain cost.sql --schema tables.sql --load parts=parts.csv \\
+      --load devices_parts=devices_parts.csv --updates parts_changes.csv
+
+    viewkeep maintain "Q() = R(a, b) * S(b, c)" --program \\
+      --updates - < changes.csv
+    ```
     """
-    _check_standard_input(query, updates, load or ())
-    constraints = {
-        "fds": fd or (),
-        "keys": key or (),
-        "foreign_keys": foreign_key or (),
-        "degrees": degree or (),
-        "static": static or (),
-        "insert_only": insert_only,
-    }
-    choice = {"strategy": strategy, "output": output, "mode": mode}
-    stream = _open(query, schema, {**choice, **constraints})
-    inputs = _inputs(given or ())
-    printer = _Printer(stream, inputs, deltas, limit, quiet, as_json)
-    printer.check()
-    printer.start(program)
-    sources = [_pair(each, "--load", "R=FILE") for each in load or ()]
-    _run(stream, printer, sources, header, updates, every)
-
-
-def _run(
-    stream: "Stream",
-    printer: "_Printer",
-    sources: list[tuple[str, str]],
-    header: bool | None,
-    updates: str | None,
-    every: int | None,
-) -> None:
-    """Load, follow, print; what was done is told also after Ctrl-C."""
+    sources = [_pair(each, "--load R=FILE") for each in load or ()]
+    _check_standard_input(query, updates, *(name for _, name in sources))
+    stream = _open(
+        query,
+        schema,
+        strategy=strategy,
+        output=output,
+        mode=mode,
+        fds=fd or (),
+        keys=key or (),
+        foreign_keys=foreign_key or (),
+        degrees=degree or (),
+        static=static or (),
+        insert_only=insert_only,
+    )
+    printer = Printer(stream, _inputs(given or ()), deltas, every, limit, quiet, as_json)
     try:
-        with printer.progress(every):
+        with printer.progress():
             stream.load(sources, header)
-            if printer.deltas:
-                stream.watch()
-                every = every or 1
-            points = [0] if updates is None else stream.follow(updates, every)
-            
+            printer.start(program)
+            for count in [0] if updates is None else stream.follow(updates, printer.every):
+                printer.show(count)
     except KeyboardInterrupt:
         printer.summary(interrupted=True)
         raise typer.Exit(INTERRUPTED) from None
     printer.summary()
+
+
+def _open(query: str, schema: str | None, **options: Any) -> "Stream":
+    """Read the query and plan it; the imports wait until `--help` no longer can be meant."""
+    from viewkeep.maintainer import maintain as plan
+    from viewkeep.reading import read_query, read_tables, with_created_tables
+    from viewkeep.stream import Stream
+
+    tables: Tables = {}
+    if schema is not None:
+        declared = read_file(schema)
+        with declared.named_in_errors():
+            tables = read_tables(declared.text)
+    source = read_argument(query)
+    with source.named_in_errors():
+        tables = with_created_tables(source.text, tables)
+        parsed = read_query(source.text, tables)
+    return Stream(plan(parsed, **options), tables)
+
+
+def _inputs(given: Sequence[str]) -> dict[str, Any]:
+    from viewkeep.csv_input import read_value
+
+    pairs = [_pair(each, "--given a=1") for each in given]
+    return {name: read_value(value) for name, value in pairs}
+
+
+def _pair(text: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name.strip() or not equals or not value:
+        raise ViewkeepError(f'"{text}": expected a name and a value, as in {form}')
+    return name.strip(), value
+
+
+def _check_standard_input(*names: str | None) -> None:
+    if names.count("-") > 1:
+        raise ViewkeepError("standard input (-) can be read only once")

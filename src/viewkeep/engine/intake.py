@@ -1,6 +1,7 @@
 """From rows to changes of atoms: everything is checked before anything changes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from viewkeep.errors import QueryError, SchemaError, did_you_mean
@@ -20,32 +21,28 @@ class Intake:
     def __init__(self, query: ConjunctiveQuery, relation: str, payload: Payload) -> None:
         self.relation, self.columns = relation, query.columns_of(relation)
         self._arity = len(self.columns)
-        self._payload = payload
+        self._ring, self._from_integer = payload.ring, payload.ring.from_integer
         self._insert_only = query.constraints.insert_only
         self._static = relation in query.constraints.static
         self._atoms = [
-            (i, _key_of(query, atom), bool(payload.lifts.get(i)))
+            (i, _key_of(query, atom), partial(payload.of, i) if payload.lifts.get(i) else None)
             for i, atom in enumerate(query.atoms)
             if atom.relation == relation
         ]
 
     def changes(self, row: Any, multiplicity: int, loading: bool = False) -> list[Change]:
         """The changes that so many copies of a row make, or an error that says what is wrong."""
-        self._check(row, multiplicity, loading)
+        self.check(row, multiplicity, loading)
         found: list[Change] = []
-        for atom, key_of, lifted in self._atoms:
+        for atom, key_of, lift in self._atoms:
             key = row if key_of is None else key_of(row)
             if key is not None:
-                payload = self._payload
-                element = (
-                    payload.of(atom, key, multiplicity)
-                    if lifted
-                    else payload.ring.from_integer(multiplicity)
-                )
+                element = lift(key, multiplicity) if lift else self._from_integer(multiplicity)
                 found.append((atom, key, element))
         return found
 
-    def _check(self, row: Any, multiplicity: int, loading: bool) -> None:
+    def check(self, row: Any, multiplicity: int, loading: bool = False) -> None:
+        """Refuse what does not fit the relation or its constraints."""
         if not isinstance(row, tuple) or len(row) != self._arity:
             raise SchemaError(
                 f"row {row!r} does not fit {self.relation}({', '.join(self.columns)}): "
@@ -53,11 +50,12 @@ class Intake:
             )
         try:
             hash(row)
+            for value in row:
+                if value != value:
+                    raise SchemaError(f"row {row!r} holds {value!r}, which is equal to nothing")
         except TypeError:
-            raise SchemaError(f"row {row!r} holds a value that cannot be hashed") from None
-        for value in row:
-            if value != value:
-                raise SchemaError(f"row {row!r} holds NaN, which is equal to nothing")
+            problem = "holds a value that cannot be hashed and compared"
+            raise SchemaError(f"row {row!r} {problem}") from None
         if type(multiplicity) is not int:
             raise SchemaError(f"multiplicity {multiplicity!r} is not a whole number")
         if self._static and not loading:
@@ -68,9 +66,9 @@ class Intake:
     def _check_delete(self, row: Row) -> None:
         if self._insert_only:
             raise SchemaError(f"cannot delete {row!r} from {self.relation}: inserts only")
-        if not self._payload.ring.subtractable:
+        if not self._ring.subtractable:
             raise SchemaError(
-                f"cannot delete {row!r} from {self.relation}: the {self._payload.ring.name} "
+                f"cannot delete {row!r} from {self.relation}: the {self._ring.name} "
                 "have no subtraction; declare insert_only=True or use another ring"
             )
 
@@ -100,23 +98,29 @@ def rows_of(data: Any, relation: str, columns: Sequence[str]) -> Iterable[Row]:
     Tables are read by column name where they have all the columns, else by position.
     """
     if hasattr(data, "to_batches") and hasattr(data, "column_names"):
-        names = _select(list(data.column_names), relation, columns)
-        return zip(*(data.column(name).to_pylist() for name in names), strict=True)
+        places = _select(list(data.column_names), relation, columns)
+        return zip(*(data.column(place).to_pylist() for place in places), strict=True)
     if hasattr(data, "itertuples") and hasattr(data, "columns"):
-        names = _select([str(name) for name in data.columns], relation, columns)
-        frame = data.set_axis([str(name) for name in data.columns], axis=1)[names]
-        return _plain(frame.itertuples(index=False, name=None))
+        places = _select([str(name) for name in data.columns], relation, columns)
+        return _plain(data.iloc[:, places].itertuples(index=False, name=None))
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         raise SchemaError(f"rows of {relation}: expected rows, not {type(data).__name__}")
     return (tuple(row) if isinstance(row, list) else row for row in data)
 
 
-def _select(names: list[str], relation: str, columns: Sequence[str]) -> list[str]:
-    if all(column in names for column in columns):
-        return list(columns)
+def _select(names: list[str], relation: str, columns: Sequence[str]) -> list[int]:
+    """The places of the columns in a table; by position where R(a, a) has no names for them."""
+    named = len(set(columns)) == len(columns) and all(names.count(c) == 1 for c in columns)
+    if named:
+        return [names.index(column) for column in columns]
     if len(names) == len(columns):
-        return names
-    missing = next(column for column in columns if column not in names)
+        return list(range(len(names)))
+    missing = next((column for column in columns if column not in names), None)
+    if missing is None:
+        raise SchemaError(
+            f"the columns ({', '.join(names)}) do not tell which are those of "
+            f"{relation}({', '.join(columns)}): give {len(columns)} columns in this order"
+        )
     raise SchemaError(
         f'column "{missing}" of {relation} is not in the table ({", ".join(names)})'
         + did_you_mean(missing, names)

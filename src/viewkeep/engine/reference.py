@@ -20,13 +20,21 @@ from viewkeep.plan.program import (
     Update,
 )
 from viewkeep.rings import INTEGERS, Relation, Ring
+from viewkeep.rings.index import key_function
 
 Row = tuple[Any, ...]
 Bindings = list[Any]
 """Values by the number of their variable."""
 
-Run = Callable[[Bindings, Any], None]
+Run = Callable[[Any, Any], None]
+"""Steps, run on a row or on bindings, and on a payload."""
+
 Read = Callable[[Bindings, Any], Iterator[Any]]
+Key = Callable[[Any], Row]
+"""Reads the key of a map from a row or from bindings."""
+
+Keys = Callable[[tuple[str, ...]], Key]
+"""How some variables are read."""
 
 ROW, PAYLOAD = 0, 1
 """Places in an entry of a relation."""
@@ -45,7 +53,7 @@ class ReferenceEngine:
                 self.maps[each.name].index_on(columns)
         self._locals: dict[str, dict[Row, Any]] = {}
         self._numbers = _number_variables(program)
-        self._triggers = {
+        self.triggers = {
             t.atom: self._compile_trigger(t.blocks, t.parameters) for t in program.triggers
         }
         self._changes = {
@@ -64,7 +72,7 @@ class ReferenceEngine:
 
     def apply(self, atom: int, row: Row, payload: Any) -> None:
         """Run the trigger of an atom for one tuple."""
-        self._triggers[atom](row, payload)
+        self.triggers[atom](row, payload)
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that this tuple of an atom makes."""
@@ -82,17 +90,13 @@ class ReferenceEngine:
             self._load_block(block)
 
     def _load_block(self, block: Block) -> None:
-        run = self._compile(block.steps, frozenset(block.variables))
-        bindings: Bindings = [None] * len(self._numbers)
+        run = self._compile_on_row(block.steps, block.variables)
         if block.source == NOTHING:
-            run(bindings, self.ring.one)
+            run((), self.ring.one)
             return
-        numbers = [self._numbers[v] for v in block.variables]
         for entry in self.maps[block.source].entries:
             self.counter[0] += 1
-            for number, value in zip(numbers, entry[ROW], strict=True):
-                bindings[number] = value
-            run(bindings, entry[PAYLOAD] if block.weigh else 1)
+            run(entry[ROW], entry[PAYLOAD] if block.weigh else 1)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -134,34 +138,60 @@ class ReferenceEngine:
     def _compile_trigger(
         self, blocks: tuple[Block, ...], parameters: tuple[str, ...]
     ) -> Callable[[Row, Any], None]:
-        numbers = [self._numbers[v] for v in parameters]
-        size = len(self._numbers)
         parts = [self._compile_block(block, parameters) for block in blocks]
+        if len(parts) == 1:
+            return parts[0]
 
         def trigger(row: Row, payload: Any) -> None:
-            bindings: Bindings = [None] * size
-            for number, value in zip(numbers, row):  # noqa: B905 - checked, and this is hot
-                bindings[number] = value
             for part in parts:
-                part(bindings, payload)
+                part(row, payload)
 
         return trigger
 
-    def _compile_block(self, block: Block, parameters: tuple[str, ...]) -> Run:
+    def _compile_block(
+        self, block: Block, parameters: tuple[str, ...]
+    ) -> Callable[[Row, Any], None]:
         if block.source == UPDATE:
-            return self._compile(block.steps, frozenset(parameters))
-        run = self._compile(block.steps, frozenset(block.variables))
-        numbers = [self._numbers[v] for v in block.variables]
+            return self._compile_on_row(block.steps, parameters)
+        run = self._compile_on_row(block.steps, block.variables)
         local, counter = block.source, self.counter
 
-        def over_local(bindings: Bindings, _: Any) -> None:
+        def over_local(_: Row, __: Any) -> None:
             for row, payload in self._locals.pop(local, {}).items():
                 counter[0] += 1
-                for number, value in zip(numbers, row):  # noqa: B905 - same length by validation
-                    bindings[number] = value
-                run(bindings, payload)
+                run(row, payload)
 
         return over_local
+
+    def _compile_on_row(
+        self, steps: tuple[Step, ...], variables: tuple[str, ...]
+    ) -> Callable[[Row, Any], None]:
+        """The steps as a function of a row; up to the first loop they read the row itself."""
+        bound = frozenset(variables)
+        opening = (i for i, step in enumerate(steps) if isinstance(step, Join) and step.opens)
+        loop = next(opening, len(steps))
+        then = self._compile_binding(steps[loop:], variables) if steps[loop:] else _done
+
+        def key(wanted: tuple[str, ...]) -> Callable[[Row], Row]:
+            # A tuple of a tuple is that tuple: nothing is copied where the whole row is wanted.
+            return tuple if wanted == variables else key_function(_places(variables, wanted))
+
+        return self._compile(steps[:loop], bound, key, then)
+
+    def _compile_binding(
+        self, steps: tuple[Step, ...], variables: tuple[str, ...]
+    ) -> Callable[[Row, Any], None]:
+        """The steps as a function of a row, whose values are bound before they run."""
+        run = self._compile(steps, frozenset(variables), self._key)
+        numbers, size = [self._numbers[v] for v in variables], len(self._numbers)
+
+        def bind(row: Row, payload: Any) -> None:
+            bindings: Bindings = [None] * size
+            for number, value in zip(numbers, row):  # noqa: B905 - checked, and this is hot
+                bindings[number] = value
+            run(bindings, payload)
+
+        return bind
 
     def _compile_change(
         self, parameters: tuple[str, ...], steps: tuple[Step, ...]
@@ -169,25 +199,27 @@ class ReferenceEngine:
         collect = Collect(_OUTPUT, self.program.enumerator.head)
         return self._compile_trigger((Block(UPDATE, parameters, (*steps, collect)),), parameters)
 
-    def _compile(self, steps: tuple[Step, ...], bound: frozenset[str]) -> Run:
-        """The steps as one function, built from the last to the first."""
+    def _compile(
+        self, steps: tuple[Step, ...], bound: frozenset[str], key: Keys, then: Run | None = None
+    ) -> Run:
+        """The steps as one function, built from the last to the first; `then` comes after them."""
         known = [bound]
         for step in steps:
             opens = step.opens if isinstance(step, Join) else ()
             known.append(known[-1] | set(opens))
-        run: Run = _done
+        run: Run = then or _done
         for step, before in zip(reversed(steps), reversed(known[:-1]), strict=True):
             match step:
                 case Join():
-                    run = self._compile_join(step, before, run)
+                    run = self._compile_join(step, before, key, run)
                 case Update():
-                    run = self._compile_update(step, run)
+                    run = self._compile_update(step, key(step.key), run)
                 case Collect():
-                    run = self._compile_collect(step, run)
+                    run = self._compile_collect(step, key(step.key), run)
         return run
 
-    def _compile_update(self, step: Update, then: Run) -> Run:
-        change, key, counter = self.maps[step.target].change, self._key(step.key), self.counter
+    def _compile_update(self, step: Update, key: Key, then: Run) -> Run:
+        change, counter = self.maps[step.target].change, self.counter
         if step.live:
 
             def update_live(bindings: Bindings, payload: Any) -> None:
@@ -205,14 +237,8 @@ class ReferenceEngine:
 
         return update
 
-    def _compile_collect(self, step: Collect, then: Run) -> Run:
-        key, ring, counter, locals_, local = (
-            self._key(step.key),
-            self.ring,
-            self.counter,
-            self._locals,
-            step.local,
-        )
+    def _compile_collect(self, step: Collect, key: Key, then: Run) -> Run:
+        ring, counter, locals_, local = self.ring, self.counter, self._locals, step.local
 
         def collect(bindings: Bindings, payload: Any) -> None:
             counter[0] += 1
@@ -221,10 +247,10 @@ class ReferenceEngine:
 
         return collect
 
-    def _compile_join(self, step: Join, before: frozenset[str], then: Run) -> Run:
+    def _compile_join(self, step: Join, before: frozenset[str], key: Keys, then: Run) -> Run:
         opens = tuple(v for v in step.opens if v not in before)
         if not opens:
-            return self._compile_lookup(step.accesses, then)
+            return self._compile_lookup(step.accesses, key, then)
         groups = self._groups(step.accesses, before, opens)
 
         def loop(bindings: Bindings, payload: Any) -> None:
@@ -233,12 +259,12 @@ class ReferenceEngine:
 
         return loop
 
-    def _compile_lookup(self, accesses: tuple[Access, ...], then: Run) -> Run:
+    def _compile_lookup(self, accesses: tuple[Access, ...], key: Keys, then: Run) -> Run:
         counter, multiply = self.counter, self.ring.multiply
         run = then
         for access in reversed(accesses):
-            find, key = self.maps[access.map].find_entry, self._key(access.arguments)
-            run = _lookup(find, key, access.weigh, counter, multiply, run)
+            find, key_of = self.maps[access.map].find_entry, key(access.arguments)
+            run = _lookup(find, key_of, access.weigh, counter, multiply, run)
         return run
 
     def _groups(
@@ -347,7 +373,7 @@ class ReferenceEngine:
 
         return lookup
 
-    def _key(self, variables: tuple[str, ...]) -> Callable[[Bindings], Row]:
+    def _key(self, variables: tuple[str, ...]) -> Key:
         """The function that reads these variables from the bindings, as a tuple."""
         numbers = [self._numbers[v] for v in variables]
         match numbers:
@@ -370,9 +396,13 @@ def _number_variables(program: Program) -> dict[str, int]:
     return {variable: number for number, variable in enumerate(dict.fromkeys(names))}
 
 
+def _places(variables: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(map(variables.index, wanted))
+
+
 def _lookup(
     find: Callable[[Row], Any],
-    key: Callable[[Bindings], Row],
+    key: Key,
     weigh: bool,
     counter: list[int],
     multiply: Callable[[Any, Any], Any],

@@ -12,6 +12,7 @@ from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tabulable, tractable_with_static
 from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.plan.assemble import assemble
 from viewkeep.plan.delta import plan_delta
 from viewkeep.plan.payload import distinct
 from viewkeep.plan.program import NOTHING, Program
@@ -40,9 +41,12 @@ def plan(query: ConjunctiveQuery, strategy: str = "auto", output: str = "factori
     """The program of a query; strategies without a factorized form keep a list."""
     _check_option("strategy", strategy, STRATEGIES)
     _check_option("output", output, OUTPUTS)
-    choice = choose(query, strategy)
+    return without_static(_plan(query, choose(query, strategy), output == "list"), query)
+
+
+def _plan(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Program:
     if choice.strategy == "viewtree":
-        return _plan_view_tree(query, output == "list", choice.notes)
+        return _plan_view_tree(query, listed, choice.notes)
     planner = {"delta": plan_delta, "recursive": plan_recursive, "recompute": plan_recompute}
     head = query.outputs + query.inputs
     inputs = tuple((v, v) for v in query.inputs)
@@ -51,14 +55,31 @@ def plan(query: ConjunctiveQuery, strategy: str = "auto", output: str = "factori
 
 def choose(query: ConjunctiveQuery, strategy: str) -> Choice:
     """What to run: the cheapest route that is there, or what the user asked for."""
-    if strategy not in ("auto", "epsilon"):
+    if strategy == "epsilon":
+        raise QueryError(f'{NOT_YET}: use strategy="auto"')
+    if strategy != "auto":
         return Choice(strategy)
     ranked = sorted(routes(query), key=cost_of)
     best, fallback = ranked[0], next(r for r in ranked if r.strategy != "epsilon")
     notes = _declined(query, best)
-    if strategy == "epsilon" or best.strategy == "epsilon":
+    if best is not fallback:
         return Choice(fallback.strategy, (*notes, NOT_YET, _describe(fallback)))
     return Choice(best.strategy, (*notes, _describe(best)))
+
+
+def without_static(program: Program, query: ConjunctiveQuery) -> Program:
+    """Static relations are loaded once: no trigger, and no index that only a trigger would use."""
+    static = query.constraints.static
+    return assemble(
+        program.strategy,
+        program.maps,
+        (trigger for trigger in program.triggers if trigger.relation not in static),
+        program.loading,
+        program.enumerator,
+        program.inputs,
+        program.listed,
+        program.notes,
+    )
 
 
 def _declined(query: ConjunctiveQuery, best: Route) -> tuple[str, ...]:

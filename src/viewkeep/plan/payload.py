@@ -6,6 +6,7 @@ a group whose sum happens to be zero is still there.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from viewkeep.errors import QueryError, RingError
@@ -126,30 +127,23 @@ def _components(query: ConjunctiveQuery, aggregate: Aggregate) -> list[Component
 
 def _sum(query: ConjunctiveQuery, term: Term) -> Component:
     lifts = [_numeric(query, expression) for expression in term.lifts]
-    constants = [compile_expression(each, ())(()) for each in term.constants]
+    constants = [_number(query, each, compile_expression(each, ())(())) for each in term.constants]
     if constants:
-        lifts.append((0, lambda row: _multiply(constants)))
+        factor = reduce(NUMBERS.multiply, constants)
+        lifts.append((0, lambda row: factor))
     return Component(NUMBERS, tuple(lifts))
-
-
-def _multiply(values: Sequence[Any]) -> Any:
-    product = 1
-    for value in values:
-        product = product * value
-    return product
 
 
 def _numeric(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
     atom, lift = _on_atom(query, expression)
+    return atom, lambda row: _number(query, expression, lift(row))
 
-    def checked(row: Row) -> Any:
-        value = lift(row)
-        # A comparison with itself fails for NaN only, which could never be taken back.
-        if isinstance(value, (str, bytes)) or value is None or value != value:
-            raise QueryError(f"query {query.name}: {expression} is {value!r}, not a number")
-        return value
 
-    return atom, checked
+def _number(query: ConjunctiveQuery, expression: Expression, value: Any) -> Any:
+    try:
+        return NUMBERS.from_value(value)
+    except RingError as error:
+        raise QueryError(f"query {query.name}: {expression} cannot be summed: {error}") from None
 
 
 def _on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
@@ -166,7 +160,13 @@ def _extreme(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
     if query.constraints.insert_only:
         return Component(MIN if aggregate.function == "min" else MAX, ((atom, lift),))
     keep = RELATIONAL.lift("value")
-    return Component(RELATIONAL, ((atom, lambda row: keep(lift(row))),))
+
+    def value(row: Row) -> Any:
+        """Nulls are no values, as for the semirings."""
+        found = lift(row)
+        return RELATIONAL.zero if found is None else keep(found)
+
+    return Component(RELATIONAL, ((atom, value),))
 
 
 def _product_lift(components: Sequence[Component], atom: int) -> RowLift:
@@ -194,19 +194,26 @@ def _reader(
         case "count":
             return lambda element: element[0]
         case "sum":
-            return lambda element: sum(element[start:end])
+            return lambda element: _total(element[start:end])
         case "avg":
-            return lambda element: sum(element[start:end]) / element[0] if element[0] else None
+            return lambda element: _total(element[start:end]) / element[0] if element[0] else None
         case _ if query.constraints.insert_only:
             return lambda element: element[start]
         case function:
             best = min if function == "min" else max
-            return lambda element: best(_present(element[start]))
+            return lambda element: _extreme_of(best, element[start])
 
 
-def _present(values: Any) -> list[Any]:
-    """The values of a multiset payload; a negative count has no smallest or largest value."""
+def _total(terms: Row) -> Any:
+    return NUMBERS.to_value(reduce(NUMBERS.add, terms))
+
+
+def _extreme_of(best: Callable[..., Any], values: Any) -> Any:
+    """The extreme of a multiset payload; a negative count has no smallest or largest value."""
     relation = RELATIONAL.to_relation(values, ("value",))
     if any(count < 0 for _, count in relation.items()):
         raise RingError("a value was deleted more often than inserted: it has no min or max yet")
-    return [row[0] for row in relation]
+    try:
+        return best((row[0] for row in relation), default=None)
+    except TypeError as error:
+        raise RingError(f"the values have no min or max: {error}") from None

@@ -79,6 +79,11 @@ class ConjunctiveQuery:
         return tuple(v for v in self.variables if v not in free)
 
     @cached_property
+    def local(self) -> frozenset[str]:
+        """The bound variables of a single atom: they are summed away where they stand."""
+        return frozenset(v for v in self.bound if len(self.atoms_of[v]) == 1)
+
+    @cached_property
     def atoms_of(self) -> dict[str, frozenset[int]]:
         """For each variable, the positions of the atoms it occurs in: atoms(X) in the papers."""
         return {

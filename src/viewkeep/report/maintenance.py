@@ -50,9 +50,10 @@ class Summary:
 
     @property
     def why(self) -> tuple[str, ...]:
-        """Why this strategy runs."""
+        """Why this strategy runs; then why not another."""
         name = f"{self.program.strategy}: "
-        return tuple(note.removeprefix(name) for note in self.program.notes) or ("as asked",)
+        notes = sorted(self.program.notes, key=lambda note: not note.startswith(name))
+        return tuple(note.removeprefix(name) for note in notes) or ("as asked",)
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -198,9 +199,7 @@ def start_json(query: ConjunctiveQuery, program: Program, with_program: bool) ->
     }
 
 
-def result_json(
-    query: ConjunctiveQuery, rows: Sequence[Output], more: bool, updates: int
-) -> Json:
+def result_json(query: ConjunctiveQuery, rows: Sequence[Output], more: bool, updates: int) -> Json:
     """The result after so many updates."""
     listed = [{"row": _values(row), "payload": _values(_parts(query, p))} for row, p in rows]
     return {"kind": "result", "updates": updates, "rows": listed, "more": more}

@@ -114,6 +114,8 @@ def _read_constraint(
             keys.append(tuple(column.name for column in constraint.expressions))
         case exp.ForeignKey():
             columns = tuple(column.name for column in constraint.expressions)
+            if constraint.args.get("reference") is None:
+                raise source.error("a foreign key needs REFERENCES and a table", constraint)
             references.append(_reference(columns, constraint.args["reference"], source))
         case exp.Reference():
             references.append(_reference((part.name,), constraint, source))

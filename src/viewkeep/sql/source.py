@@ -53,6 +53,8 @@ class Source:
             raise self._syntax_error(problem) from None
         except TokenError:
             raise self._token_error() from None
+        except TypeError:  # sqlglot's own, for options that its dialect does not expect
+            raise ParseError("this text does not read as SQL", self.text, 0) from None
         return [statement for statement in parsed if statement is not None]
 
     def error(self, problem: str, node: exp.Expr) -> ParseError:
