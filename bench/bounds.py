@@ -19,7 +19,6 @@ from bench._cases import CASES, Case
 from bench._families import (
     HEAVY,
     Change,
-    Database,
     databases,
     joined_databases,
     orders,
@@ -72,7 +71,7 @@ class Worst:
 
 def measure(case: Case, sizes: Sequence[int] = SIZES) -> list[Measurement]:
     """The exponents of a case: one line per relation, or one for an amortized average."""
-    sizes = [max(size // case.shrink, 8) for size in sizes]
+    sizes = [case.sized(size) for size in sizes]
     probe = probe_streams if case.amortized else probe_updates
     found = [probe(case, size) for size in sizes]
     delay = exponent(sizes, [worst.delay for worst in found])
@@ -103,7 +102,7 @@ def maintainer(case: Case) -> vk.Maintainer:
     return vk.maintain(case.query, strategy=case.strategy, **case.options)
 
 
-# --- the worst single update ------------------------------------------------------------------------
+# --- the worst single update ----------------------------------------------------------------------
 
 
 def probe_updates(case: Case, size: int) -> Worst:
@@ -149,7 +148,7 @@ def inputs(live: vk.Maintainer, size: int) -> Iterator[Mapping[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-# --- the average update of a stream -----------------------------------------------------------------
+# --- the average update of a stream ---------------------------------------------------------------
 
 
 def probe_streams(case: Case, size: int) -> Worst:
@@ -158,27 +157,34 @@ def probe_streams(case: Case, size: int) -> Worst:
     for database in joined_databases(query, case.limits, size):
         for arriving in orders(database):
             live = maintainer(case)
-            worst.note_update(AVERAGE, average(live, arriving))
+            probe_stream(live, arriving, size, worst)
             for wait in waits(live, size, 2 * size):
                 worst.note_delay(wait)
             if not case.options.get("insert_only"):
                 leaving = [(relation, row, -1) for relation, row, _ in arriving]
-                worst.note_update(AVERAGE, average(live, leaving))
+                probe_stream(live, leaving, size, worst)
     return worst
 
 
 AVERAGE = "average"
 
 
-def average(live: vk.Maintainer, changes: Sequence[Change]) -> float:
-    """Steps per update."""
-    before = live.steps
-    for relation, row, multiplicity in changes:
-        live.update(relation, row, multiplicity)
-    return (live.steps - before) / len(changes)
+def probe_stream(
+    live: vk.Maintainer, changes: Sequence[Change], size: int, worst: Worst, glances: int = 10
+) -> None:
+    """The steps per update of a stream, and of a glance at the output now and then."""
+    steps, length = 0, len(changes) // glances + 1
+    for start in range(0, len(changes), length):
+        before = live.steps
+        for relation, row, multiplicity in changes[start : start + length]:
+            live.update(relation, row, multiplicity)
+        steps += live.steps - before
+        for wait in waits(live, size, GLANCE):
+            worst.note_delay(wait)
+    worst.note_update(AVERAGE, steps / len(changes))
 
 
-# --- the table --------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 
 def table(measurements: Iterable[Measurement]) -> Table:

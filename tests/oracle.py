@@ -61,13 +61,16 @@ def _aggregate(
 ) -> Any:
     function, count = query.aggregates[position].function, sum(n for _, n in members)
     net = _net(query, position, members)
+    total, present = 0, sum(net.values())
+    if function in ("sum", "avg"):
+        total = sum(value * n for value, n in net.items())
     match function:
         case "count":
-            return count
+            return count if query.aggregates[position].argument is None else present
         case "sum":
-            return sum(value * n for value, n in net.items())
+            return total if total or present else None
         case "avg":
-            return sum(value * n for value, n in net.items()) / count if count else None
+            return total / present if present else None
     if any(n < 0 for n in net.values()):
         return UNREADABLE
     return (min if function == "min" else max)(net, default=None)
@@ -78,8 +81,8 @@ def _is_anything_left(query: ConjunctiveQuery, members: list[tuple[dict[str, Any
     long as anything about it is not zero."""
     for position, aggregate in enumerate(query.aggregates):
         net = _net(query, position, members)
-        extreme = aggregate.function in ("min", "max")
-        if net if extreme else sum(value * n for value, n in net.items()):
+        summed = aggregate.function in ("sum", "avg")
+        if sum(net.values()) or (sum(v * n for v, n in net.items()) if summed else net):
             return True
     return False
 
@@ -92,5 +95,6 @@ def _net(
     net: dict[Any, int] = {}
     for binding, n in members if argument is not None else ():
         value = compile_expression(argument, tuple(binding))(tuple(binding.values()))
-        net[value] = net.get(value, 0) + n
+        if value is not None:  # rows in which the argument is null do not take part
+            net[value] = net.get(value, 0) + n
     return {value: n for value, n in net.items() if n}

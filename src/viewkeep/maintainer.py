@@ -91,7 +91,10 @@ class Maintainer:
             for change in self._checked(relation, rows, None, loading=True)
         ]
         if self._version or self._pending or self._subscribers:
-            self._take(changes)
+            if all(atom in self._triggers for atom, _, _ in changes):
+                self._take(changes)
+            else:
+                self._reload(changes)
             return
         try:
             self.engine.load(changes, self._atoms)
@@ -194,6 +197,32 @@ class Maintainer:
             raise
         return before
 
+    def _reload(self, changes: Iterable[Change]) -> None:
+        """Add rows of static relations, which no trigger takes: preprocessing once more."""
+        self.flush()
+        before = dict(self._untold)
+        if self._subscribers:
+            self._note(before, self._heads())
+        ring, totals = self.payload.ring, dict[tuple[int, Row], Any]()
+        for atom, key, payload in changes:
+            total = ring.add(self.engine.maps[self._atoms[atom]].lookup(key), payload)
+            totals[atom, key] = None if ring.is_zero(total) else total
+        engine = self.engine
+        try:
+            self._rebuild(totals)
+        except Exception:
+            self._use(engine)
+            raise
+        self._version += 1
+        if self._subscribers:
+            self._tell(dict.fromkeys(self._heads()) | before)
+
+    def _heads(self) -> list[Row]:
+        """All output tuples, with the inputs where the output is a list over them."""
+        if self.program.listed is not None:
+            return list(self.engine.maps[self.program.listed])
+        return [row for row, _ in self.engine.enumerate({})]
+
     def _rebuild(self, stored: dict[tuple[int, Row], Any]) -> None:
         """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
         inputs = {
@@ -254,9 +283,10 @@ class Maintainer:
         Rows are outputs, then inputs. A tuple whose min or max cannot be told, because deletes
         have overtaken their inserts, is told when it can.
         """
-        if not set(self.query.inputs) <= set(self.program.enumerator.head):
+        if self.query.inputs and not self.program.listed:
             raise QueryError(
-                f'query {self.query.name} has inputs: its changes are told with output="list" only'
+                f"query {self.query.name} has inputs: its changes are told where the output is "
+                'kept, as with strategy="viewtree", output="list"'
             )
         self.flush()
         self._subscribers.append(callback)

@@ -28,7 +28,7 @@ AGGREGATES_WITH_ZERO = ("count", "sum")
 
 @dataclass
 class Progress:
-    """What has happened so far; seconds and steps are those of maintenance alone."""
+    """What has happened so far; loading includes reading files, updates are maintenance alone."""
 
     loaded: int = 0
     load_seconds: float = 0.0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -169,17 +170,24 @@ def test_the_program_is_the_one_of_python(cli: Cli) -> None:
     assert cli(JOIN, "--program", "--json").of("start")[0]["program"] == program
 
 
-def test_constraints_reach_the_planner(cli: Cli) -> None:
-    query = "Q(w, x, y, z) = R(w, x) * S(x, y) * T(y, z)"
-    for options, says in [
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
         (["--fd", "x -> y"], "dependencies"),
         (["--key", "S.x"], "dependencies"),
         (["--static", "T"], "static"),
         (["--insert-only"], "insert"),
-        (["--foreign-key", "R.x -> S.x", "--foreign-key", "S.y -> T.y"], "foreign keys"),
         (["--degree", "S: x -> y <= 3"], "degree"),
-    ]:
-        assert says in cli(query, *options, "--json").of("summary")[0]["why"][0]
+    ],
+)
+def test_constraints_reach_the_planner(cli: Cli, options: list[str], says: str) -> None:
+    answer = cli("Q(w, x, y, z) = R(w, x) * S(x, y) * T(y, z)", *options, "--json")
+    assert says in answer.of("summary")[0]["why"][0]
+
+
+def test_foreign_keys_reach_the_planner(cli: Cli) -> None:
+    answer = cli(JOIN, "--foreign-key", "R.b -> S.b", "--json")
+    assert "foreign keys" in answer.of("summary")[0]["why"][0]
 
 
 # changes of the result -------------------------------------------------------------------------
@@ -507,6 +515,21 @@ def test_piped_output_has_no_colour_and_no_progress() -> None:
     assert done.stdout.startswith("Q after 6 updates\n")
     assert done.stderr.startswith("Summary\n")
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("options", "shown"), [([], True), (["-q"], False)])
+def test_a_terminal_sees_progress_and_a_pipe_the_result(options: list[str], shown: bool) -> None:
+    terminal, stderr = pty.openpty()
+    arguments = [sys.executable, "-m", "viewkeep", "maintain", JOIN, *LOADED, *CHANGES, *options]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run(
+        arguments, stdout=subprocess.PIPE, stderr=stderr, text=True, check=True, env=environment
+    )
+    os.write(stderr, b"end\n")
+    seen = os.read(terminal, 65536).decode()
+    assert done.stdout.startswith("Q after 6 updates\n")
+    assert "\x1b" not in done.stdout
+    assert ("\x1b[?25l" in seen, "Summary" in seen) == (shown, shown)
 
 
 def test_examples_of_the_help_work_as_printed() -> None:

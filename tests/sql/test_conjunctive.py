@@ -169,8 +169,6 @@ REASONS = {
     "select r.a from r join t on r.b < t.c": "the condition r.b < t.c between tables",
     "select r.a from r join t on r.b <=> t.b": "a null-safe equality",
     "select r.a from r join u on r.a = u.x": "an equality of int and double",
-    "select a, sum(b) as s from r group by a": "sum(r.b) over values that may be NULL",
-    "select a, count(b) as s from r group by a": "count(r.b) over values that may be NULL",
     "select r.b, t.b as tb from r join t on r.b = t.b": "are always equal; keep one",
     "select a, count(distinct b) as n, count(*) as k from r group by a": "GROUP BY inside",
     "select a, sum(case when t.c > r.a then 1 else 0 end) as n from r join t on r.b = t.b "

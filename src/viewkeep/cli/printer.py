@@ -86,7 +86,7 @@ class Printer:
         return rows[: self._limit], len(rows) > self._limit
 
     def _show_changes(self, updates: int) -> None:
-        from viewkeep.report.maintenance import change_line, changes_json
+        from viewkeep.report.maintenance import change_line, changes_json, counted
 
         query = self._stream.live.query
         changes = [
@@ -99,7 +99,7 @@ class Printer:
         if self._as_json:
             self._line(changes_json(query, changes, updates))
         else:
-            heading = f"after {updates:,} updates\n" if self._grouped else ""
+            heading = f"after {counted(updates, 'update')}\n" if self._grouped else ""
             write(heading + "".join(f"{change_line(query, *each)}\n" for each in changes))
 
     def _wanted(self, change: "OutputChange") -> bool:

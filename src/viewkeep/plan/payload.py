@@ -116,17 +116,21 @@ def _aggregate_payload(query: ConjunctiveQuery) -> Payload:
 
 
 def _components(query: ConjunctiveQuery, aggregate: Aggregate) -> list[Component]:
-    match aggregate.function:
-        case "count":
-            return []
-        case "min" | "max":
-            return [_extreme(query, aggregate)]
-        case _:
-            return [_sum(query, term) for term in aggregate.terms]
+    """A component per term, and last the number of rows in which the argument is not null."""
+    if aggregate.argument is None:
+        return []
+    if aggregate.function in ("min", "max"):
+        return [_extreme(query, aggregate)]
+    present = Component(INTEGERS, tuple(_presence(query, lift) for lift in aggregate.lifts))
+    if aggregate.function == "count":
+        return [present]
+    return [*(_sum(query, term, aggregate.lifts) for term in aggregate.terms), present]
 
 
-def _sum(query: ConjunctiveQuery, term: Term) -> Component:
+def _sum(query: ConjunctiveQuery, term: Term, all_lifts: tuple[Expression, ...]) -> Component:
+    """The lifts of a term; where any lift of the argument is null, the term is nothing."""
     lifts = [_numeric(query, expression) for expression in term.lifts]
+    lifts += [_presence(query, each) for each in all_lifts if each not in term.lifts]
     constants = [_number(query, each, compile_expression(each, ())(())) for each in term.constants]
     if constants:
         factor = reduce(NUMBERS.multiply, constants)
@@ -134,9 +138,19 @@ def _sum(query: ConjunctiveQuery, term: Term) -> Component:
     return Component(NUMBERS, tuple(lifts))
 
 
+def _presence(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
+    atom, lift = _on_atom(query, expression)
+    return atom, lambda row: int(lift(row) is not None)
+
+
 def _numeric(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
     atom, lift = _on_atom(query, expression)
-    return atom, lambda row: _number(query, expression, lift(row))
+
+    def lifted(row: Row) -> Any:
+        value = lift(row)
+        return 0 if value is None else _number(query, expression, value)
+
+    return atom, lifted
 
 
 def _number(query: ConjunctiveQuery, expression: Expression, value: Any) -> Any:
@@ -192,11 +206,14 @@ def _reader(
 ) -> Callable[[Row], Any]:
     match aggregate.function:
         case "count":
-            return lambda element: element[0]
+            place = start if aggregate.argument is not None else 0
+            return lambda element: element[place]
         case "sum":
-            return lambda element: _total(element[start:end])
+            return lambda element: _sum_of(element[start : end - 1], element[end - 1])
         case "avg":
-            return lambda element: _total(element[start:end]) / element[0] if element[0] else None
+            return lambda element: (
+                _total(element[start : end - 1]) / element[end - 1] if element[end - 1] else None
+            )
         case _ if query.constraints.insert_only:
             return lambda element: element[start]
         case function:
@@ -206,6 +223,12 @@ def _reader(
 
 def _total(terms: Row) -> Any:
     return NUMBERS.to_value(reduce(NUMBERS.add, terms))
+
+
+def _sum_of(terms: Row, present: int) -> Any:
+    """The total, or None where no value is there to be summed."""
+    total = _total(terms)
+    return total if total or present else None
 
 
 def _extreme_of(best: Callable[..., Any], values: Any) -> Any:

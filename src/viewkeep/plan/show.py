@@ -37,5 +37,6 @@ def _block(block: Block) -> Iterator[str]:
 def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
     for step in steps:
         yield "  " * depth + str(step)
-        if (isinstance(step, Join) and step.opens) or (isinstance(step, Update) and step.live):
+        # What a join weighs and what is live holds for the steps after it, not for other blocks.
+        if isinstance(step, Join) or (isinstance(step, Update) and step.live):
             depth += 1

@@ -4,7 +4,7 @@ An update climbs from its atom to the root. At each node it is joined with the n
 which the update does not touch. Output tuples are read from the top down.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.plan.assemble import assemble
@@ -63,12 +63,12 @@ class ViewTreePlanner:
         notes: tuple[str, ...],
     ) -> Program:
         """Everything put together."""
-        enumerator = Enumerator(self.head, tuple(self._enumeration(set(self.given))))
+        enumerator = Enumerator(self.head, self._enumeration(set(self.given)))
         triggers = [self._trigger(leaf, relations[leaf.atom], listed) for leaf in self.tree.leaves]
         maps, loading = list(self._maps()), list(self._loading())
         if listed:
-            whole = tuple(self._enumeration(set()))
-            loading.append(Block(NOTHING, (), (*whole, Update(RESULT, self.head))))
+            steps = (*self._enumeration(set()), Update(RESULT, self.head))
+            loading.append(Block(NOTHING, (), steps))
             everything = frozenset(leaf.atom for leaf in self.tree.leaves)
             maps.append(Map(RESULT, self.head, "the output as a list", everything))
             enumerator = Enumerator(self.head, (Join((Access(RESULT, self.head),), self.head),))
@@ -103,7 +103,7 @@ class ViewTreePlanner:
     # --- updates --------------------------------------------------------------------------------
 
     def _trigger(self, leaf: Leaf, relation: str, listed: bool) -> Trigger:
-        output = tuple(self._output_change(leaf))
+        output = look_ups_first(self._output_change(leaf), set(leaf.key))
         blocks = list(self._climb(leaf))
         if listed:
             blocks.append(Block(UPDATE, leaf.key, (*output, Update(RESULT, self.head))))
@@ -137,7 +137,7 @@ class ViewTreePlanner:
 
     # --- the change of the output -----------------------------------------------------------------
 
-    def _output_change(self, leaf: Leaf) -> Iterator[Step]:
+    def _output_change(self, leaf: Leaf) -> Iterator[Join]:
         """From one tuple of an atom to the output tuples it changes, and by how much."""
         bound, name = set(leaf.key), leaf.name
         node, aside = self.tree.home(leaf.atom), list[Node]()
@@ -153,7 +153,7 @@ class ViewTreePlanner:
         others_above = [r for r in self.tree.roots if r is not root]
         yield from self._read_roots(others_above, leaf.atom, bound)
 
-    def _read_roots(self, roots: list[Node], atom: int | None, bound: set[str]) -> Iterator[Step]:
+    def _read_roots(self, roots: list[Node], atom: int | None, bound: set[str]) -> Iterator[Join]:
         """The trees beside the one that changed, and the atoms without variables."""
         for leaf in self.tree.nullary:
             if leaf.atom != atom:
@@ -166,10 +166,10 @@ class ViewTreePlanner:
 
     # --- enumeration and loading ------------------------------------------------------------------
 
-    def _enumeration(self, given: set[str]) -> Iterator[Step]:
-        yield from self._read_roots(list(self.tree.roots), None, given)
+    def _enumeration(self, given: set[str]) -> tuple[Step, ...]:
+        return look_ups_first(self._read_roots(list(self.tree.roots), None, set(given)), given)
 
-    def _read(self, node: Node, bound: set[str]) -> Iterator[Step]:
+    def _read(self, node: Node, bound: set[str]) -> Iterator[Join]:
         """The values of a variable on top, then those below it; payloads where they are final."""
         only = node.inputs[0]
         weigh = node.is_alias and not only.live
@@ -226,3 +226,16 @@ def _open_cost(each: Input, known: set[str], rules: tuple[Dependency, ...]) -> t
     opens = opened(known, each.key)
     own = [rule for rule in rules if rule.guard in each.atoms]
     return not set(opens) <= closure(known & set(each.key), own), len(opens)
+
+
+def look_ups_first(joins: Iterable[Join], bound: set[str]) -> tuple[Step, ...]:
+    """Every look-up as soon as its variables are bound, so that no loop runs for nothing: with
+    Q(a | b) = S(a, b) * T(b), a given b that T lacks must not cost a step for each a."""
+    rest, known, found = list(joins), set(bound), list[Step]()
+    while rest:
+        ready = [j for j in rest if all(known.issuperset(a.arguments) for a in j.accesses)]
+        chosen = ready or rest[:1]
+        found += chosen
+        known |= {v for join in chosen for v in join.opens}
+        rest = [join for join in rest if all(join is not each for each in chosen)]
+    return tuple(found)

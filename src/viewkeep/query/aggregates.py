@@ -25,7 +25,9 @@ class Term:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate function and, except for `count()`, its argument.
+    """An aggregate function and its argument; `count()` has none and counts all rows.
+
+    Rows in which the argument is null do not take part, as in SQL.
 
     >>> from viewkeep.query.expressions import Column
     >>> print(Aggregate("sum", Call("*", (Column("c"), Column("d")))), Aggregate("count"))
@@ -40,9 +42,8 @@ class Aggregate:
             raise QueryError(
                 f"unknown aggregate {self.function}(); there are {', '.join(FUNCTIONS)}"
             )
-        if (self.argument is None) != (self.function == "count"):
-            wanted = "no argument" if self.function == "count" else "one argument"
-            raise QueryError(f"aggregate {self.function}() takes {wanted}")
+        if self.argument is None and self.function != "count":
+            raise QueryError(f"aggregate {self.function}() takes one argument")
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -55,6 +56,11 @@ class Aggregate:
         if self.function in ("min", "max"):
             return (Term((), (self.argument,)),)
         return tuple(_split(product) for product in _products(self.argument))
+
+    @property
+    def lifts(self) -> tuple[Expression, ...]:
+        """The parts of the argument that are lifted, each once; it is null if any of them is."""
+        return tuple(dict.fromkeys(lift for term in self.terms for lift in term.lifts))
 
     def __str__(self) -> str:
         return f"{self.function}({'' if self.argument is None else self.argument})"

@@ -109,9 +109,8 @@ def _read_aggregate(reader: TokenReader) -> Aggregate:
         reader.expect(")")
         return Aggregate(function)
     arguments = read_arguments(reader)
-    if len(arguments) != (0 if function == "count" else 1):
-        wanted = "no argument" if function == "count" else "one argument"
-        reader.fail(f"{function}() takes {wanted}", at=start)
+    if len(arguments) > 1 or (not arguments and function != "count"):
+        reader.fail(f"{function}() takes one argument", at=start)
     return Aggregate(function, *arguments)
 
 

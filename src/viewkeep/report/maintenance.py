@@ -29,7 +29,7 @@ Output = tuple[Row, Any]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What maintenance did and what it cost, without reading files and printing."""
+    """What maintenance did and what it cost; updates without reading and printing."""
 
     program: Program
     sizes: dict[str, int]
@@ -80,7 +80,7 @@ def result_table(
         notes.append(Text(f"and more than these {len(rows)} rows: --limit 0 shows all", "dim"))
     elif not rows:
         notes.append(Text("no rows", "dim"))
-    return section(f"{query.name} after {_count(updates, 'update')}", table, *notes)
+    return section(f"{query.name} after {counted(updates, 'update')}", table, *notes)
 
 
 def change_line(query: ConjunctiveQuery, row: Row, before: Any, after: Any) -> str:
@@ -133,7 +133,7 @@ def progress_line(loaded: int, updates: int, seconds: float, done: float | None)
     bar = ProgressBar(total=1.0, completed=done or 0.0, width=30, pulse=done is None)
     line = Table.grid(padding=(0, 2, 0, 0))
     rate = f"{updates / seconds:,.0f} per second" if updates and seconds else ""
-    told = _count(updates, "update") if updates else f"loading: {_count(loaded, 'row')}"
+    told = counted(updates, "update") if updates else f"loading: {counted(loaded, 'row')}"
     line.add_row(bar, told, rate)
     return line
 
@@ -151,13 +151,12 @@ def _told(summary: Summary) -> Iterable[tuple[str, str]]:
     first, *others = summary.why
     yield "strategy", f"{summary.program.strategy}: {first}"
     yield from (("", other) for other in others)
-    yield "loaded", f"{_count(summary.loaded, 'row')} in {summary.load_seconds:.3f} s"
+    yield "loaded", f"{counted(summary.loaded, 'row')} in {summary.load_seconds:.3f} s"
     rate = f", {summary.rate:,.0f} per second" if summary.rate else ""
     stopped = " (interrupted)" if summary.interrupted else ""
-    updates = _count(summary.updates, "update").partition(" ")[0]
-    yield "updates", f"{updates} in {summary.seconds:.3f} s{rate}{stopped}"
+    yield "updates", f"{summary.updates:,} in {summary.seconds:.3f} s{rate}{stopped}"
     if summary.ignored:
-        changes = _count(summary.ignored, "change")
+        changes = counted(summary.ignored, "change")
         yield "ignored", f"{changes} of tables that the query does not read"
     mean = f" ({summary.steps / summary.updates:.1f} each" if summary.updates else ""
     worst = f", at most {summary.worst_steps:,})" if summary.updates else ""
@@ -179,7 +178,12 @@ def _signature(each: Map) -> str:
     return f"{each.name}({', '.join(each.key)})"
 
 
-def _count(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
+    """A number of things for people.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 

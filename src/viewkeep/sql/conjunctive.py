@@ -136,16 +136,13 @@ def _plain_column(name: str, expression: Expression) -> Column:
 
 
 def _aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
-    """An aggregate over columns of the scans; NULLs would make sums differ from SQL's."""
+    """An aggregate over columns of the scans; count(x) of what is never NULL counts all rows."""
     if call.argument is None:
         return Aggregate("count")
     argument = flat.over_scans(call.argument)
-    if type_of(argument, schema).nullable:
-        raise NotConjunctive(
-            f"{call.function}({show(argument)}) over values that may be NULL; "
-            'declare the column "not null" if it never is'
-        )
-    return Aggregate("count") if call.function == "count" else Aggregate(call.function, argument)
+    if call.function == "count" and not type_of(argument, schema).nullable:
+        return Aggregate("count")
+    return Aggregate(call.function, argument)
 
 
 def _renamed_aggregate(aggregate: Aggregate, variables: Variables) -> Aggregate:
