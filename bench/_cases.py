@@ -39,8 +39,8 @@ PATH = "Q(a, b, c, d) = R(a, b) * S(b, c) * T(c, d)"
 CHAIN = "Q(z, y, x, w) = R(x, w) * S(x, y) * T(y, z)"
 MOVIES = "Q(m, t, c, n) = Title(m, t) * MovieCompanies(m, c) * CompanyName(c, n)"
 RETAILER = (
-    "Q(locn, zip, dateid, ksn) = Location(locn, zip) * Census(zip) * "
-    "Weather(locn, dateid) * Inventory(locn, dateid, ksn)"
+    "Q(locn, dateid, ksn, zip) = Inventory(locn, dateid, ksn) * Weather(locn, dateid) * "
+    "Location(locn, zip) * Census(zip)"
 )
 
 

@@ -23,6 +23,9 @@ ids = {"ids": lambda way: "-".join(way.values())}
 SIMPLE = {"aggregates": False, "conditions": False}
 
 
+some_ways = st.lists(st.sampled_from(WAYS), min_size=3, max_size=3)
+
+
 def determined(values):
     """The one value that goes with others in all generated data."""
     return sum(values) % len(VALUES)
@@ -47,9 +50,10 @@ def rows_with_fds(query, fds):
 
 def check_stream(query, stream, inputs=None, way=WAYS[0], loaded=None, **known):
     """One stream on top of loaded data, compared after every update."""
-    live, database = vk.maintain(query, **way, **known), Database(loaded or {})
+    live, database = vk.maintain(query, **way, **known), Database()
     if loaded:
-        live.load(database.rows())
+        live.load(loaded.rows())
+        database.apply((r, row, n) for r, rows in loaded.items() for row, n in rows.items())
         assert_equals_recomputation(live, query, database, inputs)
     for update in stream:
         live.update(*update)
@@ -63,7 +67,7 @@ def test_functional_dependencies(query, data):
     fds = data.draw(guarded_fds(query))
     stream = data.draw(streams(query, admits=rows_with_fds(query, fds)))
     inputs = data.draw(given_values(query))
-    for way in WAYS:
+    for way in data.draw(some_ways):
         check_stream(query, stream, inputs, way, fds=fds)
 
 
@@ -109,7 +113,7 @@ def test_keys_and_degrees(query, data):
         return relation not in constrained or row[-1] in near
 
     stream, inputs = data.draw(streams(query, admits=admits)), data.draw(given_values(query))
-    for way in WAYS:
+    for way in data.draw(some_ways):
         check_stream(query, stream, inputs, way, **known)
 
 
@@ -124,7 +128,7 @@ def test_static_relations_are_loaded_and_the_others_updated(query, data):
     dynamic = tuple(r for r in query.relations if r not in static)
     stream = data.draw(streams(query, relations=dynamic))
     inputs = data.draw(given_values(query))
-    for way in WAYS:
+    for way in data.draw(some_ways):
         check_stream(query, stream, inputs, way, loaded, static=static)
 
 
@@ -192,7 +196,7 @@ def test_rows_of_static_relations_may_be_loaded_after_others(way):
 @settings(max_examples=40)
 def test_insert_only_streams(query, data):
     stream, inputs = data.draw(streams(query, INSERTS)), data.draw(given_values(query))
-    for way in WAYS:
+    for way in data.draw(some_ways):
         check_stream(query, stream, inputs, way, insert_only=True)
 
 
@@ -227,7 +231,7 @@ def test_foreign_keys_with_batches_in_any_order(way, text):
         "Q(| a, b, c) = E(a, b) * E(b, c) * E(c, a)",  # triangle detection
         "Q(c | a, b) = E(a, b) * E(b, c) * E(c, a)",  # triangles at an edge
         "Q(a | b) = S(a, b) * T(b)",
-        "Q(a; sum(c) | b) = S(a, b, c) * T(b)".replace("; sum(c) | b", " | b; sum(c)"),
+        "Q(a | b; sum(c)) = S(a, b, c) * T(b)",
         "Q(b, c | a, d) = R(a, b) * S(a, c) * T(d) * U(d, a)",
     ],
 )

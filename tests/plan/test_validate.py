@@ -70,86 +70,57 @@ def with_map(index, **changes):
     return (*maps[:index], replace(maps[index], **changes), *maps[index + 1 :])
 
 
-def with_steps_on_s(*steps):
-    """The second block of the trigger of S replaced."""
+def on_s(*blocks):
+    """The trigger of S with other blocks."""
     first, second = program().triggers
-    blocks = (second.blocks[0], Block(UPDATE, ("b",), steps), second.blocks[2])
     return (first, replace(second, blocks=blocks))
+
+
+def joining(*steps):
+    """The trigger of S with other steps between the update and what is collected."""
+    own, _, store = program().triggers[1].blocks
+    return on_s(own, Block(UPDATE, ("b",), (*steps, Collect("dQ", ("a",)))), store)
 
 
 def test_the_program_by_hand_is_right():
     assert program().map("Q").key == ("a",)
 
 
-OPEN_A = Join((Access("R", ("a", "b")),), ("a",))
-TRIGGERS = program().triggers
+R_TRIGGER, S_TRIGGER = program().triggers
+OWN, COLLECT, STORE = S_TRIGGER.blocks
+INTO_Q = (Update("Q", ("a",)),)
 WRONG = {
-    "reads an unbound variable": {
-        "triggers": with_steps_on_s(Join((Access("Q", ("a",)),)), Collect("dQ", ("a",)))
-    },
-    "writes an unbound variable": {"triggers": with_steps_on_s(Collect("dQ", ("a",)))},
+    "reads an unbound variable": {"triggers": joining(Join((Access("Q", ("a",)),)))},
+    "writes an unbound variable": {"triggers": joining()},
     "no index on (b)": {"maps": with_map(0, indexes=())},
     "no columns (c) to index": {"maps": with_map(0, indexes=(("b",), ("c",)))},
     "Q and the update of S disagree": {"maps": with_map(2, atoms=ONE)},
-    "S and the update of S disagree": {
-        "triggers": (TRIGGERS[0], replace(TRIGGERS[1], blocks=TRIGGERS[1].blocks[1:]))
-    },
-    "starts from unknown dX": {
-        "triggers": with_steps_on_s(OPEN_A, Collect("dX", ("a",)))[:1]
-        + (
-            replace(
-                TRIGGERS[1],
-                blocks=(*TRIGGERS[1].blocks, Block("dX", ("a",), (Update("Q", ("a",)),))),
-            ),
-        )
-    },
-    "starts from unknown dQ": {
-        "triggers": (
-            TRIGGERS[0],
-            replace(TRIGGERS[1], blocks=TRIGGERS[1].blocks[:1] + TRIGGERS[1].blocks[2:]),
-        )
-    },
-    "starts from unknown T": {"loading": (Block("T", ("a",), (Update("Q", ("a",)),)),)},
-    "a block over R wants (a, b)": {"loading": (Block("R", ("b", "a"), (Update("Q", ("a",)),)),)},
+    "S and the update of S disagree": {"triggers": on_s(COLLECT, STORE)},
+    "starts from unknown dQ": {"triggers": on_s(OWN, STORE)},
+    "starts from unknown dX": {"triggers": on_s(OWN, COLLECT, STORE, Block("dX", ("a",), INTO_Q))},
+    "starts from unknown T": {"loading": (Block("T", ("a",), INTO_Q),)},
+    "a block over R wants (a, b)": {"loading": (Block("R", ("b", "a"), INTO_Q),)},
     "a block over dQ wants (a)": {
-        "triggers": (
-            TRIGGERS[0],
-            replace(
-                TRIGGERS[1],
-                blocks=(*TRIGGERS[1].blocks[:2], Block("dQ", ("b",), (Update("S", ("b",)),))),
-            ),
-        ),
+        "triggers": on_s(COLLECT, Block("dQ", ("b",), OWN.steps)),
         "maps": with_map(2, atoms=ONE),
     },
-    "R[a] does not fit R(a, b)": {
-        "triggers": with_steps_on_s(Join((Access("R", ("a",)),), ("a",)), Collect("dQ", ("a",)))
-    },
-    "R[b, a] does not fit R(a, b)": {
-        "triggers": with_steps_on_s(Join((Access("R", ("b", "a")),), ("a",)), Collect("dQ", ("a",)))
-    },
+    "R[a] does not fit R(a, b)": {"triggers": joining(Join((Access("R", ("a",)),), ("a",)))},
+    "R[b, a] does not fit R(a, b)": {"triggers": joining(Join((Access("R", ("b", "a")),), ("a",)))},
     "Q[a, b] += payload does not fit Q(a)": {
         "loading": (Block("R", ("a", "b"), (Update("Q", ("a", "b")),)),)
     },
-    "there is no map T": {
-        "triggers": with_steps_on_s(Join((Access("T", ("b",)),)), OPEN_A, Collect("dQ", ("a",)))
-    },
+    "there is no map T": {"triggers": joining(Join((Access("T", ("b",)),)), COLLECT.steps[0])},
     "does not bind all of a": {
-        "triggers": with_steps_on_s(
-            Join((Access("R", ("a", "b")), Access("S", ("b",))), ("a",)), Collect("dQ", ("a",))
-        )
+        "triggers": joining(Join((Access("R", ("a", "b")), Access("S", ("b",))), ("a",)))
     },
-    "a join of no maps": {
-        "triggers": with_steps_on_s(Join((), ("a",)), Collect("dQ", ("a",))),
-    },
+    "a join of no maps": {"triggers": joining(Join((), ("a",)))},
     "two maps have the same name": {"maps": (*program().maps, program().maps[2])},
-    "two triggers are for the same atom": {"triggers": (*TRIGGERS, TRIGGERS[0])},
+    "two triggers are for the same atom": {"triggers": (R_TRIGGER, S_TRIGGER, R_TRIGGER)},
     "the head is not bound": {
         "enumerator": Enumerator(("a",), (Join((Access("S", ("b",)),), ("b",)),))
     },
     "where output is only read": {
-        "enumerator": Enumerator(
-            ("a",), (Join((Access("Q", ("a",)),), ("a",)), Update("Q", ("a",)))
-        )
+        "enumerator": Enumerator(("a",), (Join((Access("Q", ("a",)),), ("a",)), *INTO_Q))
     },
 }
 

@@ -179,7 +179,8 @@ class ViewTreePlanner:
             for each in node.inputs:
                 if not each.live:
                     yield Join((Access(each.name, each.key),))
-        for child in node.children:
+        # The branch with the fewest look-ups goes innermost: its steps are paid per output tuple.
+        for child in sorted(node.children, key=look_ups, reverse=True):
             if child.top:
                 yield from self._read(child, bound)
 
@@ -226,6 +227,12 @@ def _open_cost(each: Input, known: set[str], rules: tuple[Dependency, ...]) -> t
     opens = opened(known, each.key)
     own = [rule for rule in rules if rule.guard in each.atoms]
     return not set(opens) <= closure(known & set(each.key), own), len(opens)
+
+
+def look_ups(node: Node) -> int:
+    """How many look-ups it takes to read the node and all below it."""
+    own = 0 if node.is_alias else sum(not each.live for each in node.inputs)
+    return own + sum(look_ups(child) for child in node.children if child.top)
 
 
 def look_ups_first(joins: Iterable[Join], bound: set[str]) -> tuple[Step, ...]:
