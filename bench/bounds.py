@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import groupby, islice, product
 from typing import Any
 
 from rich.console import Console
@@ -25,7 +25,7 @@ from bench._families import (
     visits,
 )
 
-SIZES = (1000, 2000, 4000, 8000, 16000)
+SIZES = (500, 1000, 2000, 4000, 8000)
 MARGIN = 0.1
 GLANCE = 50
 """How many output tuples are read after each single update."""
@@ -50,7 +50,7 @@ class Measurement:
             return "above"
         if any(measured < predicted - MARGIN for measured, predicted in pairs):
             return "below"
-        return "as predicted"
+        return "holds"
 
 
 @dataclass
@@ -188,27 +188,40 @@ def probe_stream(
 
 
 def table(measurements: Iterable[Measurement]) -> Table:
-    """What was measured, a line per relation."""
+    """What was measured: a line per case, or several where relations differ."""
     shown = Table(title="Exponents of N: worst update and worst delay, by step counts")
-    for column in ("case", "query", "strategy", "relation"):
+    for column in ("case", "strategy", "relations"):
         shown.add_column(column, overflow="fold")
-    for column in ("update", "measured", "delay", "measured", "verdict"):
-        shown.add_column(column, justify="left" if column == "verdict" else "right")
+    for column in ("update", "measured", "delay", "measured"):
+        shown.add_column(column, justify="right", no_wrap=True)
+    shown.add_column("verdict", no_wrap=True)
     previous: Case | None = None
-    for each in measurements:
-        if each.case is not previous:
+    for cells, lines in groupby(measurements, key=_cells):
+        case, *figures = cells
+        if case is not previous:
             shown.add_section()
-        shown.add_row(*_cells(each, first=each.case is not previous))
-        previous = each.case
+        head = [case.title, maintainer(case).program.strategy] if case is not previous else ["", ""]
+        shown.add_row(*head, ", ".join(line.relation for line in lines), *figures)
+        previous = case
     return shown
 
 
-def _cells(each: Measurement, first: bool) -> list[str]:
-    case = each.case
-    head = [case.title, case.query, maintainer(case).program.strategy] if first else ["", "", ""]
-    waiting = [f"{each.predicted_delay:g}", f"{each.delay:.2f}"] if first else ["", ""]
-    update = [f"{each.predicted_update:g}", f"{each.update:.2f}"]
-    return [*head, each.relation, *update, *waiting, each.verdict]
+def _cells(line: Measurement) -> tuple[Case, str, str, str, str, str]:
+    update = f"{line.predicted_update:g}", f"{line.update:.2f}"
+    return line.case, *update, f"{line.predicted_delay:g}", f"{line.delay:.2f}", line.verdict
+
+
+def queries(cases: Iterable[Case]) -> Table:
+    """The query of each case, and what is known of its data."""
+    shown = Table.grid("case", "query", padding=(0, 2))
+    for case in cases:
+        known = "; ".join(f"{name} {_text(value)}" for name, value in case.options.items())
+        shown.add_row(case.title, f"{case.query}\n{known}" if known else case.query)
+    return shown
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def main() -> int:
@@ -217,7 +230,8 @@ def main() -> int:
     progress = track(CASES, "Measuring", console=Console(stderr=True), transient=True)
     found: list[Measurement] = [line for case in progress for line in measure(case)]
     console.print(table(found))
-    console.print(f"sizes {', '.join(map(str, SIZES))}; margin {MARGIN}", style="dim")
+    console.print(f"sizes {', '.join(map(str, SIZES))}; margin {MARGIN}\n", highlight=False)
+    console.print(queries(CASES), highlight=False)
     return int(any(line.verdict == "above" for line in found))
 
 

@@ -50,11 +50,11 @@ OTHERS = (
 class Shop:
     """How much data: places with several zips each, days, and products sold per place and day."""
 
-    places: int = 20
+    places: int = 10
     zips: int = 10
     days: int = 30
     products: int = 30
-    batch: int = 1000
+    batch: int = 500
 
     def rows(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """All inserts, relation by relation."""

@@ -44,9 +44,11 @@ TEMPLATE = """\
 # TPC-H: which queries are hierarchical
 
 The 22 queries of TPC-H as conjunctive queries
-([queries.cq](../examples/tpch/queries.cq), over the tables of
-[schema.sql](../examples/tpch/schema.sql)), classified by Viewkeep; the columns are
-[explained at the end](#the-columns). `make docs` makes this page.
+([queries.cq](../examples/tpch/queries.cq)), classified by Viewkeep; the columns are
+[explained at the end](#the-columns). `make docs` makes this page. The flattened queries keep only
+those columns of the tables ([schema.sql](../examples/tpch/schema.sql)) that are joined or selected,
+so `viewkeep explain examples/tpch/queries.cq` takes them without `--schema`. This page adds the
+keys.
 
 {classes}
 

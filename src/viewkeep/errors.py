@@ -7,6 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_DID_YOU_MEAN = '; did you mean "'
+
+
 class ViewkeepError(Exception):
     """Base of every error that Viewkeep raises on purpose."""
 
@@ -16,16 +19,19 @@ class QueryError(ViewkeepError):
 
 
 class ParseError(QueryError):
-    """Text that is not a query, with the place where reading stopped.
+    """Text that is not a query, with the place where reading stopped and, after it, a hint.
 
-    >>> print(ParseError("expected ')'", "Q(a = R(a)", 4))
-    expected ')' at line 1, column 5
+    >>> print(ParseError("expected ')'", "Q(a = R(a)", 4, hint="close the head"))
+    expected ')' at line 1, column 5; close the head
       Q(a = R(a)
           ^
     """
 
-    def __init__(self, problem: str, text: str, position: int) -> None:
-        self.problem = problem
+    def __init__(self, problem: str, text: str, position: int, hint: str = "") -> None:
+        self.problem = f"{problem}; {hint}" if hint else problem
+        if not hint:
+            problem, _, hint = problem.partition(_DID_YOU_MEAN)
+            hint = hint and _DID_YOU_MEAN.removeprefix("; ") + hint
         self.text = text
         self.position = position
         before = text[:position]
@@ -34,9 +40,8 @@ class ParseError(QueryError):
         source = text.split("\n")[self.line - 1]
         # Tabs are kept so that the caret stands under the character it points at.
         indent = "".join("\t" if c == "\t" else " " for c in source[: self.column - 1])
-        super().__init__(
-            f"{problem} at line {self.line}, column {self.column}\n  {source}\n  {indent}^"
-        )
+        place = f"line {self.line}, column {self.column}{hint and f'; {hint}'}"
+        super().__init__(f"{problem} at {place}\n  {source}\n  {indent}^")
 
 
 class UnsupportedError(ParseError):
@@ -62,4 +67,4 @@ def did_you_mean(name: str, known: "Iterable[str]") -> str:
     '; did you mean "price"?'
     """
     matches = get_close_matches(name, list(known), n=1)
-    return f'; did you mean "{matches[0]}"?' if matches else ""
+    return f'{_DID_YOU_MEAN}{matches[0]}"?' if matches else ""

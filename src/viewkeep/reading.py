@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from viewkeep.errors import QueryError, ViewkeepError
+from viewkeep.errors import ParseError, QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.algebra import Node
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, ForeignKey, Key
@@ -72,6 +72,9 @@ def read_tables(schema: str) -> Tables:
 def read_queries(text: str, tables: Tables) -> Iterator[Read]:
     """Every query of a text, in SQL or in the notation."""
     if not is_sql(text):
+        if misspelt := _misspelt_sql(text):
+            yield Failed("Q", misspelt)
+            return
         for statement in notation_statements(text):
             yield from read_notation(statement, tables)
         return
@@ -117,6 +120,16 @@ def is_sql(text: str) -> bool:
     return _SQL_START.match(text) is not None
 
 
+def _misspelt_sql(text: str) -> ParseError | None:
+    """The error for text like `selct city from customers`: no query starts with two words."""
+    words = _TWO_WORDS.match(text)
+    hint = did_you_mean(words["first"].upper(), _SQL_WORDS) if words else ""
+    if not words or not hint:
+        return None
+    problem = f'expected a query or SQL, found "{words["first"]}"{hint}'
+    return ParseError(problem, text, words.start("first"))
+
+
 def read_notation(statement: Statement, tables: Tables) -> Iterator[Read]:
     """The queries of one statement, known to satisfy the keys of the tables."""
     arities = {name: len(table.columns) for name, table in tables.items()}
@@ -133,7 +146,10 @@ def read_sql(statement: Statement, tables: Tables) -> Read:
 
     try:
         if not tables:
-            raise QueryError("SQL needs its tables: declare them with CREATE TABLE in --schema")
+            raise QueryError(
+                "SQL needs its tables: declare them with CREATE TABLE, in the same file or "
+                "in the file of --schema"
+            )
         tree = parse_view(statement.text, tables)
     except ViewkeepError as error:
         return Failed(statement.name, error)
@@ -214,6 +230,8 @@ _SQL_START = re.compile(
     rf"{_GAP}[\s(]*(?:(?:SELECT|WITH)\b|(?:CREATE|INSERT|UPDATE|DELETE|MERGE|DROP|ALTER)\s+\w)",
     _FLAGS,
 )
+_SQL_WORDS = ("SELECT", "WITH", "CREATE")
+_TWO_WORDS = re.compile(rf"{_GAP}(?P<first>[^\W\d]\w*)\s+[\w*`\"']", _FLAGS)
 _SQL_PIECE = re.compile(
     r"""'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+"|`[^`]*+`|--[^\n]*|/\*.*?\*/|.""", re.DOTALL
 )

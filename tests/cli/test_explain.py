@@ -95,6 +95,12 @@ def test_through_typers_runner_too() -> None:
     assert "q-hierarchical" in result.output
 
 
+@pytest.mark.parametrize("command", ["explain", "maintain"])
+def test_flags_are_shown_without_a_type(command: str) -> None:
+    assert "<bool>" not in CliRunner().invoke(app, [command, "--help"]).output
+    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).output
+
+
 def test_help_has_examples_and_version_is_the_packages() -> None:
     assert "Examples" in CliRunner().invoke(app, ["explain", "--help"]).output
     assert CliRunner().invoke(app, ["--version"]).output == f"viewkeep {version('viewkeep')}\n"
@@ -205,7 +211,9 @@ def test_a_file_of_views_with_names_and_tables(cli: Cli, tmp_path: Path) -> None
         (["Q(a) = R(a, b)", "--degree", "R"], "a degree bound is written S: x -> y <= 3"),
         (["missing.sql"], 'there is no file "missing.sql"'),
         (["Q(a) = R(a)", "--schema", "none.sql"], 'there is no file "none.sql"'),
-        (["SELECT a FROM R"], "CREATE TABLE"),
+        (["SELECT a FROM R"], "CREATE TABLE, in the same file or in the file of --schema"),
+        (["selct city from R"], 'found "selct" at line 1, column 1; did you mean "SELECT"?'),
+        (["Selct city\nfrom R"], 'did you mean "SELECT"?'),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(
@@ -221,13 +229,14 @@ def test_bad_input_is_one_message_and_exit_code_2(
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("Q(a) = costumers(a, b)", 'did you mean "customers"? at line 1, column 8'),
+        ("Q(a) = costumers(a, b)", 'at line 1, column 8; did you mean "customers"?\n'),
         ("Q(a) = orders(a, b)", "but orders has 3 at line 1, column 8"),
         ("SELECT totl FROM orders", '"total"'),
         ("SELECT oid FROM ordrs", '"orders"'),
         ("SELECT oid FROM orders WHERE", "line 1"),
         ("SELECT FROM WHERE", "line 1"),
         ("INSERT INTO orders VALUES (1, 2, 3)", "a view is a SELECT query"),
+        ("delete from customers", "a view is a SELECT query at line 1, column 1"),
     ],
 )
 def test_names_are_checked_against_the_schema(cli: Cli, schema: str, query: str, says: str) -> None:
@@ -245,13 +254,22 @@ def test_an_error_in_a_file_names_the_file(cli: Cli, tmp_path: Path) -> None:
     assert f"error: {path}: " in cli(str(path)).err
 
 
+def test_a_view_in_place_of_a_schema_is_pointed_at_where_it_starts(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "view.sql"
+    path.write_text("-- a view\nSELECT a FROM R")
+    assert "line 2, column 1\n" in cli("Q(a) = R(a)", "--schema", str(path)).err
+
+
 def test_binary_files_and_folders_are_refused(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "data.sql"
     path.write_bytes(b"\xff\xfe\x00")
     assert "is not a text file" in cli(str(path)).err
     folder = tmp_path / "folder.sql"
     folder.mkdir()
-    assert "cannot read" in cli(str(folder)).err
+    assert "is a folder" in cli(str(folder)).err
+    assert "is a folder" in cli(str(tmp_path)).err
 
 
 # as a process ----------------------------------------------------------------------------------

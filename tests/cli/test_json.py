@@ -41,6 +41,7 @@ ANALYZED = {
     "class": str,
     "summary": str,
     "strategy": {"name": str, "reason": str},
+    "runs": str,
     "bounds": BOUNDS,
     "lower_bound": {
         **dict.fromkeys(("update", "delay", "conjecture"), (str, type(None))),

@@ -53,13 +53,14 @@ def streams(
     admits: Callable[[str, Row], bool] = lambda relation, row: True,
     relations: tuple[str, ...] | None = None,
     max_size: int = 14,
+    values: tuple[Any, ...] = VALUES,
 ) -> SearchStrategy[list[Update]]:
     """Updates of the query's relations, or of some of them, with the rows that are admitted."""
     arity = {atom.relation: len(atom.variables) for atom in query.atoms}
     rows = [
         (relation, row)
         for relation in (query.relations if relations is None else relations)
-        for row in product(VALUES, repeat=arity[relation])
+        for row in product(values, repeat=arity[relation])
         if admits(relation, row)
     ]
     if not rows:

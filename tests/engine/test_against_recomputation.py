@@ -11,6 +11,7 @@ import viewkeep as vk
 from tests.engine.streams import (
     ANY,
     INSERTS,
+    VALUES,
     WAYS,
     Database,
     assert_equals_recomputation,
@@ -21,9 +22,11 @@ from tests.strategies import aggregates_over, queries
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 
-def run_everywhere(data: st.DataObject, query: ConjunctiveQuery, multiplicities=ANY, **known):
+def run_everywhere(
+    data: st.DataObject, query: ConjunctiveQuery, multiplicities=ANY, values=VALUES, **known
+):
     """One stream through every way of maintenance, compared after every update."""
-    stream = data.draw(streams(query, multiplicities))
+    stream = data.draw(streams(query, multiplicities, values=values))
     given_inputs = [data.draw(given_values(query)) for _ in stream]
     for way in WAYS:
         live, database = vk.maintain(query, **way, **known), Database()
@@ -59,6 +62,16 @@ def test_aggregates_by_semirings_where_nothing_is_deleted(query, data):
     aggregate = st.lists(aggregates_over(list(query.atoms)), min_size=1, max_size=3)
     query = replace(query, aggregates=tuple(data.draw(aggregate)))
     run_everywhere(data, query, INSERTS, insert_only=True)
+
+
+@pytest.mark.parametrize("insert_only", [False, True])
+@given(query=queries(max_atoms=3, aggregates=False, inputs=False), data=st.data())
+@settings(max_examples=20)
+def test_nulls_do_not_take_part_in_aggregates(insert_only, query, data):
+    aggregate = st.lists(aggregates_over(list(query.atoms)), min_size=1, max_size=3)
+    query = replace(query, aggregates=tuple(data.draw(aggregate)))
+    counts = INSERTS if insert_only else ANY
+    run_everywhere(data, query, counts, (None, 0, 2), insert_only=insert_only)
 
 
 @given(query=queries(max_atoms=4, inputs=False), data=st.data())

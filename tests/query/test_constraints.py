@@ -1,6 +1,7 @@
 """Constraints: reading them, and what they say of a query."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -228,6 +229,15 @@ def test_a_constraint_on_what_the_query_does_not_have_is_refused(
 ) -> None:
     with pytest.raises(QueryError, match=re.escape(message)):
         resolved("Q() = Part(id, price) * S(id, x)", **given_as)
+
+
+def test_a_column_of_the_table_that_the_query_does_not_bind_is_told_from_a_misspelt_one() -> None:
+    query = replace(parse("Q(oid) = items(oid, price)"), columns=(("items", ("oid", "price")),))
+    message = (
+        'column "pid" is not in items (oid, price): the query binds only these columns of items'
+    )
+    with pytest.raises(ConstraintError, match=re.escape(message)):
+        query.with_constraints(Constraints.parse(keys=["items.oid, items.pid"]))
 
 
 # Together ------------------------------------------------------------------------------------

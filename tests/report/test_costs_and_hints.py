@@ -58,6 +58,20 @@ def test_inserts_only_help_an_acyclic_join() -> None:
     ]
 
 
+def test_keys_that_help_only_together() -> None:
+    query = "Spent(area; sum(price)) = Customer(c, area) * Order(o, c) * Line(o, price)"
+    [hint] = hints(vk.analyze(query))
+    assert str(hint) == "if Customer.c and Order.o are keys: update O(1), delay O(1)"
+    assert vk.analyze(query, keys=hint.changes).bounds == hint.bounds
+    for key in hint.changes:
+        assert not vk.analyze(query, keys=[key]).bounds.constant
+
+
+def test_keys_that_are_known_are_not_asked_for() -> None:
+    query = "Spent(area; sum(price)) = Customer(c, area) * Order(o, c) * Line(o, price)"
+    assert "Order.o" not in str(hints(vk.analyze(query, keys=["Order.o"])))
+
+
 @pytest.mark.parametrize(
     ("query", "options"),
     [
@@ -75,6 +89,8 @@ def test_constant_queries_need_no_hints(query: str, options: dict[str, object]) 
 def test_following_a_static_hint_gives_what_it_promises(query: ConjunctiveQuery) -> None:
     analysis = analyze_query(query)
     for hint in hints(analysis):
+        if hint.kind == "key":
+            assert vk.analyze(query, keys=hint.changes).bounds == hint.bounds
         for change in hint.changes if hint.kind in ("static", "fd") else ():
             option = {"static": [change]} if hint.kind == "static" else {"fds": [change]}
             better = vk.analyze(query, **option).bounds  # type: ignore[call-overload]

@@ -8,6 +8,7 @@ from rich.console import Console
 
 import viewkeep as vk
 from viewkeep.explain import Analyzed, explain
+from viewkeep.plan.choose import choose
 from viewkeep.report.page import analysis_page
 from viewkeep.report.text import plain_text
 from viewkeep.report.workload import analysis_line, failed_line, workload_page
@@ -65,12 +66,40 @@ def test_the_table_of_a_workload_is_the_reviewed_one() -> None:
     check_golden("workload", workload_text(80))
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_wider_than_the_screen_and_nothing_is_cut(width: int) -> None:
     texts = [plain_text(analysis_page(analysis), width) for analysis in PAGES.values()]
     for text in [*texts, workload_text(width)]:
         assert max(map(len, text.splitlines())) <= width
         assert "…" not in text
+
+
+@pytest.mark.parametrize("width", [48, 60, 80])
+def test_words_of_the_workload_table_are_never_broken(width: int) -> None:
+    shown = set(workload_text(width).split("Left out")[0].split())
+    assert shown <= set(workload_text(120).split()) | {"─" * (width - 2)}
+    assert {"Triangles", "q-hierarchical", "update", "O(N^1/2)*"} <= shown
+
+
+def test_a_narrow_screen_is_told_what_it_misses() -> None:
+    assert "Left out on this narrow screen: preprocessing, optimal" in workload_text(60)
+    assert "Left out" not in workload_text(80)
+
+
+def test_costs_are_not_cut_on_a_narrow_screen() -> None:
+    narrow = plain_text(analysis_page(PAGES["triangle"]), width=60)
+    assert "space          O(N^min(1 + eps, 2 - eps))  O(N^3/2)" in narrow
+
+
+def test_what_runs_in_place_of_a_missing_strategy_is_said() -> None:
+    """Once epsilon runs, nothing is said."""
+    analysis = PAGES["triangle"]
+    text = " ".join(plain_text(analysis_page(analysis)).split())
+    runs = choose(analysis.query, "auto").strategy
+    assert (f"maintain() uses {runs} (update O(N), delay O(1)) meanwhile" in text) == (
+        runs != analysis.strategy
+    )
+    assert "meanwhile" not in plain_text(analysis_page(PAGES["dependencies"]))
 
 
 def test_narrow_and_wide_pages_have_the_same_words() -> None:

@@ -63,7 +63,8 @@ WRONG = {
     "select ^'abc from r": "text in quotes or a comment does not end",
     "select a from r; select ^b from t": "a second statement starts here",
     "^": "there is no query",
-    "drop table ^r": "a view is a SELECT query",
+    "^drop table r": "a view is a SELECT query",
+    "\n  ^delete from parts": "a view is a SELECT query",
 }
 
 REFUSED = {

@@ -72,9 +72,10 @@ def test_nothing_is_an_empty_schema() -> None:
         ("create table a (x int, foreign key (^x), y int)", "a foreign key needs REFERENCES"),
         ("^create table a (x int) default using delta", "does not read as SQL"),
         ("create table a (x int); create table ^a (y int)", 'table "a" is declared twice'),
-        ("select ^1", "expected CREATE TABLE"),
-        ("create table ^a as select 1", "expected CREATE TABLE"),
-        ("create view ^v as select 1", "expected CREATE TABLE"),
+        ("^select 1", "expected CREATE TABLE"),
+        ("^create table a as select 1", "expected CREATE TABLE"),
+        ("^create view v as select 1", "expected CREATE TABLE"),
+        ("create table a (x int);\n^select x from a", "expected CREATE TABLE"),
     ],
 )
 def test_bad_schemas(marked: str, message: str) -> None:

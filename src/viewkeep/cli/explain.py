@@ -51,9 +51,11 @@ def explain(
         Texts | None, typer.Option(help="Relation that never changes.", metavar="T")
     ] = None,
     insert_only: Annotated[
-        bool, typer.Option("--insert-only", help="Rows are never deleted.")
+        bool, typer.Option("--insert-only", metavar="", help="Rows are never deleted.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="Print JSON for programs.")
+    ] = False,
 ) -> None:
     """Say how fast a view can be maintained, and why not faster.
 

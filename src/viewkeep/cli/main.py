@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from viewkeep.cli.explain import explain
 from viewkeep.cli.maintain import maintain
@@ -14,15 +15,40 @@ from viewkeep.errors import ViewkeepError
 BAD_INPUT = 2
 """The exit code for input that is not understood, as for wrong options."""
 
+
+def _without_type(option: Any) -> Any:
+    """A flag takes no value, so `<bool>` beside it misleads; other flags say so themselves."""
+    if option is not None:
+        option.metavar = ""
+    return option
+
+
+class Command(TyperCommand):
+    """A command with a plain `--help`."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option, without a type."""
+        return _without_type(super().get_help_option(ctx))
+
+
+class Commands(TyperGroup):
+    """The program, with a plain `--help` too."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option, without a type."""
+        return _without_type(super().get_help_option(ctx))
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(explain)
-app.command()(maintain)
+app.command(cls=Command)(explain)
+app.command(cls=Command)(maintain)
 
 
 def _show_version(wanted: bool) -> None:
@@ -36,7 +62,11 @@ def viewkeep(
     show_version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+            "--version",
+            metavar="",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version and exit.",
         ),
     ] = False,
 ) -> None:

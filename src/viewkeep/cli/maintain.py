@@ -48,7 +48,7 @@ def maintain(
         ),
     ] = None,
     deltas: Annotated[
-        bool, typer.Option("--deltas", help="Print the changes of the result instead.")
+        bool, typer.Option("--deltas", metavar="", help="Print the changes of the result instead.")
     ] = False,
     given: Annotated[
         Texts | None, typer.Option(help="Value of an input of the query.", metavar="a=1")
@@ -63,7 +63,8 @@ def maintain(
         ),
     ] = None,
     program: Annotated[
-        bool, typer.Option("--program", help="First print what runs: maps and triggers.")
+        bool,
+        typer.Option("--program", metavar="", help="First print what runs: maps and triggers."),
     ] = False,
     strategy: Annotated[
         str, typer.Option(help="auto, recompute, delta, recursive or viewtree.", metavar="NAME")
@@ -83,6 +84,7 @@ def maintain(
         bool | None,
         typer.Option(
             "--header/--no-header",
+            metavar="",
             help="Whether files of rows start with a header. By default it is one if it names the "
             "columns.",
             show_default=False,
@@ -103,13 +105,13 @@ def maintain(
         Texts | None, typer.Option(help="Relation that never changes.", metavar="T")
     ] = None,
     insert_only: Annotated[
-        bool, typer.Option("--insert-only", help="Rows are never deleted.")
+        bool, typer.Option("--insert-only", metavar="", help="Rows are never deleted.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")
+        bool, typer.Option("--quiet", "-q", metavar="", help="Print no progress and no summary.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, an object per line.")
+        bool, typer.Option("--json", metavar="", help="Print JSON, an object per line.")
     ] = False,
 ) -> None:
     """Keep the result of a query fresh while changes come in.

@@ -38,9 +38,9 @@ def read_argument(argument: str) -> Source:
 
 
 def is_path(argument: str) -> bool:
-    """Whether an argument names a file rather than being a query."""
+    """Whether an argument names a file or folder rather than being a query."""
     looks_like_one = argument.lower().endswith(SUFFIXES) and "=" not in argument
-    return looks_like_one or (len(argument) < 1000 and _exists(argument))
+    return looks_like_one or (0 < len(argument) < 1000 and _exists(argument))
 
 
 def read_file(name: str) -> Source:
@@ -49,6 +49,8 @@ def read_file(name: str) -> Source:
         return Source(Path(name).read_text(encoding="utf-8-sig"), name)
     except FileNotFoundError:
         raise ViewkeepError(f'there is no file "{name}"') from None
+    except IsADirectoryError:
+        raise ViewkeepError(f'"{name}" is a folder: name a file in it') from None
     except UnicodeDecodeError:
         raise ViewkeepError(f'"{name}" is not a text file in UTF-8') from None
     except OSError as error:
@@ -57,6 +59,6 @@ def read_file(name: str) -> Source:
 
 def _exists(name: str) -> bool:
     try:
-        return Path(name).is_file()
+        return Path(name).exists()
     except (OSError, ValueError):
         return False

@@ -229,9 +229,20 @@ def positions(query: "ConjunctiveQuery", relation: str, columns: Iterable[str]) 
         if column not in known:
             raise ConstraintError(
                 f'column "{column}" is not in {relation} ({", ".join(known)})'
+                + _why_not_known(query, relation)
                 + did_you_mean(column, known)
             )
     return tuple(known.index(column) for column in columns)
+
+
+def _why_not_known(query: "ConjunctiveQuery", relation: str) -> str:
+    """A declared table may have more columns than its atoms bind."""
+    if relation not in dict(query.columns):
+        return ""
+    return (
+        f": the query binds only these columns of {relation}, and knows the keys that are "
+        "declared on the table"
+    )
 
 
 def _from_conditions(query: "ConjunctiveQuery") -> Iterator[Dependency]:

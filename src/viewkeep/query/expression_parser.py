@@ -78,11 +78,11 @@ class TokenReader:
         later = self._tokens[self._tokens.index(start) :]
         return next(token for token in later if token.kind == "name" and token.text == name)
 
-    def fail(self, problem: str, at: Token | None = None) -> NoReturn:
-        """Stop with the problem and the place."""
+    def fail(self, problem: str, at: Token | None = None, hint: str = "") -> NoReturn:
+        """Stop with the problem, the place and what may be meant."""
         token = at or self.token
         found = "" if at else f", found {_describe(token)}"
-        raise ParseError(problem + found, self.text, token.position)
+        raise ParseError(problem + found, self.text, token.position, hint)
 
 
 def read_expression(reader: TokenReader) -> Expression:

@@ -34,18 +34,23 @@ def parse_many(text: str, schema: Schema | None = None) -> tuple[ConjunctiveQuer
     """Read queries one after another; `#` or `--` starts a comment, `;` may end a query."""
     reader = TokenReader(text)
     queries: list[ConjunctiveQuery] = []
+    goes_on = False
     while reader.token.kind != "end":
-        queries.append(_read_query(reader, schema))
+        queries.append(_read_query(reader, schema, goes_on))
+        goes_on = True
         while reader.accept(";"):
-            pass
+            goes_on = False
     return tuple(queries)
 
 
-def _read_query(reader: TokenReader, schema: Schema | None) -> ConjunctiveQuery:
+def _read_query(reader: TokenReader, schema: Schema | None, goes_on: bool) -> ConjunctiveQuery:
     start = reader.token
     name = reader.name("the name of a query, as in Q(a) = R(a, b)")
     head_start = reader.token
     outputs, inputs, aggregates = _read_head(reader)
+    if goes_on and not reader.peek("="):
+        hint = f'write "*" before it, or "=" after it if {name} is another query'
+        reader.fail(f'atoms are joined with "*", found "{name}"', start, hint)
     reader.expect("=", " after the head")
     atoms, conditions = _read_body(reader, schema)
     _check_safe(reader, head_start, outputs + inputs, atoms)
@@ -125,7 +130,7 @@ def _read_body(
             reader.expect("]", " to close the condition")
         else:
             atoms.append(_read_atom(reader, schema, atoms))
-        if reader.peek(","):
+        if reader.peek(",", "and", "["):
             reader.fail('atoms are joined with "*"')
         if not reader.accept("*", "·"):
             return tuple(atoms), tuple(conditions)

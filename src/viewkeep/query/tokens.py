@@ -18,6 +18,10 @@ _TOKEN = re.compile(
 )
 
 
+RULES = 'the notation writes "=" and joins atoms with "*", as in Q(a) = R(a, b) * S(b)'
+"""What they need who write `:-` or `:=`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A piece of text: its kind, what it stands for, and where it starts."""
@@ -39,7 +43,8 @@ def tokenize(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ParseError(_unreadable(text[position]), text, position)
+            hint = RULES if text[position] == ":" else ""
+            raise ParseError(_unreadable(text[position]), text, position, hint)
         kind = str(match.lastgroup)
         if kind != "space":
             tokens.append(_token(kind, match.group(), position))

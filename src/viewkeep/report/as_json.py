@@ -16,6 +16,7 @@ from viewkeep.query.constraints import Constraints
 from viewkeep.report.bounds import COSTS
 from viewkeep.report.costs import UpdateCost, update_costs
 from viewkeep.report.hints import Hint, hints
+from viewkeep.report.running import running_route
 from viewkeep.report.style import kind_of
 from viewkeep.report.summary import headline, query_class
 from viewkeep.report.variable_order import atoms_below
@@ -51,6 +52,7 @@ def analysis_json(analysis: Analysis) -> Json:
         "class": query_class(analysis),
         "summary": headline(analysis),
         "strategy": {"name": analysis.strategy, "reason": analysis.route.reason},
+        "runs": running_route(analysis).strategy,
         "bounds": _bounds(analysis.bounds),
         "lower_bound": _lower_bound(analysis),
         "verdicts": {name: _verdict(each) for name, each in analysis.verdicts.items()},

@@ -1,6 +1,6 @@
 """The bounds as a small table, and the lower bound as a sentence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from rich.table import Table
@@ -8,24 +8,39 @@ from rich.text import Text
 
 from viewkeep.analysis import Analysis, Bounds
 from viewkeep.analysis.exponents import Exponent, order, value_at
+from viewkeep.report.narrow import FirstThatFits
 from viewkeep.report.style import BAD, FAIR, GOOD
 
 COSTS = ("preprocessing", "update", "delay", "space")
 """The fields of `Bounds` in the order in which people read them."""
 
 
-def bounds_table(bounds: Bounds) -> Table:
-    """A line per cost in big-O; adaptive bounds also at epsilon 0, the best one and 1."""
+def bounds_table(bounds: Bounds) -> FirstThatFits:
+    """A line per cost in big-O; adaptive bounds also at epsilon 0, the best one and 1.
+
+    Where the screen is narrow only the best one is shown, or none.
+    """
     best = bounds.best_epsilon
-    points = [] if best is None else sorted({Fraction(0), best, Fraction(1)})
+    if best is None:
+        return FirstThatFits(_table(bounds, []))
+    choices: tuple[list[Fraction], ...] = (sorted({Fraction(0), best, Fraction(1)}), [best], [])
+    return FirstThatFits(*(_table(bounds, points) for points in choices))
+
+
+def _table(bounds: Bounds, points: Sequence[Fraction]) -> Table:
+    best = bounds.best_epsilon
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.show_header = bool(points)
-    for name in ("", "", *(f"{'best ' if e == best else ''}eps = {e}" for e in points)):
-        table.add_column(name, no_wrap=True)
-    for name in COSTS:
-        exponent: Exponent = getattr(bounds, name)
+    exponents: dict[str, Exponent] = {name: getattr(bounds, name) for name in COSTS}
+    formulas = {name: _coloured(exponent, name) for name, exponent in exponents.items()}
+    table.add_column(min_width=max(map(len, COSTS)))
+    # A formula has blanks, and is broken there only if nothing else can be left out.
+    table.add_column(min_width=max(map(len, formulas.values())) if points else None)
+    for epsilon in points:
+        table.add_column(f"{'best ' if epsilon == best else ''}eps = {epsilon}", no_wrap=True)
+    for name, exponent in exponents.items():
         values = [_coloured(value_at(exponent, epsilon), name) for epsilon in points]
-        table.add_row(name, _coloured(exponent, name), *values)
+        table.add_row(name, formulas[name], *values)
     return table
 
 

@@ -1,7 +1,7 @@
 """What would help: small changes to a query or its data that make maintenance cheaper.
 
 Each change is really analysed: one relation that never changes, one functional dependency inside an
-atom, inserts only, one more variable in the output.
+atom, inserts only, one more variable in the output; where no dependency is enough, also a few keys.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from viewkeep.analysis import Analysis, Bounds
 from viewkeep.analysis.exponents import HALF, order, value_at
 from viewkeep.analysis.routes import best_route
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.constraints import Constraints, closure, dependencies
+from viewkeep.query.constraints import Constraints, Key, closure, dependencies
 from viewkeep.report.summary import at_best, describe_costs
 
 BUDGET = 180
@@ -24,9 +24,13 @@ MOST_SHOWN = 4
 """Of changes that do the same, this many are named."""
 
 
+MOST_KEYS = 3
+"""More keys than this are too much to ask."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Any one of `changes`, all of one kind, gives these bounds."""
+    """Any one of `changes`, all of one kind, gives these bounds; keys do so all together."""
 
     kind: str
     changes: tuple[str, ...]
@@ -45,6 +49,8 @@ class Hint:
     @property
     def condition(self) -> str:
         """What would have to be true."""
+        if self.kind == "key":
+            return f"{' and '.join(self.changes)} {'are keys' if self.changes[1:] else 'is a key'}"
         any_of = " or ".join(self.changes[:MOST_SHOWN])
         if len(self.changes) > MOST_SHOWN:
             any_of += f" (or {len(self.changes) - MOST_SHOWN} more)"
@@ -66,9 +72,37 @@ def hints(analysis: Analysis) -> tuple[Hint, ...]:
         for kind, change, query in islice(_changes(analysis.query), most)
     ]
     helping = [entry for entry in tried if entry[2].constant]
-    if not helping:
+    keys = () if any(kind == "fd" for kind, *_ in helping) else _keys_together(analysis.query, most)
+    if not helping and not keys:
         helping = [entry for entry in tried if _worst(entry[2]) < _worst(analysis.bounds)]
-    return _grouped(helping)
+    return (*_grouped(helping), *keys)
+
+
+def _keys_together(query: ConjunctiveQuery, most: int) -> tuple[Hint, ...]:
+    """A few keys, one per relation, that make all constant only together."""
+    keys = list(_likely_keys(query))
+    if not 0 < len(keys) < most or not _under(query, keys).constant:
+        return ()
+    for key in reversed(keys):
+        fewer = [other for other in keys if other != key]
+        keys = fewer if _under(query, fewer).constant else keys
+    if len(keys) > MOST_KEYS:
+        return ()
+    return (Hint("key", tuple(map(str, keys)), _under(query, keys)),)
+
+
+def _likely_keys(query: ConjunctiveQuery) -> Iterator[Key]:
+    """Of every relation the first column that joins it to others, unless it is known as a key."""
+    known = dependencies(query)
+    for relation in query.relations:
+        atom = next(atom for atom in query.atoms if atom.relation == relation)
+        joining = [i for i, v in enumerate(atom.variables) if len(query.atoms_of[v]) > 1]
+        if joining and not atom.schema <= closure({atom.variables[joining[0]]}, known):
+            yield Key(relation, (query.columns_of(relation)[joining[0]],))
+
+
+def _under(query: ConjunctiveQuery, keys: list[Key]) -> Bounds:
+    return best_route(query.with_constraints(Constraints(keys=tuple(keys)))).bounds
 
 
 def _grouped(helping: list[tuple[str, str, Bounds]]) -> tuple[Hint, ...]:

@@ -16,6 +16,7 @@ from viewkeep.query.algebra import Node
 from viewkeep.report.bounds import averaging_note, bounds_table, lower_bound_text
 from viewkeep.report.costs import costs_table, update_costs
 from viewkeep.report.hints import hints
+from viewkeep.report.running import meanwhile
 from viewkeep.report.style import FAIR, grade, query_text, section
 from viewkeep.report.summary import headline, obstacle
 from viewkeep.report.variable_order import order_tree
@@ -84,7 +85,11 @@ def _title(analysis: Analysis) -> Panel:
 
 def _strategy(analysis: Analysis) -> Text:
     told = STRATEGIES.get(analysis.strategy, "")
-    return Text(f"{told}\nChosen because: {analysis.route.reason}.")
+    text = Text(f"{told}\nChosen because: {analysis.route.reason}.")
+    if instead := meanwhile(analysis):
+        note = f"Not available yet in this version: maintain() uses {instead} meanwhile."
+        text.append(f"\n{note}", FAIR)
+    return text
 
 
 def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:

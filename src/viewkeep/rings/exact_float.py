@@ -1,6 +1,6 @@
 """Floats whose sums and products never round, so that what is deleted leaves nothing behind."""
 
-from math import copysign, inf
+from math import inf
 from typing import Union
 
 
@@ -63,7 +63,7 @@ class ExactFloat:
                 return float(self.mantissa << self.exponent)
             return self.mantissa / (1 << -self.exponent)
         except OverflowError:
-            return copysign(inf, self.mantissa)
+            return inf if self.mantissa > 0 else -inf
 
     def __repr__(self) -> str:
         return f"ExactFloat({self.mantissa}, {self.exponent})"

@@ -55,5 +55,5 @@ def _single_query(source: Source) -> exp.Expr:
         raise source.error("one query is enough; a second statement starts here", statements[1])
     statement = statements[0]
     if not isinstance(statement, exp.Query):
-        raise ParseError("a view is a SELECT query", source.text, source.position(statement))
+        raise ParseError("a view is a SELECT query", source.text, source.start_of(statement))
     return statement

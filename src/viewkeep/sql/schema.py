@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeep.errors import QueryError, SchemaError, did_you_mean
+from viewkeep.errors import ParseError, QueryError, SchemaError, did_you_mean
 from viewkeep.query.tables import Reference, Table
 from viewkeep.query.types import Field
 from viewkeep.sql.literals import read_type
@@ -37,7 +37,8 @@ def _declarations(source: Source) -> dict[str, tuple[Table, exp.Expr]]:
     for statement in source.statements():
         schema = statement.this if isinstance(statement, exp.Create) else None
         if not isinstance(schema, exp.Schema) or statement.args.get("kind") != "TABLE":
-            raise source.error("expected CREATE TABLE name (column type, ...)", statement)
+            problem = "expected CREATE TABLE name (column type, ...)"
+            raise ParseError(problem, source.text, source.start_of(statement))
         name = _table_name(schema.this)
         if name.lower() in map(str.lower, declared):
             raise source.error(f'table "{name}" is declared twice', schema)

@@ -80,6 +80,17 @@ class Source:
             current = current.parent
         return 0
 
+    def start_of(self, statement: exp.Expr) -> int:
+        """Where a statement starts: at its first word, which the tree does not keep."""
+        inside = self.position(statement)
+        start, ended = inside, True
+        for token in self._tokens:
+            if token.start > inside:
+                break
+            start = token.start if ended else start
+            ended = token.token_type is TokenType.SEMICOLON
+        return start
+
     def unsupported_word(self, construct: str, node: exp.Expr) -> UnsupportedError:
         """A refusal of a bare word like CURRENT_DATE, which leaves no position in the tree."""
         word = node.sql("spark").lower().removesuffix("()")
