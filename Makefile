@@ -11,7 +11,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench docs
+.PHONY: help setup lock demo test test-all check bench bounds docs
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,12 +33,13 @@ check: $(INSTALLED) ## Lint, check the format and the types
 test-all: check test ## Run check, then test: all that must pass
 
 bench: $(INSTALLED) ## Run every benchmark in bench/
-	@found=no; \
-	for script in bench/[!_]*.py; do \
-		[ -e "$$script" ] || continue; \
-		found=yes; echo "== $$script"; $(PYTHON) "$$script" || exit 1; \
-	done; \
-	[ $$found = yes ] || echo "no benchmarks yet"
+	@for script in bench/[!_]*.py; do \
+		name=$$(basename "$$script" .py); \
+		echo "== $$name"; $(PYTHON) -m "bench.$$name" || exit 1; \
+	done
+
+bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
+	@$(PYTHON) -m bench.bounds
 
 docs: $(INSTALLED) ## Make the generated pages of docs/ again
 	@for script in docs/make_*.py; do \

@@ -189,39 +189,34 @@ def probe_stream(
 
 def table(measurements: Iterable[Measurement]) -> Table:
     """What was measured: a line per case, or several where relations differ."""
-    shown = Table(title="Exponents of N: worst update and worst delay, by step counts")
-    for column in ("case", "strategy", "relations"):
-        shown.add_column(column, overflow="fold")
-    for column in ("update", "measured", "delay", "measured"):
-        shown.add_column(column, justify="right", no_wrap=True)
-    shown.add_column("verdict", no_wrap=True)
+    title = "Exponents of N, predicted -> measured: worst update, worst delay"
+    shown = Table(title=title, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in ("case", "strategy", "relations", "update", "delay", "verdict"):
+        shown.add_column(column, no_wrap=column != "relations")
     previous: Case | None = None
-    for cells, lines in groupby(measurements, key=_cells):
-        case, *figures = cells
-        if case is not previous:
-            shown.add_section()
+    for (case, *figures), lines in groupby(measurements, key=_cells):
         head = [case.title, maintainer(case).program.strategy] if case is not previous else ["", ""]
         shown.add_row(*head, ", ".join(line.relation for line in lines), *figures)
         previous = case
     return shown
 
 
-def _cells(line: Measurement) -> tuple[Case, str, str, str, str, str]:
-    update = f"{line.predicted_update:g}", f"{line.update:.2f}"
-    return line.case, *update, f"{line.predicted_delay:g}", f"{line.delay:.2f}", line.verdict
+def _cells(line: Measurement) -> tuple[Case, str, str, str]:
+    update = f"{line.predicted_update:g} -> {line.update:.2f}"
+    return line.case, update, f"{line.predicted_delay:g} -> {line.delay:.2f}", line.verdict
 
 
 def queries(cases: Iterable[Case]) -> Table:
-    """The query of each case, and what is known of its data."""
-    shown = Table.grid("case", "query", padding=(0, 2))
-    for case in cases:
-        known = "; ".join(f"{name} {_text(value)}" for name, value in case.options.items())
-        shown.add_row(case.title, f"{case.query}\n{known}" if known else case.query)
+    """The query of each case, and the constraints on its data."""
+    shown = Table.grid(padding=(0, 2))
+    for title, query, known in dict.fromkeys((c.title, c.query, _known(c)) for c in cases):
+        shown.add_row(title, f"{query}{known}")
     return shown
 
 
-def _text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _known(case: Case) -> str:
+    listed = ((k, v) for k, v in case.options.items() if isinstance(v, tuple))
+    return "".join(f"\n{name.replace('_', ' ')}: {', '.join(v)}" for name, v in listed)
 
 
 def main() -> int:

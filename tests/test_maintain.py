@@ -321,6 +321,15 @@ def test_updates_end_an_enumeration(way):
     assert len(list(live.enumerate())) == 2
 
 
+@pytest.mark.parametrize("way", WAYS, **ids)
+def test_an_enumeration_that_has_not_begun_is_not_answered_from_old_data(way):
+    live = vk.maintain("Q(a) = R(a)", **way)
+    waiting = live.enumerate()
+    live.update("R", (1,))
+    with pytest.raises(vk.ViewkeepError, match="changed during an enumeration"):
+        list(waiting)
+
+
 # --- tables as rows -------------------------------------------------------------------------------
 
 ARROW = pyarrow.table({"b": [2, 3], "a": [1, 1], "other": ["x", "y"]})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
-from viewkeep.engine.intake import Change, Intake, Row, known_relation, rows_of
+from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
 from viewkeep.engine.reference import PAYLOAD, ReferenceEngine
 from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.plan.choose import names, plan
@@ -64,7 +64,7 @@ class Maintainer:
         self.payload: Payload = plan_payload(query, options.ring, options.lifts)
         self._use(ReferenceEngine(self.program, self.payload.ring))
         self._atoms = dict(enumerate(names(query)))
-        self._intakes = {r: Intake(query, r, self.payload) for r in query.relations}
+        self._intakes = intakes_of(query, self.payload)
         self._subscribers: list[Callable[[list[OutputChange]], None]] = []
         self._untold: dict[Row, Any] = {}
         self._pending: dict[tuple[int, Row], Any] = {}
@@ -135,18 +135,7 @@ class Maintainer:
     ) -> list[Change]:
         """The net changes of a batch, atom by atom, after every row was checked."""
         intake = known_relation(self._intakes, relation, self.query)
-        tuples = rows_of(rows, relation, intake.columns)
-        net: dict[Row, int] = {}
-        for row, count in _with_counts(tuples, multiplicities):
-            intake.check(row, count, loading)
-            net[row] = net.get(row, 0) + count
-        changes = [
-            change
-            for row, count in net.items()
-            if count
-            for change in intake.changes(row, count, loading)
-        ]
-        return sorted(changes, key=itemgetter(0))
+        return sorted(intake.net_changes(rows, multiplicities, loading), key=itemgetter(0))
 
     def _take(self, changes: list[Change]) -> None:
         self._version += 1
@@ -234,7 +223,7 @@ class Maintainer:
         steps = self.steps
         self._use(ReferenceEngine(self.program, self.payload.ring))
         self.engine.load(present, self._atoms)
-        self.engine.counter[0] = steps
+        self.engine.counter[0] += steps
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -469,17 +458,6 @@ def _check_hashable(row: Row) -> None:
         hash(row)
     except TypeError:
         raise SchemaError(f"{row!r} holds a value that cannot be hashed") from None
-
-
-def _with_counts(
-    rows: Iterable[Row], multiplicities: Iterable[int] | None
-) -> Iterator[tuple[Row, int]]:
-    if multiplicities is None:
-        return ((row, 1) for row in rows)
-    listed, counts = list(rows), list(multiplicities)
-    if len(listed) != len(counts):
-        raise SchemaError(f"{len(listed)} rows, but {len(counts)} multiplicities")
-    return zip(listed, counts, strict=True)
 
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constrain
 from viewkeep.analysis.cascade import Cascade
-from viewkeep.engine.intake import Row
-from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.engine.intake import Row, intakes_of
+from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.maintainer import Maintainer, Options
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
@@ -54,8 +54,7 @@ class Workload:
         """Fill the relations of all queries."""
         rows = {relation: _reusable(content) for relation, content in data.items()}
         for relation, content in rows.items():
-            for member in self._using(relation):
-                member.check(relation, content, None, loading=True)
+            self._check(relation, content, None, loading=True)
         for member in self._members.values():
             member.load({r: c for r, c in rows.items() if r in member.own_relations})
 
@@ -67,19 +66,22 @@ class Workload:
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
         """Many updates to one relation; all queries accept the rows, or none is changed."""
-        members, content = self._using(relation), _reusable(rows)
+        content = _reusable(rows)
         counts = None if multiplicities is None else list(multiplicities)
-        for member in members:
-            member.check(relation, content, counts)
-        for member in members:
-            member.update_batch(relation, content, counts)
+        self._check(relation, content, counts)
+        for member in self._members.values():
+            if relation in member.own_relations:
+                member.update_batch(relation, content, counts)
 
-    def _using(self, relation: str) -> list["Member"]:
-        members = [m for m in self._members.values() if relation in m.own_relations]
+    def _check(
+        self, relation: str, rows: Any, counts: list[int] | None, loading: bool = False
+    ) -> None:
         if relation not in self.relations:
             hint = did_you_mean(relation, self.relations)
             raise QueryError(f'no query has a relation "{relation}"{hint}')
-        return members
+        for member in self._members.values():
+            if relation in member.query.relations:
+                member.check(relation, rows, counts, loading)
 
 
 class Member:
@@ -92,6 +94,8 @@ class Member:
         maintained = _with_what_may_change(self.cascade.rewriting, query) if self.cascade else query
         self.maintainer = Maintainer(maintained, options)
         self.own_relations = frozenset(maintained.relations) - frozenset(carriers)
+        # Also rows that come by way of a carrier must suit the query itself.
+        self._intakes = intakes_of(query)
         self._carriers = carriers
         self._passed: dict[str, dict[Row, Any]] = {name: {} for name in carriers}
         self._version = 0
@@ -111,7 +115,7 @@ class Member:
         self, relation: str, rows: Any, counts: list[int] | None, loading: bool = False
     ) -> None:
         """Refuse rows that an update would refuse, without changing anything."""
-        self.maintainer.check_batch(relation, rows, counts, loading)
+        self._intakes[relation].net_changes(rows, counts, loading)
 
     def update_batch(self, relation: str, rows: Any, counts: list[int] | None) -> None:
         """Updates of a relation that the member reads directly."""
@@ -121,6 +125,7 @@ class Member:
     def enumerate(self, given: Mapping[str, Any] | None = None) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; riders learn of them on the way."""
         self._catch_up()
+        version = self.version
         riders = [
             member
             for name in self._workload
@@ -130,8 +135,10 @@ class Member:
         for row, payload in self.maintainer.enumerate(given):
             seen[row] = payload
             yield row, payload
+            if self.version != version:
+                raise ViewkeepError("the data changed during an enumeration: start a new one")
         for rider in riders:
-            rider._receive(self.query.name, seen, self.version)
+            rider._receive(self.query.name, seen, version)
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple."""

@@ -47,6 +47,27 @@ class Database(dict[str, dict[Row, int]]):
         }
 
 
+class Replica:
+    """The output as a subscriber sees it who knows nothing but the changes."""
+
+    def __init__(self, live: Any) -> None:
+        self.content: dict[Row, Any] = {}
+        self.calls = 0
+        live.subscribe(self.hear)
+
+    def hear(self, changes: list[vk.OutputChange]) -> None:
+        self.calls += 1
+        assert changes, "told of nothing"
+        assert len({change.row for change in changes}) == len(changes)
+        for change in changes:
+            assert change.before != change.after
+            assert self.content.get(change.row) == change.before
+            if change.after is None:
+                del self.content[change.row]
+            else:
+                self.content[change.row] = change.after
+
+
 def streams(
     query: ConjunctiveQuery,
     multiplicities: tuple[int, ...] = ANY,

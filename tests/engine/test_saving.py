@@ -79,6 +79,13 @@ def test_another_process_restores_the_same_program(tmp_path):
         assert shown == f"{sorted(live.enumerate())}\n{live.program}\n"
 
 
+def test_nothing_is_planned_anew(tmp_path, monkeypatch):
+    """Another version might plan otherwise, and the saved maps would not fit."""
+    path = saved(tmp_path)
+    monkeypatch.setattr("viewkeep.maintainer.plan", None)
+    assert list(vk.Maintainer.restore(path).enumerate()) == [((1,), 1)]
+
+
 def saved(tmp_path: Path) -> Path:
     live = vk.maintain("Q(a) = R(a)")
     live.update("R", (1,))

@@ -67,7 +67,7 @@ def test_on_the_triangle_f_ivm_keeps_one_view_and_dbtoaster_three() -> None:
         "Q(a) = Result(a, b) * S(a)",
         "Q(a) = nothing(a, b) * update(a) * output(b)",
         "Q(a) = R(a, b) * R(b, c) * `R#2`(c, a)",
-        "Q(a) = R(a, b, d) * S(b, c, d) * RS(c, a, d)",  # V_RS could mean two views
+        "Q(a) = R(a, b) * S(b, c) * RS(c, a, d)",  # V_RS could mean two views
         "Q(a) = R(a, bc, d) * R(ab, c, d) * S(a, ab, bc, c, d)",  # R^abc could be two projections
     ],
 )

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from viewkeep.errors import QueryError, SchemaError, did_you_mean
-from viewkeep.plan.payload import Payload, distinct
+from viewkeep.plan.payload import Payload, distinct, plan_payload
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.evaluate import compile_condition
 from viewkeep.query.expressions import columns_of
@@ -41,6 +41,21 @@ class Intake:
                 found.append((atom, key, element))
         return found
 
+    def net_changes(
+        self, rows: Any, multiplicities: Iterable[int] | None = None, loading: bool = False
+    ) -> list[Change]:
+        """The changes of a batch, equal rows together, after every row was checked."""
+        net: dict[Row, int] = {}
+        for row, count in _with_counts(rows_of(rows, self.relation, self.columns), multiplicities):
+            self.check(row, count, loading)
+            net[row] = net.get(row, 0) + count
+        return [
+            change
+            for row, count in net.items()
+            if count
+            for change in self.changes(row, count, loading)
+        ]
+
     def check(self, row: Any, multiplicity: int, loading: bool = False) -> None:
         """Refuse what does not fit the relation or its constraints."""
         if not isinstance(row, tuple) or len(row) != self._arity:
@@ -73,6 +88,12 @@ class Intake:
             )
 
 
+def intakes_of(query: ConjunctiveQuery, payload: Payload | None = None) -> dict[str, Intake]:
+    """The intake of every relation; without a payload, for counts or the query's aggregates."""
+    chosen = plan_payload(query) if payload is None else payload
+    return {relation: Intake(query, relation, chosen) for relation in query.relations}
+
+
 def _key_of(query: ConjunctiveQuery, atom: Atom) -> Callable[[Row], Row | None] | None:
     """From a row to the atom's key, None for rows it does not admit; nothing if it is the row."""
     variables = distinct(atom.variables)
@@ -90,6 +111,17 @@ def _key_of(query: ConjunctiveQuery, atom: Atom) -> Callable[[Row], Row | None] 
         return key if admits(key) else None
 
     return key_of
+
+
+def _with_counts(
+    rows: Iterable[Row], multiplicities: Iterable[int] | None
+) -> Iterator[tuple[Row, int]]:
+    if multiplicities is None:
+        return ((row, 1) for row in rows)
+    listed, counts = list(rows), list(multiplicities)
+    if len(listed) != len(counts):
+        raise SchemaError(f"{len(listed)} rows, but {len(counts)} multiplicities")
+    return zip(listed, counts, strict=True)
 
 
 def rows_of(data: Any, relation: str, columns: Sequence[str]) -> Iterable[Row]:
