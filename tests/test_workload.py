@@ -187,6 +187,16 @@ def test_rows_that_a_rider_cannot_use_are_refused_although_they_come_by_its_carr
     assert list(work["Q4"].enumerate()) == [((3,), (2, 4))]
 
 
+def test_an_update_at_the_bottom_reaches_a_rider_on_a_rider():
+    work = vk.maintain(list(CHAINS["a rider on a rider"]))
+    work.load({relation: [(0, 0)] for relation in "RSTU"})
+    assert work["Q0"].lookup((0, 0, 0, 0, 0)) == 1
+    work.update("R", (0, 0), 2)
+    assert work["Q0"].lookup((0, 0, 0, 0, 0)) == 3
+    work.update("R", (0, 0), -3)
+    assert list(work["Q0"].enumerate()) == []
+
+
 def test_access_patterns_in_a_workload():
     pattern = vk.parse("P(d | a) = R(a, b) * S(b, c) * T(c, d)")
     work = vk.maintain([Q2, pattern])

@@ -1,17 +1,15 @@
 """Maintenance of queries in one process: the whole flow from a query to a live result."""
 
 import os
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
 from viewkeep.engine.reference import PAYLOAD, ReferenceEngine
+from viewkeep.engine.state import damaged, read_state, write_state
 from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.plan.choose import names, plan
 from viewkeep.plan.payload import Payload, plan_payload
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "reference")
 MODES = ("eager", "lazy")
-MAGIC = b"viewkeep state 1\n"
 
 
 @dataclass(frozen=True)
@@ -359,24 +356,16 @@ class Maintainer:
             "steps": self.steps,
             "maps": {name: list(r.items()) for name, r in self.engine.maps.items()},
         }
-        try:
-            _replace_file(Path(path), MAGIC + pickle.dumps(state, protocol=5))
-        except Exception as error:  # values of the user's own classes may refuse in any way
-            raise ViewkeepError(f"cannot save to {path}: {error}") from error
+        write_state(path, state)
 
     @staticmethod
     def restore(path: str | os.PathLike[str]) -> "Maintainer":
         """Read what `save` wrote. Only restore files you trust: they hold pickled values."""
+        state = read_state(path)
         try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise ViewkeepError(f"cannot restore {path}: {error}") from error
-        if not content.startswith(MAGIC):
-            raise ViewkeepError(f"cannot restore {path}: it was not written by Maintainer.save")
-        try:
-            return Maintainer._from_state(pickle.loads(content[len(MAGIC) :]))
-        except Exception as error:  # a damaged pickle may raise anything
-            raise ViewkeepError(f"cannot restore {path}: the file is damaged ({error})") from error
+            return Maintainer._from_state(state)
+        except Exception as error:  # a file that was tampered with may hold anything
+            raise damaged(path, error) from error
 
     @staticmethod
     def _from_state(state: Mapping[str, Any]) -> "Maintainer":
@@ -436,21 +425,6 @@ def maintain(
 
     queries = [parse(each) if isinstance(each, str) else each for each in parsed]
     return Workload(queries, constraints, Options(strategy, output, mode, ring, lifts))
-
-
-def _replace_file(target: Path, content: bytes) -> None:
-    """Write a file that is there as a whole or not at all."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def _check_hashable(row: Row) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 import viewkeep as vk
 from tests.oracle import UNREADABLE, Row, of_nothing, recompute
@@ -68,26 +68,36 @@ class Replica:
                 self.content[change.row] = change.after
 
 
+@st.composite
 def streams(
+    draw: DrawFn,
     query: ConjunctiveQuery,
     multiplicities: tuple[int, ...] = ANY,
     admits: Callable[[str, Row], bool] = lambda relation, row: True,
     relations: tuple[str, ...] | None = None,
-    max_size: int = 14,
+    max_size: int = 8,
     values: tuple[Any, ...] = VALUES,
-) -> SearchStrategy[list[Update]]:
-    """Updates of the query's relations, or of some of them, with the rows that are admitted."""
-    arity = {atom.relation: len(atom.variables) for atom in query.atoms}
+) -> list[Update]:
+    """Updates of the query's relations, or of some of them, with the rows that are admitted.
+
+    Some rows are made to join, since long joins of random rows have no results.
+    """
+    value = st.sampled_from(values)
+    bindings = st.fixed_dictionaries(dict.fromkeys(query.variables, value))
+    joining = [
+        (atom.relation, tuple(binding[v] for v in atom.variables))
+        for binding in draw(st.lists(bindings, min_size=1, max_size=3))
+        for atom in query.atoms
+    ]
+    anywhere = st.sampled_from(query.atoms).flatmap(
+        lambda atom: st.tuples(st.just(atom.relation), st.tuples(*[value] * len(atom.variables)))
+    )
     rows = [
         (relation, row)
-        for relation in (query.relations if relations is None else relations)
-        for row in product(values, repeat=arity[relation])
-        if admits(relation, row)
+        for relation, row in (*joining, *draw(st.lists(anywhere, max_size=max_size)))
+        if admits(relation, row) and (relations is None or relation in relations)
     ]
-    if not rows:
-        return st.just([])
-    update = st.tuples(st.sampled_from(rows), st.sampled_from(multiplicities))
-    return st.lists(update.map(lambda u: (*u[0], u[1])), max_size=max_size)
+    return [(*each, draw(st.sampled_from(multiplicities))) for each in draw(st.permutations(rows))]
 
 
 def given_values(query: ConjunctiveQuery) -> SearchStrategy[dict[str, int]]:

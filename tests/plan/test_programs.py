@@ -104,3 +104,13 @@ def test_notes_say_what_auto_chose_and_why() -> None:
     assert plan(TRIANGLE).notes[0].startswith("the epsilon strategy")
     (note,) = plan(LECTURE).notes
     assert note.startswith("viewtree: q-hierarchical; preprocessing O(N), update O(1), delay O(1)")
+
+
+def test_static_relations_have_no_triggers_and_no_index_that_only_a_trigger_would_use() -> None:
+    text, constraints = "Q(a, b, c) = R(a, b) * S(b, c)", vk.Constraints.parse(static=["S"])
+    both, static = plan(vk.parse(text)), plan(vk.parse(text).with_constraints(constraints))
+    assert [trigger.relation for trigger in both.triggers] == ["R", "S"]
+    assert [trigger.relation for trigger in static.triggers] == ["R"]
+    delta = plan(vk.parse(text).with_constraints(constraints), "delta")
+    assert delta.map("R").indexes == ()
+    assert delta.map("S").indexes == (("b",),)
