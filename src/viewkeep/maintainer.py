@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
-from viewkeep.engine.reference import PAYLOAD, ReferenceEngine
+from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.engine.state import damaged, read_state, write_state
+from viewkeep.engine.steps import PAYLOAD
 from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.plan.choose import names, plan
 from viewkeep.plan.payload import Payload, plan_payload
