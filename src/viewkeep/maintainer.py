@@ -71,6 +71,9 @@ class Maintainer:
         self._fallible = bool(query.aggregates) or options.ring is not None
         self._version = 0
 
+    def __repr__(self) -> str:
+        return f"<Maintainer of {self.query} by {self.program.strategy}>"
+
     def _use(self, engine: ReferenceEngine) -> None:
         self.engine, self._triggers = engine, engine.triggers
 
@@ -275,6 +278,8 @@ class Maintainer:
                 f"query {self.query.name} has inputs: its changes are told where the output is "
                 'kept, as with strategy="viewtree", output="list"'
             )
+        if not callable(callback):
+            raise QueryError(f"subscribe() takes a function, not {callback!r}")
         self.flush()
         self._subscribers.append(callback)
 
@@ -417,6 +422,8 @@ def maintain(
         raise QueryError(f"epsilon={epsilon}: expected a number between 0 and 1")
     constraints = Constraints.parse(fds, keys, foreign_keys, degrees, static, insert_only)
     parsed = parse(query) if isinstance(query, str) else query
+    if ring is not None and not isinstance(ring, Ring):
+        raise QueryError(f"ring={ring!r}: expected a Ring, such as viewkeep.rings.REALS")
     if isinstance(parsed, ConjunctiveQuery):
         options = Options(strategy, output, mode, ring, lifts)
         return Maintainer(parsed.with_constraints(constraints), options)
@@ -424,6 +431,8 @@ def maintain(
         raise QueryError("several queries are maintained over counts: give no ring or lifts")
     from viewkeep.workload import Workload  # a workload is made of maintainers
 
+    if not isinstance(parsed, Iterable):
+        raise QueryError(f"expected a query or a list of queries, not {parsed!r}")
     queries = [parse(each) if isinstance(each, str) else each for each in parsed]
     return Workload(queries, constraints, Options(strategy, output, mode, ring, lifts))
 

@@ -33,6 +33,8 @@ class Workload:
     def __init__(
         self, queries: Sequence[ConjunctiveQuery], constraints: Constraints, options: Options
     ) -> None:
+        if not queries:
+            raise QueryError("a workload needs at least one query")
         known = constrain(queries, constraints)
         self.analysis: WorkloadAnalysis = analyze_workload(known)
         self._members = {query.name: Member(self, query, options) for query in known}
@@ -49,6 +51,9 @@ class Workload:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
+
+    def __repr__(self) -> str:
+        return f"<Workload of {', '.join(self._members)}>"
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Fill the relations of all queries."""

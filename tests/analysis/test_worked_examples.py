@@ -370,3 +370,9 @@ def test_bound_variables_of_one_atom_change_no_verdict():
     lean = analyze("Q(b) = R(a, b) * S(a) * T(a, b)", static=["T"])
     wide = analyze("Q(b) = R(a, b) * S(a, c) * T(a, b)", static=["T"])
     assert wide.tractable_with_static == lean.tractable_with_static
+
+
+def test_the_strategy_that_runs_today_is_told_beside_the_best_known_one():
+    analysis = analyze("Q() = R(a, b) * S(b, c) * T(c, a)")
+    assert (analysis.strategy, analysis.available.strategy) == ("epsilon", "delta")
+    assert analysis.available.bounds.update == 1

@@ -176,6 +176,21 @@ REASONS = {
 }
 
 
+PLACES = {
+    "select r.a, t.c from r\nleft join t on r.b = t.b": "line 2, column 1",
+    "select a from r union all select b from t": "line 1, column 17",
+    "select a, count(*) as n from r group by a having count(*) > 1": "line 1, column 43",
+    "select 'not in' as x, a from r where a not in (select b from t)": "line 1, column 40",
+    "select q.a, t.c from (select distinct a, b from r) q join t on q.b = t.b": "column 30",
+}
+
+
+@pytest.mark.parametrize("sql", PLACES)
+def test_the_construct_is_pointed_at(sql: str) -> None:
+    with pytest.raises(NotConjunctive, match=PLACES[sql]):
+        from_sql(sql, TABLES)
+
+
 @pytest.mark.parametrize("sql", REASONS)
 def test_other_views_say_why_not(sql: str) -> None:
     with pytest.raises(NotConjunctive) as error:

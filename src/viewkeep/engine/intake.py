@@ -9,6 +9,7 @@ from viewkeep.plan.payload import Payload, distinct, plan_payload
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.evaluate import compile_condition
 from viewkeep.query.expressions import columns_of
+from viewkeep.rings.index import key_function
 
 Row = tuple[Any, ...]
 Change = tuple[int, Row, Any]
@@ -21,6 +22,10 @@ class Intake:
     def __init__(self, query: ConjunctiveQuery, relation: str, payload: Payload) -> None:
         self.relation, self.columns = relation, query.columns_of(relation)
         self._arity = len(self.columns)
+        table = dict(query.tables).get(relation, self.columns)
+        # Rows of the whole table are cut to the columns that the query binds.
+        self._width = len(table) if len(table) != self._arity else 0
+        self._cut = key_function(tuple(map(table.index, self.columns)))
         self._ring, self._from_integer = payload.ring, payload.ring.from_integer
         self._insert_only = query.constraints.insert_only
         self._static = relation in query.constraints.static
@@ -32,6 +37,8 @@ class Intake:
 
     def changes(self, row: Any, multiplicity: int, loading: bool = False) -> list[Change]:
         """The changes that so many copies of a row make, or an error that says what is wrong."""
+        if self._width or type(row) is not tuple:
+            row = self.fit(row)
         self.check(row, multiplicity, loading)
         found: list[Change] = []
         for atom, key_of, lift in self._atoms:
@@ -47,6 +54,7 @@ class Intake:
         """The changes of a batch, equal rows together, after every row was checked."""
         net: dict[Row, int] = {}
         for row, count in _with_counts(rows_of(rows, self.relation, self.columns), multiplicities):
+            row = self.fit(row)
             self.check(row, count, loading)
             net[row] = net.get(row, 0) + count
         return [
@@ -55,6 +63,11 @@ class Intake:
             if count
             for change in self.changes(row, count, loading)
         ]
+
+    def fit(self, row: Any) -> Any:
+        """A list as a tuple, and a row of the whole table cut to what the query binds."""
+        row = tuple(row) if isinstance(row, list) else row
+        return self._cut(row) if isinstance(row, tuple) and len(row) == self._width else row
 
     def check(self, row: Any, multiplicity: int, loading: bool = False) -> None:
         """Refuse what does not fit the relation or its constraints."""

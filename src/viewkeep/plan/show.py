@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from viewkeep.plan.program import UPDATE, Block, Join, Program, Step, Update
+from viewkeep.plan.program import UPDATE, Block, Collect, Join, Program, Step, Update
 
 
 def show(program: Program) -> str:
@@ -35,8 +35,24 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
+    """Each step with what its payload is by then; what follows a join stands inside it."""
+    payload = ["delta"]
     for step in steps:
-        yield "  " * depth + str(step)
-        # What a join weighs and what is live holds for the steps after it, not for other blocks.
-        if isinstance(step, Join) or (isinstance(step, Update) and step.live):
+        yield "  " * depth + _line(step, " * ".join(payload))
+        if isinstance(step, Join):
+            payload += [str(access) for access in step.accesses if access.weigh]
             depth += 1
+        elif isinstance(step, Update) and step.live:
+            payload = ["change"]
+            depth += 1
+
+
+def _line(step: Step, payload: str) -> str:
+    match step:
+        case Join():
+            return str(step)
+        case Collect():
+            return f"{step.local}[{', '.join(step.key)}] += {payload}"
+        case Update():
+            then = "; if it appeared (change 1) or vanished (-1):" if step.live else ""
+            return f"{step.target}[{', '.join(step.key)}] += {payload}{then}"

@@ -42,7 +42,8 @@ class ConjunctiveQuery:
     """A validated query; `print` gives the notation that `parse` reads.
 
     `columns` names, per relation, the table columns that the atoms bind: set for queries from SQL,
-    where the variables alone do not tell which columns of a wider table are meant.
+    where the variables alone do not tell which columns of a wider table are meant. `tables` then
+    names all columns of each table, so that whole rows can be taken in.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ConjunctiveQuery:
     conditions: tuple[Expression, ...] = ()
     constraints: Constraints = NO_CONSTRAINTS
     columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.atoms:

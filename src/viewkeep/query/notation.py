@@ -24,6 +24,8 @@ def parse(text: str, schema: Schema | None = None) -> ConjunctiveQuery:
     >>> print(parse("Q(a,c)=R(a,b)*S(b,c)"))
     Q(a, c) = R(a, b) * S(b, c)
     """
+    if not isinstance(text, str):
+        raise QueryError(f"a query is written as text, not {text!r}")
     queries = parse_many(text, schema)
     if len(queries) != 1:
         raise ParseError(f"expected one query, found {len(queries)}", text, 0)

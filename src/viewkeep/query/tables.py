@@ -64,6 +64,10 @@ class Table:
         fds: Iterable[str | FunctionalDependency] = (),
         static: bool = False,
     ) -> None:
+        if not isinstance(columns, Mapping):
+            raise SchemaError(
+                f'columns are given with their types, {{"a": "int"}}, not {columns!r}'
+            )
         key = _sequence(key, "key")
         fields = [_field(name, declared) for name, declared in columns.items()]
         not_null = tuple(replace(f, nullable=f.nullable and f.name not in key) for f in fields)

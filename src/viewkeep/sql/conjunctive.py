@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from viewkeep.errors import QueryError
+from viewkeep.errors import QueryError, SchemaError
 from viewkeep.query.aggregates import Aggregate
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -22,6 +22,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.type_rules import is_decimal
 from viewkeep.query.types import INTEGRAL, Type
 from viewkeep.sql.flatten import Flat, NotConjunctive, flatten
+from viewkeep.sql.locate import describe_position, locate
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.variables import Variables, bound_columns, table_constraints
 
@@ -33,14 +34,22 @@ def from_sql(sql: str, tables: Mapping[str, Table]) -> ConjunctiveQuery:
     >>> print(from_sql("SELECT e.a, f.b FROM E e JOIN E f ON e.b = f.a", tables))
     Q(a, f_b) = E(a, e_b) * E(e_b, f_b)
     """
-    return to_conjunctive(parse_view(sql, tables))
+    if not isinstance(tables, Mapping) or not all(isinstance(t, Table) for t in tables.values()):
+        raise SchemaError('tables are given by name: tables={"parts": vk.Table({"pid": "int"})}')
+    try:
+        return to_conjunctive(parse_view(sql, tables))
+    except NotConjunctive as error:
+        position = locate(error.construct, sql)
+        if position is None:
+            raise
+        raise NotConjunctive(error.construct, describe_position(sql, position)) from None
 
 
 def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
     """The conjunctive query of an algebra tree.
 
     Rows come back as distinct tuples with their count, so DISTINCT on top changes nothing that
-    is enumerated. Aggregates over no rows at all are the ring's zero, where SQL says NULL.
+    is enumerated.
     """
     outputs, groups, rows = _peel(node)
     flat = flatten(rows)
@@ -63,11 +72,16 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
             ),
             constraints=table_constraints(flat.scans, variables),
             columns=tuple(columns.items()),
+            tables=tuple({s.name: _all_columns(s) for s in flat.scans}.items()),
         )
     except NotConjunctive:
         raise
     except QueryError as error:
         raise NotConjunctive(f"an aggregate over several tables ({error})") from None
+
+
+def _all_columns(scan: Scan) -> tuple[str, ...]:
+    return tuple(field.name for field in scan.table.columns)
 
 
 def _peel(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:

@@ -22,8 +22,8 @@ from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, subs
 class NotConjunctive(QueryError):  # noqa: N818 - says what the view is, which is no fault
     """A view that is not a conjunctive query, with the construct that prevents it."""
 
-    def __init__(self, construct: str) -> None:
-        super().__init__(f"not a conjunctive query: {construct}")
+    def __init__(self, construct: str, place: str = "") -> None:
+        super().__init__(f"not a conjunctive query: {construct} {place}".rstrip())
         self.construct = construct
 
 
