@@ -80,7 +80,8 @@ def _view_tree(query: ConjunctiveQuery, shape: JoinShape) -> Route:
 def _why_view_tree(query: ConjunctiveQuery, best: OrderCost) -> str:
     """The property that a view tree with constant updates rests on."""
     if best.update > 0:
-        return "outside the constant-time classes, this view tree has the cheapest worst update"
+        reason = "outside the constant-time classes, this view tree has the cheapest worst update"
+        return reason if best.exact else f"{reason} of those that were tried, not of all"
     if q_hierarchical(query):
         return "q-hierarchical"
     if query.inputs and tractable_access_pattern(query):
