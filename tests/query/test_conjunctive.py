@@ -126,7 +126,8 @@ def test_a_function_over_two_atoms_is_refused_but_a_product_is_not() -> None:
 
 
 def test_a_condition_over_no_variable_is_allowed() -> None:
-    ConjunctiveQuery("Q", (), (R_AB,), conditions=(Call("=", (literal(1), literal(1))),))
+    query = ConjunctiveQuery("Q", (), (R_AB,), conditions=(Call("=", (literal(1), literal(1))),))
+    assert str(query) == "Q() = R(a, b) * [1 = 1]"
 
 
 def test_constraints_are_checked_with_the_query() -> None:
