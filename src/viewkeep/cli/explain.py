@@ -6,6 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
+from viewkeep.cli.options import (
+    Degrees,
+    Dependencies,
+    ForeignKeys,
+    InsertOnly,
+    Keys,
+    SchemaFile,
+    StaticRelations,
+)
 from viewkeep.cli.screen import show, write
 from viewkeep.cli.source import read_argument, read_file
 
@@ -17,8 +26,6 @@ if TYPE_CHECKING:
 
 SOME_FAILED = 1
 """The exit code when some of several queries are not valid."""
-
-Texts = list[str]
 
 Stated = tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str], Sequence[str], bool]
 """The constraints as stated: dependencies, keys, foreign keys, degrees, static, inserts only."""
@@ -32,27 +39,13 @@ def explain(
             show_default=False,
         ),
     ],
-    schema: Annotated[
-        str | None,
-        typer.Option(help="File of CREATE TABLE statements.", metavar="FILE"),
-    ] = None,
-    fd: Annotated[
-        Texts | None,
-        typer.Option(help="Functional dependency on variables.", metavar='"x -> y"'),
-    ] = None,
-    key: Annotated[Texts | None, typer.Option(help="Key of a relation.", metavar='"C.id"')] = None,
-    foreign_key: Annotated[
-        Texts | None, typer.Option(help="Foreign key.", metavar='"M.c -> C.id"')
-    ] = None,
-    degree: Annotated[
-        Texts | None, typer.Option(help="Bounded degree.", metavar='"S: x -> y <= 3"')
-    ] = None,
-    static: Annotated[
-        Texts | None, typer.Option(help="Relation that never changes.", metavar="T")
-    ] = None,
-    insert_only: Annotated[
-        bool, typer.Option("--insert-only", metavar="", help="Rows are never deleted.")
-    ] = False,
+    schema: SchemaFile = None,
+    fd: Dependencies = None,
+    key: Keys = None,
+    foreign_key: ForeignKeys = None,
+    degree: Degrees = None,
+    static: StaticRelations = None,
+    insert_only: InsertOnly = False,
     as_json: Annotated[
         bool, typer.Option("--json", metavar="", help="Print JSON for programs.")
     ] = False,

@@ -5,6 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from viewkeep.cli.options import (
+    Degrees,
+    Dependencies,
+    ForeignKeys,
+    InsertOnly,
+    Keys,
+    SchemaFile,
+    StaticRelations,
+    Texts,
+)
 from viewkeep.cli.printer import Printer
 from viewkeep.cli.source import read_argument, read_file
 from viewkeep.errors import ViewkeepError
@@ -15,8 +25,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and the number of the signal."""
-
-Texts = list[str]
 
 
 def maintain(
@@ -76,10 +84,7 @@ def maintain(
         str,
         typer.Option(help="When updates are applied: eager or lazy (when read).", metavar="MODE"),
     ] = "eager",
-    schema: Annotated[
-        str | None,
-        typer.Option(help="File of CREATE TABLE statements.", metavar="FILE"),
-    ] = None,
+    schema: SchemaFile = None,
     header: Annotated[
         bool | None,
         typer.Option(
@@ -90,23 +95,12 @@ def maintain(
             show_default=False,
         ),
     ] = None,
-    fd: Annotated[
-        Texts | None,
-        typer.Option(help="Functional dependency on variables.", metavar='"x -> y"'),
-    ] = None,
-    key: Annotated[Texts | None, typer.Option(help="Key of a relation.", metavar='"C.id"')] = None,
-    foreign_key: Annotated[
-        Texts | None, typer.Option(help="Foreign key.", metavar='"M.c -> C.id"')
-    ] = None,
-    degree: Annotated[
-        Texts | None, typer.Option(help="Bounded degree.", metavar='"S: x -> y <= 3"')
-    ] = None,
-    static: Annotated[
-        Texts | None, typer.Option(help="Relation that never changes.", metavar="T")
-    ] = None,
-    insert_only: Annotated[
-        bool, typer.Option("--insert-only", metavar="", help="Rows are never deleted.")
-    ] = False,
+    fd: Dependencies = None,
+    key: Keys = None,
+    foreign_key: ForeignKeys = None,
+    degree: Degrees = None,
+    static: StaticRelations = None,
+    insert_only: InsertOnly = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", metavar="", help="Print no progress and no summary.")
     ] = False,
