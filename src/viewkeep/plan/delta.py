@@ -17,7 +17,7 @@ from viewkeep.plan.program import (
 )
 from viewkeep.plan.tree import Leaf
 from viewkeep.plan.view_tree import RESULT
-from viewkeep.plan.worst_case import Projections, join_steps, variable_sequence
+from viewkeep.plan.worst_case import Projections, load_projections, output_changes
 
 
 def plan_delta(
@@ -29,11 +29,7 @@ def plan_delta(
 ) -> Program:
     """For each atom: the change of the output is the update joined with all other atoms."""
     projections = Projections(leaves)
-    outputs = {}
-    for leaf in leaves:
-        others = [each for each in leaves if each is not leaf]
-        sequence = variable_sequence(leaves, leaf.key)
-        outputs[leaf.atom] = join_steps(projections, others, leaf.key, sequence)
+    outputs = output_changes(projections)
     first = leaves[0]
     everything = frozenset(leaf.atom for leaf in leaves)
     return assemble(
@@ -61,17 +57,3 @@ def plan_delta(
         RESULT,
         notes,
     )
-
-
-def load_projections(projections: Projections) -> list[Block]:
-    """Every projection in one pass over its atom."""
-    return [
-        Block(
-            leaf.name,
-            leaf.key,
-            tuple(Update(name, key) for name, key in projections.of(leaf.atom)),
-            weigh=False,
-        )
-        for leaf in projections.leaves
-        if projections.of(leaf.atom)
-    ]

@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 
 from viewkeep.plan.assemble import assemble
-from viewkeep.plan.delta import load_projections
 from viewkeep.plan.program import UPDATE, Block, Enumerator, Program, Trigger
 from viewkeep.plan.tree import Leaf
-from viewkeep.plan.worst_case import Projections, join_steps, variable_sequence
+from viewkeep.plan.worst_case import (
+    Projections,
+    join_steps,
+    load_projections,
+    output_changes,
+    variable_sequence,
+)
 
 
 def plan_recompute(
@@ -18,11 +23,7 @@ def plan_recompute(
 ) -> Program:
     """A worst-case optimal join, one variable at a time, inputs and outputs first."""
     projections = Projections(leaves)
-    outputs = {}
-    for leaf in leaves:
-        others = [each for each in leaves if each is not leaf]
-        sequence = variable_sequence(leaves, leaf.key)
-        outputs[leaf.atom] = join_steps(projections, others, leaf.key, sequence)
+    outputs = output_changes(projections)
     given = [copy for copy, _ in inputs]
     first = [*given, *(v for v in head if v not in given)]
     whole = join_steps(projections, leaves, given, variable_sequence(leaves, first))

@@ -7,7 +7,7 @@ atom whose other variables are still open takes part through a projection, a liv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from viewkeep.plan.program import Access, Join, Map, Step, Update, fresh
+from viewkeep.plan.program import Access, Block, Join, Map, Step, Update, fresh
 from viewkeep.plan.tree import Leaf
 
 
@@ -63,6 +63,29 @@ def join_steps(
         known.add(variable)
         steps.append(Join(tuple(projections.access(x, known) for x in having), (variable,)))
     return tuple(steps)
+
+
+def output_changes(projections: Projections) -> dict[int, tuple[Step, ...]]:
+    """For each atom, the steps from one of its tuples to the output tuples that it changes."""
+    leaves = projections.leaves
+    return {
+        leaf.atom: join_steps(
+            projections,
+            [each for each in leaves if each is not leaf],
+            leaf.key,
+            variable_sequence(leaves, leaf.key),
+        )
+        for leaf in leaves
+    }
+
+
+def load_projections(projections: Projections) -> list[Block]:
+    """Every projection in one pass over its atom."""
+    return [
+        Block(leaf.name, leaf.key, tuple(Update(name, key) for name, key in kept), weigh=False)
+        for leaf in projections.leaves
+        if (kept := projections.of(leaf.atom))
+    ]
 
 
 def variable_sequence(leaves: Sequence[Leaf], first: Sequence[str] = ()) -> tuple[str, ...]:
