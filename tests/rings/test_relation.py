@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viewkeep.errors import RingError, SchemaError
-from viewkeep.rings import INTEGERS, MAX, REALS, Relation, value_lift
+from viewkeep.rings import INTEGERS, MAX, REALS, Relation, Ring, value_lift
 
 
 def relations(*schema, ring=INTEGERS):
@@ -186,3 +186,17 @@ def test_an_index_forgets_a_key_with_its_last_row():
     r.add((1, 3), -1)
     assert (1,) not in index
     assert len(index) == 1
+
+
+def test_a_ring_that_forgets_negate_is_told_so():
+    class Forgetful(Ring[int]):
+        name, zero, one = "forgetful numbers", 0, 1
+
+        def add(self, left: int, right: int) -> int:
+            return left + right
+
+        def multiply(self, left: int, right: int) -> int:
+            return left * right
+
+    with pytest.raises(RingError, match="Forgetful must define negate"):
+        Forgetful().from_integer(-1)

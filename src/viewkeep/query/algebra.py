@@ -6,6 +6,7 @@ use one subtree in several places (an outer join uses each side twice): the tree
 shared values, and `rewrite` and the printer treat it as one.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -37,7 +38,7 @@ class AggregateColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class _Operator:
+class _Operator(ABC):
     """What all nodes share: a schema and a hash computed once, since subtrees are shared."""
 
     schema: Schema = field(init=False, repr=False)
@@ -65,8 +66,9 @@ class _Operator:
     def _values(self) -> tuple[object, ...]:
         return tuple(getattr(self, part.name) for part in fields(self) if part.init)
 
+    @abstractmethod
     def _output(self) -> Schema:
-        raise NotImplementedError
+        """The output columns, after everything about the node was checked."""
 
     def __str__(self) -> str:
         return print_tree(cast("Node", self))

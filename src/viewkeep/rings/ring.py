@@ -55,7 +55,9 @@ class Ring(ABC, Generic[D]):
     def negate(self, element: D) -> D:
         """The element that sums with `element` to zero."""
         if self.subtractable:
-            raise NotImplementedError(f"{type(self).__name__} must define negate")
+            raise RingError(
+                f"{type(self).__name__} must define negate, or set subtractable = False"
+            )
         raise RingError(
             f"the {self.name} have no subtraction: a delete cannot be undone from the payload "
             "alone; use insert-only updates or an ordered multiset per group"
