@@ -10,9 +10,8 @@ from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
 from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.engine.state import damaged, read_state, write_state
-from viewkeep.engine.steps import PAYLOAD
 from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
-from viewkeep.plan.choose import names, plan
+from viewkeep.plan.choose import plan
 from viewkeep.plan.payload import Payload, plan_payload
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -61,7 +60,6 @@ class Maintainer:
         self.program = program or plan(query, options.strategy, options.output)
         self.payload: Payload = plan_payload(query, options.ring, options.lifts)
         self._use(ReferenceEngine(self.program, self.payload.ring))
-        self._atoms = dict(enumerate(names(query)))
         self._intakes = intakes_of(query, self.payload)
         self._subscribers: list[Callable[[list[OutputChange]], None]] = []
         self._untold: dict[Row, Any] = {}
@@ -98,7 +96,7 @@ class Maintainer:
                 self._reload(changes)
             return
         try:
-            self.engine.load(changes, self._atoms)
+            self.engine.load(changes)
         except Exception:
             self._use(ReferenceEngine(self.program, self.payload.ring))
             raise
@@ -179,8 +177,7 @@ class Maintainer:
                 if self._subscribers:
                     self._note(before, self.engine.output_change(atom, key, payload))
                 if self._fallible:
-                    entry = self.engine.maps[self._atoms[atom]].find_entry(key)
-                    stored.setdefault((atom, key), None if entry is None else entry[PAYLOAD])
+                    stored.setdefault((atom, key), self.engine.stored(atom, key))
                 self._triggers[atom](key, payload)
         except Exception:
             self._rebuild(stored)
@@ -195,7 +192,8 @@ class Maintainer:
             self._note(before, self._heads())
         ring, totals = self.payload.ring, dict[tuple[int, Row], Any]()
         for atom, key, payload in changes:
-            total = ring.add(self.engine.maps[self._atoms[atom]].lookup(key), payload)
+            present = self.engine.stored(atom, key)
+            total = payload if present is None else ring.add(present, payload)
             totals[atom, key] = None if ring.is_zero(total) else total
         engine = self.engine
         try:
@@ -215,15 +213,11 @@ class Maintainer:
 
     def _rebuild(self, stored: dict[tuple[int, Row], Any]) -> None:
         """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
-        inputs = {
-            (atom, row): payload
-            for atom, name in self._atoms.items()
-            for row, payload in self.engine.maps[name].items()
-        }
+        inputs = {(atom, row): payload for atom, row, payload in self.engine.inputs()}
         present = [(*place, p) for place, p in (inputs | stored).items() if p is not None]
         steps = self.steps
         self._use(ReferenceEngine(self.program, self.payload.ring))
-        self.engine.load(present, self._atoms)
+        self.engine.load(present)
         self.engine.counter[0] += steps
 
     # --- reading ----------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def program(**changes):
                     Block(UPDATE, ("a", "b"), (Update("R", ("a", "b")),)),
                     Block(UPDATE, ("a", "b"), (*over_r, store)),
                 ),
-                over_r,
+                (over_r,),
             ),
             Trigger(
                 1,
@@ -55,7 +55,7 @@ def program(**changes):
                     Block(UPDATE, ("b",), (*over_s, Collect("dQ", ("a",)))),
                     Block("dQ", ("a",), (store,)),
                 ),
-                over_s,
+                (over_s,),
             ),
         ),
         "loading": (Block("R", ("a", "b"), (*over_r, store)),),

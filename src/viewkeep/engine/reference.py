@@ -8,8 +8,18 @@ a map look-up, an insert, a removal or an iteration.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from viewkeep.engine.partitions import Partitions
 from viewkeep.engine.steps import PAYLOAD, ROW, Bindings, Row, StepCompiler, accumulate
-from viewkeep.plan.program import NOTHING, UPDATE, Block, Collect, Program, Step
+from viewkeep.plan.program import (
+    NOTHING,
+    UPDATE,
+    Block,
+    Collect,
+    Program,
+    Step,
+    Trigger,
+    Update,
+)
 from viewkeep.rings import INTEGERS, Relation, Ring
 
 
@@ -26,11 +36,19 @@ class ReferenceEngine:
                 self.maps[each.name].index_on(columns)
         self._numbers = _number_variables(program)
         self._compiler = StepCompiler(self.maps, ring, self.counter, self._numbers)
-        self.triggers = {
-            t.atom: self._compiler.trigger(t.blocks, t.parameters) for t in program.triggers
-        }
+        self._parts = {each.name: each.parts for each in program.maps}
+        self.partitions: Partitions | None = None
+        if program.splits:
+            self.partitions = self._compile_partitions(program)
+            atoms = dict.fromkeys(trigger.atom for trigger in program.triggers)
+            self.triggers = {atom: self.partitions.on_update(atom) for atom in atoms}
+        else:
+            self.triggers = {
+                t.atom: self._compiler.trigger(t.blocks, t.parameters) for t in program.triggers
+            }
+        # All parts of an atom change the output alike: what is told is not where a tuple is.
         self._changes = {
-            t.atom: self._compile_change(t.parameters, t.output) for t in program.triggers
+            t.atom: self._compile_change(t.parameters, t.outputs) for t in program.triggers
         }
         enumerator, given = program.enumerator, frozenset(copy for copy, _ in program.inputs)
         self._enumerate = self._compiler.reading(enumerator.steps, given)
@@ -54,13 +72,30 @@ class ReferenceEngine:
         self._changes[atom](row, payload)
         return change
 
-    def load(self, contents: Iterable[tuple[int, Row, Any]], names: dict[int, str]) -> None:
+    def load(self, contents: Iterable[tuple[int, Row, Any]]) -> None:
         """Fill the inputs, then every other map in one pass over what it is made from."""
-        for atom, row, payload in contents:
-            self.counter[0] += 1
-            self.maps[names[atom]].add(row, payload)
+        if self.partitions is not None:
+            self.partitions.load([c for c in contents if not self.ring.is_zero(c[2])])
+        else:
+            inputs = {part.atom: self.maps[part.map] for part in self.program.parts}
+            for atom, row, payload in contents:
+                self.counter[0] += 1
+                inputs[atom].add(row, payload)
         for block in self.program.loading:
             self._load_block(block)
+
+    def inputs(self) -> Iterator[tuple[int, Row, Any]]:
+        """The tuples of all atoms with their payloads."""
+        for part in self.program.parts:
+            for row, payload in self.maps[part.map].items():
+                yield part.atom, row, payload
+
+    def stored(self, atom: int, row: Row) -> Any:
+        """The payload of one tuple of an atom; None if it is absent."""
+        for part in self.program.parts:
+            if part.atom == atom and (entry := self.maps[part.map].find_entry(row)) is not None:
+                return entry[PAYLOAD]
+        return None
 
     def _load_block(self, block: Block) -> None:
         run = self._compiler.on_row(block.steps, block.variables)
@@ -107,10 +142,49 @@ class ReferenceEngine:
         return total
 
     def _compile_change(
-        self, parameters: tuple[str, ...], steps: tuple[Step, ...]
+        self, parameters: tuple[str, ...], outputs: tuple[tuple[Step, ...], ...]
     ) -> Callable[[Row, Any], None]:
         collect = Collect(_OUTPUT, self.program.enumerator.head)
-        return self._compiler.trigger((Block(UPDATE, parameters, (*steps, collect)),), parameters)
+        blocks = tuple(Block(UPDATE, parameters, (*steps, collect)) for steps in outputs)
+        return self._compiler.trigger(blocks, parameters)
+
+    # --- heavy and light parts ------------------------------------------------------------------
+
+    def _compile_partitions(self, program: Program) -> Partitions:
+        """Triggers for each part; those that move tuples leave out what no move changes."""
+        compile_trigger = self._compiler.trigger
+        own = {
+            (t.atom, part.map): t
+            for t in program.triggers
+            for part in program.parts
+            if part.atom == t.atom and t.part in ("", part.map)
+        }
+        return Partitions(
+            program,
+            self.maps,
+            self.counter,
+            {k: compile_trigger(t.blocks, t.parameters) for k, t in own.items()},
+            {k: compile_trigger(self._moving(t), t.parameters) for k, t in own.items()},
+            self.ring.negate,
+            self._reload,
+        )
+
+    def _moving(self, trigger: Trigger) -> tuple[Block, ...]:
+        kept, wanted = list[Block](), set[str]()
+        for block in reversed(trigger.blocks):
+            locals_ = {step.local for step in block.steps if isinstance(step, Collect)}
+            if self._writes_skewed(block) or locals_ & wanted:
+                kept.insert(0, block)
+                wanted.add(block.source)
+        return tuple(kept)
+
+    def _reload(self) -> None:
+        for block in self.program.loading:
+            if self._writes_skewed(block):
+                self._load_block(block)
+
+    def _writes_skewed(self, block: Block) -> bool:
+        return any(isinstance(step, Update) and self._parts[step.target] for step in block.steps)
 
 
 _OUTPUT = "output"

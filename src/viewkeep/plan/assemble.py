@@ -4,15 +4,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from viewkeep.plan.program import (
+    INPUT,
     NOTHING,
     UPDATE,
     Block,
     Enumerator,
     Join,
     Map,
+    Part,
     Program,
+    Split,
     Step,
     Trigger,
+    Union,
 )
 
 
@@ -25,9 +29,14 @@ def assemble(
     inputs: tuple[tuple[str, str], ...] = (),
     listed: str | None = None,
     notes: tuple[str, ...] = (),
+    splits: tuple[Split, ...] = (),
+    parts: tuple[Part, ...] = (),
 ) -> Program:
-    """The program with every index that some join wants."""
+    """The program with every index that some join wants, or the degrees of a split."""
     triggers, loading, maps = tuple(triggers), tuple(loading), tuple(maps)
+    own = {part.atom for part in parts}
+    whole = ((next(iter(each.atoms)), each) for each in maps if each.definition == INPUT)
+    parts += tuple(Part(atom, each.name) for atom, each in whole if atom not in own)
     keys = {each.name: each.key for each in maps}
     wanted: dict[str, dict[tuple[str, ...], None]] = {name: {} for name in keys}
     given = tuple(copy for copy, _ in inputs)
@@ -37,8 +46,17 @@ def assemble(
                 columns = tuple(v for v in keys[access.map] if v in known)
                 if columns:
                     wanted[access.map][columns] = None
+    for part in parts:
+        for number, _ in part.levels:
+            wanted[part.map][_in_order(keys[part.map], splits[number].variables)] = None
     indexed = tuple(replace(each, indexes=tuple(wanted[each.name])) for each in maps)
-    return Program(strategy, indexed, triggers, loading, enumerator, inputs, listed, notes)
+    return Program(
+        strategy, indexed, triggers, loading, enumerator, inputs, listed, notes, splits, parts
+    )
+
+
+def _in_order(key: tuple[str, ...], variables: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(v for v in key if v in variables)
 
 
 def step_lists(
@@ -52,7 +70,8 @@ def step_lists(
         for block in trigger.blocks:
             start = trigger.parameters if block.source == UPDATE else block.variables
             yield block.steps, frozenset(start)
-        yield trigger.output, frozenset(trigger.parameters)
+        for output in trigger.outputs:
+            yield output, frozenset(trigger.parameters)
     for block in loading:
         yield block.steps, frozenset(() if block.source == NOTHING else block.variables)
     yield enumerator.steps, frozenset(given)
@@ -67,4 +86,12 @@ def joins(steps: tuple[Step, ...], bound: frozenset[str]) -> Iterator[tuple[Join
         if isinstance(step, Join):
             opens = tuple(v for v in step.opens if v not in known)
             yield replace(step, opens=opens), frozenset(known)
+            known |= set(step.opens)
+        elif isinstance(step, Union):
+            for branch in step.branches:
+                inside = (*branch.over, *branch.steps)
+                yield from joins(inside, frozenset(known))
+                # The sets are asked for single values too; `over` is bound without them.
+                over = known.union(*(join.opens for join in branch.over))
+                yield from joins(branch.steps, frozenset(over | set(step.opens)))
             known |= set(step.opens)

@@ -44,7 +44,7 @@ def plan_delta(
                     Block(UPDATE, leaf.key, (*outputs[leaf.atom], Update(RESULT, head))),
                     *(Block(UPDATE, leaf.key, steps) for steps in projections.update(leaf)),
                 ),
-                outputs[leaf.atom],
+                (outputs[leaf.atom],),
             )
             for leaf in leaves
         ],

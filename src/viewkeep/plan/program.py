@@ -10,6 +10,10 @@ Its steps then run one after another:
             or vanished, with payload 1 or -1
     Collect add the payload to an entry of a local delta
 
+Relations may be told apart in *parts*: a *split* sets the values of some variables in levels, by
+their degree against powers of the database size, and each part has a trigger of its own. Which
+part an update goes to, and when tuples move, is the engine's matter (`engine/partitions.py`).
+
 The payload of an update is its multiplicity times the lifting functions of the variables that are
 assigned to the atom: lifting at the atom gives the same sums as lifting just before a variable is
 summed away, since multiplication distributes over them.
@@ -28,12 +32,51 @@ NOTHING = "nothing"
 """The source of a block that starts from scratch, with no variable bound and payload one."""
 
 
+INPUT = "input"
+"""The definition of maps that hold the tuples of an atom, or a part of them."""
+
+LEVELS = ("l", "m", "h")
+"""Letters for two or three levels: light, medium and heavy values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Values of some variables told apart by their degree in one or more atoms.
+
+    The thresholds are exponents of the threshold base N, rising: a value is at level i if i of
+    the N^threshold are at most its largest degree (with slack, so that moves can be paid for).
+    """
+
+    variables: tuple[str, ...]
+    atoms: tuple[int, ...]
+    thresholds: tuple[float, ...]
+
+    @property
+    def default(self) -> int:
+        """The level of values that are not there: light, unless a threshold is N^0."""
+        return sum(threshold == 0 for threshold in self.thresholds)
+
+    def letter(self, level: int) -> str:
+        """How parts of a level are called."""
+        return LEVELS[level] if len(self.thresholds) > 1 else LEVELS[2 * level]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The map with those tuples of an atom whose values have these levels, split by split."""
+
+    atom: int
+    map: str
+    levels: tuple[tuple[int, int], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Map:
     """A materialized relation: its key, what it means, and the atoms it depends on.
 
     `live` maps hold integers: how many values below an entry are live. `indexes` lists the sets
-    of key variables by which entries are found.
+    of key variables by which entries are found. `parts` names the parts that the map depends on;
+    none if it does not matter how relations are split.
     """
 
     name: str
@@ -42,6 +85,11 @@ class Map:
     atoms: frozenset[int]
     live: bool = False
     indexes: tuple[tuple[str, ...], ...] = ()
+    parts: frozenset[str] = frozenset()
+
+    def depends_on(self, trigger: "Trigger") -> bool:
+        """Whether what the trigger is for changes this map."""
+        return trigger.atom in self.atoms and (not self.parts or trigger.part in self.parts)
 
     def __str__(self) -> str:
         kind = "live " if self.live else ""
@@ -98,7 +146,28 @@ class Collect:
         return f"{self.local}[{', '.join(self.key)}] += payload"
 
 
-Step: TypeAlias = Join | Update | Collect
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One family of sets in a union: a set of output tuples for each binding of `over`."""
+
+    over: tuple[Join, ...]
+    steps: tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Distinct values of `opens` from all sets of all branches, their payloads summed.
+
+    No value is waited for longer than it takes to ask every set once (the union algorithm of
+    ivm_lecture, part 3). Sets that are `disjoint` are read one after another.
+    """
+
+    branches: tuple[Branch, ...]
+    opens: tuple[str, ...]
+    disjoint: bool = False
+
+
+Step: TypeAlias = Join | Update | Collect | Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +182,22 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What an update to one atom does; `output` leads from it to the output tuples it changes."""
+    """What an update to one atom, or to one part of it, does.
+
+    Each of `outputs` leads from the update to output tuples that it changes.
+    """
 
     atom: int
     relation: str
     parameters: tuple[str, ...]
     blocks: tuple[Block, ...]
-    output: tuple[Step, ...]
+    outputs: tuple[tuple[Step, ...], ...]
+    part: str = ""
+
+    @property
+    def label(self) -> str:
+        """What people call it: the relation, or the part of it."""
+        return self.part or self.relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +224,9 @@ class Program:
     inputs: tuple[tuple[str, str], ...] = ()
     listed: str | None = None
     notes: tuple[str, ...] = ()
+    splits: tuple[Split, ...] = ()
+    parts: tuple[Part, ...] = ()
+    """Where the tuples of each atom are; an atom that is not split has one part."""
 
     def __post_init__(self) -> None:
         from viewkeep.plan.validate import validate

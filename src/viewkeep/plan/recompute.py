@@ -37,7 +37,7 @@ def plan_recompute(
                 relations[leaf.atom],
                 leaf.key,
                 tuple(Block(UPDATE, leaf.key, steps) for steps in projections.update(leaf)),
-                outputs[leaf.atom],
+                (outputs[leaf.atom],),
             )
             for leaf in leaves
         ],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.program import (
+    INPUT,
     UPDATE,
     Access,
     Block,
@@ -121,7 +122,7 @@ class RecursivePlanner:
 
     def _maps(self) -> Iterator[Map]:
         for leaf in self.leaves.values():
-            yield Map(leaf.name, leaf.key, "input", frozenset({leaf.atom}))
+            yield Map(leaf.name, leaf.key, INPUT, frozenset({leaf.atom}))
         for view in self.views.values():
             factors = [self.leaves[i] for i in sorted(view.atoms)]
             product = " * ".join(f"{x.name}({', '.join(x.key)})" for x in factors)
@@ -137,7 +138,7 @@ class RecursivePlanner:
             for view in touched
         ]
         output = tuple(self._change(self.result, leaf))
-        return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (own, *blocks), output)
+        return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (own, *blocks), (output,))
 
     def _change(self, view: View, leaf: Leaf) -> Iterator[Step]:
         """The update joined with the views over the components of the rest."""

@@ -1,8 +1,20 @@
 """Programs for people: the maps, then what each update does, then how output is read."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 
-from viewkeep.plan.program import UPDATE, Block, Collect, Join, Program, Step, Update
+from viewkeep.plan.program import (
+    UPDATE,
+    Block,
+    Collect,
+    Join,
+    Program,
+    Split,
+    Step,
+    Trigger,
+    Union,
+    Update,
+)
 
 
 def show(program: Program) -> str:
@@ -13,10 +25,13 @@ def show(program: Program) -> str:
 def _lines(program: Program) -> Iterator[str]:
     yield f"strategy {program.strategy}"
     yield from (f"note {note}" for note in program.notes)
+    if program.splits:
+        yield "splits"
+        yield from (f"  {describe_split(program, split)}" for split in program.splits)
     yield "maps"
     yield from (f"  {each}" for each in program.maps)
     for trigger in program.triggers:
-        yield f"on {trigger.relation}({', '.join(trigger.parameters)})"
+        yield f"on {trigger.label}({', '.join(trigger.parameters)})"
         for block in trigger.blocks:
             yield from _block(block)
     given = ", ".join(dict.fromkeys(original for _, original in program.inputs))
@@ -24,6 +39,35 @@ def _lines(program: Program) -> Iterator[str]:
     yield from _steps(program.enumerator.steps, 1)
     if not program.enumerator.distinct:
         yield "  sum over the rest"
+
+
+def describe_split(program: Program, split: Split) -> str:
+    """What is told apart, and from which degree on.
+
+    For example `b in S: h from degree N^1/2`.
+    """
+    relations = {t.atom: atom_name(t) for t in program.triggers}
+    where = ", ".join(relations[atom] for atom in split.atoms)
+    levels = ", ".join(
+        f"{split.letter(level + 1)} from degree N^{exponent_text(threshold)}"
+        for level, threshold in enumerate(split.thresholds)
+    )
+    return f"{', '.join(split.variables)} in {where}: {levels}"
+
+
+def atom_name(trigger: Trigger) -> str:
+    """The map of an atom without the letters of its part."""
+    return trigger.part.rpartition("_")[0] or trigger.relation
+
+
+def exponent_text(threshold: float) -> str:
+    """A threshold's exponent as people write it: a simple fraction, or a decimal.
+
+    >>> exponent_text(0.5), exponent_text(1 / 3), exponent_text(0.35)
+    ('1/2', '1/3', '0.35')
+    """
+    simple = Fraction(threshold).limit_denominator(4)
+    return str(simple) if abs(float(simple) - threshold) < 1e-9 else f"{threshold:g}"
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -38,6 +82,11 @@ def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
     """Each step with what its payload is by then; what follows a join stands inside it."""
     payload = ["delta"]
     for step in steps:
+        if isinstance(step, Union):
+            yield from _union(step, depth)
+            payload.append("the sum")
+            depth += 1
+            continue
         yield "  " * depth + _line(step, " * ".join(payload))
         if isinstance(step, Join):
             payload += [str(access) for access in step.accesses if access.weigh]
@@ -47,7 +96,17 @@ def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
             depth += 1
 
 
-def _line(step: Step, payload: str) -> str:
+def _union(union: Union, depth: int) -> Iterator[str]:
+    """The sets of a union stand inside it."""
+    kind = "disjoint" if union.disjoint else "distinct"
+    yield "  " * depth + f"for {kind} {', '.join(union.opens)} in any of"
+    for branch in union.branches:
+        yield "  " * (depth + 1) + ("one set" if not branch.over else "a set for each")
+        yield from _steps(branch.over, depth + 2)
+        yield from _steps(branch.steps, depth + 2 + len(branch.over))
+
+
+def _line(step: Join | Update | Collect, payload: str) -> str:
     match step:
         case Join():
             return str(step)

@@ -1,8 +1,21 @@
 """Checks of a program: a wrong one must not run."""
 
+from itertools import product
+
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.assemble import joins, step_lists
-from viewkeep.plan.program import NOTHING, UPDATE, Access, Block, Collect, Join, Program, Step
+from viewkeep.plan.program import (
+    NOTHING,
+    UPDATE,
+    Access,
+    Block,
+    Collect,
+    Join,
+    Program,
+    Step,
+    Union,
+    Update,
+)
 
 
 class ProgramError(ViewkeepError):
@@ -20,12 +33,13 @@ def validate(program: Program) -> None:
     _check_reading(program, given)
     _check_maintained(program)
     _check_sources(program)
+    _check_parts(program)
 
 
 def _check_declared(program: Program) -> None:
     names = [each.name for each in program.maps]
     _require(len(set(names)) == len(names), "two maps have the same name")
-    atoms = [trigger.atom for trigger in program.triggers]
+    atoms = [(trigger.atom, trigger.part) for trigger in program.triggers]
     _require(len(set(atoms)) == len(atoms), "two triggers are for the same atom")
     for each in program.maps:
         for columns in each.indexes:
@@ -41,6 +55,13 @@ def _check_bindings(program: Program, steps: tuple[Step, ...], bound: frozenset[
             known |= set(step.opens)
             for access in step.accesses:
                 _check_access(program, step, access, known)
+        elif isinstance(step, Union):
+            for branch in step.branches:
+                inside = (*branch.over, *branch.steps)
+                _check_bindings(program, inside, frozenset(known))
+                binds = set(step.opens) <= known | _opens(inside)
+                _require(binds, f"a branch does not bind all of {', '.join(step.opens)}")
+            known |= set(step.opens)
         else:
             _require(set(step.key) <= known, f"{step} writes an unbound variable")
             if not isinstance(step, Collect):
@@ -77,25 +98,30 @@ def _check_reading(program: Program, given: tuple[str, ...]) -> None:
     """The output and its changes are read by joins that bind the head."""
     head = set(program.enumerator.head)
     readings = [(program.enumerator.steps, given)]
-    readings += [(trigger.output, trigger.parameters) for trigger in program.triggers]
+    readings += [
+        (output, trigger.parameters) for trigger in program.triggers for output in trigger.outputs
+    ]
     for steps, start in readings:
         bound = set(start)
         for step in steps:
-            _require(isinstance(step, Join), f"{step} where output is only read")
-            bound |= set(step.opens) if isinstance(step, Join) else set()
+            _require(isinstance(step, Join | Union), f"{step} where output is only read")
+        bound |= _opens(steps)
         _require(head <= bound, "the head is not bound by enumeration")
+
+
+def _opens(steps: tuple[Step, ...]) -> set[str]:
+    return {v for step in steps if isinstance(step, Join | Union) for v in step.opens}
 
 
 def _check_maintained(program: Program) -> None:
     """Every map is updated by the trigger of every atom it depends on that has a trigger."""
     for trigger in program.triggers:
         steps = [step for block in trigger.blocks for step in block.steps]
-        updated = {step.target for step in steps if not isinstance(step, Join | Collect)}
+        updated = {step.target for step in steps if isinstance(step, Update)}
         for each in program.maps:
-            depends = trigger.atom in each.atoms
             _require(
-                depends == (each.name in updated),
-                f"{each.name} and the update of {trigger.relation} disagree",
+                each.depends_on(trigger) == (each.name in updated),
+                f"{each.name} and the update of {trigger.label} disagree",
             )
 
 
@@ -114,6 +140,26 @@ def _check_source(block: Block, known: dict[str, tuple[str, ...]]) -> None:
     _require(block.source in known, f"a block starts from unknown {block.source}")
     key = known[block.source]
     _require(block.variables == key, f"a block over {block.source} wants ({', '.join(key)})")
+
+
+def _check_parts(program: Program) -> None:
+    """The parts of an atom are all combinations of the levels of its splits."""
+    for number, split in enumerate(program.splits):
+        rising = all(0 <= t <= 1 for t in split.thresholds)
+        rising &= list(split.thresholds) == sorted(split.thresholds)
+        _require(rising and bool(split.thresholds), f"split {number} has no rising thresholds")
+    for atom in {part.atom for part in program.parts}:
+        own = {part.levels for part in program.parts if part.atom == atom}
+        splits = [n for n, split in enumerate(program.splits) if atom in split.atoms]
+        sizes = [range(len(program.splits[n].thresholds) + 1) for n in splits]
+        wanted = {tuple(zip(splits, levels, strict=True)) for levels in product(*sizes)}
+        _require(own == wanted, f"the parts of atom {atom} do not match its splits")
+    for part in program.parts:
+        for number, _ in part.levels:
+            declared, variables = program.map(part.map), program.splits[number].variables
+            columns = tuple(v for v in declared.key if v in variables)
+            indexed = len(columns) == len(variables) and columns in declared.indexes
+            _require(indexed, f"{part.map} has no index on ({', '.join(columns)}) for its degrees")
 
 
 def _require(condition: bool, problem: str) -> None:

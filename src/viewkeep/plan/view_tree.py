@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.program import (
+    INPUT,
     NOTHING,
     UPDATE,
     Access,
@@ -87,7 +88,7 @@ class ViewTreePlanner:
 
     def _maps(self) -> Iterator[Map]:
         for leaf in self.tree.leaves:
-            yield Map(leaf.name, leaf.key, "input", frozenset({leaf.atom}))
+            yield Map(leaf.name, leaf.key, INPUT, frozenset({leaf.atom}))
         for node in reversed(self.tree.nodes()):
             product = " * ".join(f"{i.name}({', '.join(i.key)})" for i in node.inputs)
             if node.top and not node.is_alias:
@@ -107,7 +108,7 @@ class ViewTreePlanner:
         blocks = list(self._climb(leaf))
         if listed:
             blocks.append(Block(UPDATE, leaf.key, (*output, Update(RESULT, self.head))))
-        return Trigger(leaf.atom, relation, leaf.key, tuple(blocks), output)
+        return Trigger(leaf.atom, relation, leaf.key, tuple(blocks), (output,))
 
     def _climb(self, leaf: Leaf) -> Iterator[Block]:
         """The update of the atom's map, then of each view on the way to the root."""

@@ -7,7 +7,7 @@ atom whose other variables are still open takes part through a projection, a liv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from viewkeep.plan.program import Access, Block, Join, Map, Step, Update, fresh
+from viewkeep.plan.program import INPUT, Access, Block, Join, Map, Step, Update, fresh
 from viewkeep.plan.tree import Leaf
 
 
@@ -30,7 +30,7 @@ class Projections:
 
     def maps(self) -> list[Map]:
         """The atoms and their projections."""
-        found = [Map(x.name, x.key, "input", frozenset({x.atom})) for x in self.leaves]
+        found = [Map(x.name, x.key, INPUT, frozenset({x.atom})) for x in self.leaves]
         for (atom, key), name in self.wanted.items():
             leaf = self._leaf(atom)
             text = f"number of {leaf.name}({', '.join(leaf.key)}) for each ({', '.join(key)})"

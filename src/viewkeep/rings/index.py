@@ -123,6 +123,10 @@ class Index(Generic[D]):
         else:
             remove_entry(group, entry, self._place)
 
+    def clear(self) -> None:
+        """Take all entries out; only the relation calls this."""
+        self._groups.clear()
+
 
 class RowIndex(Generic[D]):
     """A relation as its own index on all its columns: a group is one row or none."""

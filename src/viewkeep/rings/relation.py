@@ -119,6 +119,14 @@ class Relation(Generic[D]):
             copied._insert(entry[ROW], entry[PAYLOAD])
         return copied
 
+    def clear(self) -> None:
+        """Remove every row; the indexes stay."""
+        self._by_row.clear()
+        self._entries.clear()
+        for index in self._indexes.values():
+            index.clear()
+        self._changes[0] += 1
+
     # --- one tuple ------------------------------------------------------------------------------
 
     def add(self, row: Row, payload: D) -> None:

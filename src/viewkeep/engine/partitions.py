@@ -1,0 +1,280 @@
+"""Heavy and light parts: where an update goes, and when tuples move
+(triangle_ivm_epsilon, section 4: OnUpdate, MinorRebalancing, MajorRebalancing).
+
+A split with thresholds N^t1 < N^t2 < ... sets its values in levels. With the threshold base N:
+
+    size      floor(N / 4) <= |D| < N
+    level i   1/2 N^ti <= degree (if i > 0) and degree < 3/2 N^t(i+1) (if there is a level above)
+
+where the degree of a value is its largest one in the atoms of the split. The slack on both sides
+pays for moving the tuples of a value; doubling and halving N pays for partitioning anew.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeep.plan.program import Part, Program, Split
+from viewkeep.rings import Relation
+from viewkeep.rings.index import PAYLOAD, ROW, key_function
+
+Row = tuple[Any, ...]
+Apply = Callable[[Row, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What is heavy now: a split, its thresholds, and the values above the lowest level."""
+
+    split: Split
+    thresholds: tuple[float, ...]
+    levels: dict[Row, int]
+    degrees: dict[Row, int]
+
+    def values(self, level: int) -> list[Row]:
+        """The values of a level above the lowest, by falling degree."""
+        found = [value for value, own in self.levels.items() if own == level]
+        return sorted(found, key=lambda value: -self.degrees[value])
+
+
+class Partitions:
+    """The parts of all relations and the levels of all values, kept in balance.
+
+    `triggers` run an update of one part; `moves` do so for the maps alone that depend on how
+    relations are split; `reload` computes those maps anew.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        maps: dict[str, Relation[Any]],
+        counter: list[int],
+        triggers: dict[tuple[int, str], Apply],
+        moves: dict[tuple[int, str], Apply],
+        negate: Callable[[Any], Any],
+        reload: Callable[[], None],
+    ) -> None:
+        self.splits, self.parts, self._maps = program.splits, program.parts, maps
+        self._counter, self._triggers, self._moves = counter, triggers, moves
+        self._negate, self._reload = negate, reload
+        self._skewed = [maps[each.name] for each in program.maps if each.parts]
+        self.levels: list[dict[Row, int]] = [{} for _ in self.splits]
+        self._members = [self._members_of(number) for number in range(len(self.splits))]
+        self._places = {part.atom: self._places_of(part) for part in self.parts}
+        self._by_levels = {(p.atom, tuple(level for _, level in p.levels)): p for p in self.parts}
+        self.size = 0
+        self.minor, self.major = 0, 0
+        self.set_base(1)
+
+    def _members_of(self, number: int) -> list["_Member"]:
+        return [
+            _Member(self._maps, number, self.splits[number], atom, self.parts)
+            for atom in self.splits[number].atoms
+        ]
+
+    def _places_of(self, part: Part) -> list[tuple[int, Callable[[Row], Row]]]:
+        """The splits of an atom, each with the function that reads its value from a row."""
+        schema = self._maps[part.map].schema
+        return [
+            (number, key_function(tuple(map(schema.index, self.splits[number].variables))))
+            for number, _ in part.levels
+        ]
+
+    # --- updates --------------------------------------------------------------------------------
+
+    def on_update(self, atom: int) -> Apply:
+        """The trigger of an atom: the part's own trigger, then whatever balance asks for."""
+        places, levels, counter = self._places[atom], self.levels, self._counter
+        defaults = [self.splits[number].default for number, _ in places]
+        parts = {
+            levels: (self._maps[part.map], self._triggers[atom, part.map])
+            for (owner, levels), part in self._by_levels.items()
+            if owner == atom
+        }
+
+        def update(row: Row, payload: Any) -> None:
+            found = []
+            for (number, value_of), default in zip(places, defaults):  # noqa: B905 - as long
+                counter[0] += 1
+                found.append(levels[number].get(value_of(row), default))
+            part, trigger = parts[tuple(found)]
+            before = len(part)
+            trigger(row, payload)
+            grown = len(part) - before
+            if grown:
+                self.size += grown
+                self._rebalance(row, places)
+
+        return update
+
+    def _rebalance(self, row: Row, places: list[tuple[int, Callable[[Row], Row]]]) -> None:
+        if self.size >= self.base:
+            self.set_base(2 * self.base)
+            self._rebalance_all()
+        elif self.size < self.base // 4:
+            self.set_base(self.base // 2 - 1)
+            self._rebalance_all()
+        else:
+            for number, value_of in places:
+                self._rebalance_value(number, value_of(row))
+
+    def _rebalance_value(self, number: int, value: Row) -> None:
+        """Minor rebalancing: move the tuples of one value if its degree has left its level."""
+        default, thetas = self.splits[number].default, self._thetas[number]
+        level = self.levels[number].get(value, default)
+        degree = self._degree(number, value, level)
+        above = level < len(thetas) and degree >= 1.5 * thetas[level]
+        below = level > default and degree < 0.5 * thetas[level - 1]
+        if above or below:
+            self._move(number, value, level, _level_of(degree, thetas, default))
+        elif not degree:
+            self.levels[number].pop(value, None)
+        elif level > 0:
+            self.levels[number][value] = level
+
+    def _degree(self, number: int, value: Row, level: int) -> int:
+        members = self._members[number]
+        self._counter[0] += sum(member.look_ups for member in members)
+        return max(member.degree(value, level) for member in members)
+
+    def _move(self, number: int, value: Row, source: int, target: int) -> None:
+        self.minor += 1
+        moves, negate, counter = self._moves, self._negate, self._counter
+        for member in self._members[number]:
+            for part, rows in member.rows(value, source):
+                other = self._by_levels[part.atom, _replaced(part.levels, number, target)]
+                leave, join = moves[part.atom, part.map], moves[part.atom, other.map]
+                for row, payload in rows:
+                    counter[0] += 1
+                    leave(row, negate(payload))
+                    join(row, payload)
+        self._set_level(number, value, target)
+
+    def _set_level(self, number: int, value: Row, level: int) -> None:
+        if level and any(member.degree(value, level) for member in self._members[number]):
+            self.levels[number][value] = level
+        else:
+            self.levels[number].pop(value, None)
+
+    # --- whole databases ------------------------------------------------------------------------
+
+    def set_base(self, base: int) -> None:
+        """The threshold base N, and with it the thresholds."""
+        self.base = base
+        self._thetas = [tuple(base**t for t in split.thresholds) for split in self.splits]
+
+    def _rebalance_all(self) -> None:
+        """Major rebalancing: partition strictly by the new thresholds, compute the views anew."""
+        self.major += 1
+        rows = [
+            (part.atom, entry[ROW], entry[PAYLOAD])
+            for part in self.parts
+            if part.levels
+            for entry in self._maps[part.map].entries
+        ]
+        for relation in self._skewed:
+            relation.clear()
+        self._partition(rows)
+        self._reload()
+
+    def load(self, rows: list[tuple[int, Row, Any]]) -> None:
+        """Fill the parts strictly, with room for the database to grow and shrink."""
+        self.size = len(rows)
+        self.set_base(2 * self.size + 1)
+        self._partition(rows)
+
+    def _partition(self, rows: list[tuple[int, Row, Any]]) -> None:
+        degrees = [Counter[tuple[int, Row]]() for _ in self.splits]
+        for atom, row, _ in rows:
+            self._counter[0] += 1
+            for number, value_of in self._places[atom]:
+                degrees[number][atom, value_of(row)] += 1
+        for number, split in enumerate(self.splits):
+            largest: dict[Row, int] = {}
+            for (_, value), degree in degrees[number].items():
+                largest[value] = max(degree, largest.get(value, 0))
+            thetas, levels = self._thetas[number], self.levels[number]
+            levels.clear()
+            for value, degree in largest.items():
+                if level := _level_of(degree, thetas, split.default):
+                    levels[value] = level
+        for atom, row, payload in rows:
+            self._counter[0] += 1
+            places = self._places[atom]
+            found = tuple([self.levels[n].get(value_of(row), 0) for n, value_of in places])
+            self._maps[self._by_levels[atom, found].map].add(row, payload)
+
+    def recover(self, base: int) -> None:
+        """Take up the levels from parts that were filled by hand."""
+        self.set_base(base)
+        self.size = sum(len(self._maps[part.map]) for part in self.parts)
+        for number, members in enumerate(self._members):
+            self.levels[number].clear()
+            for member in members:
+                self.levels[number].update(member.levels())
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def state(self) -> tuple[Partition, ...]:
+        """What is heavy now, split by split."""
+        return tuple(
+            Partition(
+                split,
+                self._thetas[number],
+                dict(self.levels[number]),
+                {
+                    value: max(member.degree(value, level) for member in self._members[number])
+                    for value, level in self.levels[number].items()
+                },
+            )
+            for number, split in enumerate(self.splits)
+        )
+
+
+class _Member:
+    """An atom of a split: its degrees and rows by value, whatever the levels in other splits."""
+
+    def __init__(
+        self,
+        maps: dict[str, Relation[Any]],
+        number: int,
+        split: Split,
+        atom: int,
+        parts: tuple[Part, ...],
+    ) -> None:
+        own = [(dict(part.levels)[number], part) for part in parts if part.atom == atom]
+        schema = maps[own[0][1].map].schema
+        columns = tuple(v for v in schema if v in split.variables)
+        self._key = key_function(tuple(map(split.variables.index, columns)))
+        self._value = key_function(tuple(map(schema.index, split.variables)))
+        self._parts: dict[int, list[tuple[Part, Relation[Any], Any]]] = {}
+        for level, part in own:
+            find = maps[part.map].index_on(columns).find_group
+            self._parts.setdefault(level, []).append((part, maps[part.map], find))
+        self.look_ups = len(self._parts[0])
+
+    def degree(self, value: Row, level: int) -> int:
+        """In how many tuples of the atom the value is; all are in parts of its level."""
+        key = self._key(value)
+        return sum([len(find(key) or ()) for _, _, find in self._parts[level]])
+
+    def rows(self, value: Row, level: int) -> Iterator[tuple[Part, list[tuple[Row, Any]]]]:
+        """The tuples with the value in each part of a level."""
+        key = self._key(value)
+        for part, _, find in self._parts[level]:
+            yield part, [(entry[ROW], entry[PAYLOAD]) for entry in find(key) or ()]
+
+    def levels(self) -> Iterator[tuple[Row, int]]:
+        """The values above the lowest level, by the parts that their tuples are in."""
+        for level, parts in self._parts.items():
+            for _, relation, _ in parts if level else ():
+                yield from ((self._value(entry[ROW]), level) for entry in relation.entries)
+
+
+def _level_of(degree: int, thetas: tuple[float, ...], default: int) -> int:
+    return max(sum(degree >= theta for theta in thetas), default)
+
+
+def _replaced(levels: tuple[tuple[int, int], ...], number: int, level: int) -> tuple[int, ...]:
+    return tuple(level if own == number else kept for own, kept in levels)
