@@ -11,7 +11,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bounds docs
+.PHONY: help setup lock demo test test-all check bench bounds plots docs
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ bench: $(INSTALLED) ## Run every benchmark in bench/
 
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds
+
+plots: $(INSTALLED) ## Measure and draw the figures in docs/plots/
+	@$(PYTHON) -m bench.skew --parts hubs --plot docs/plots/hubs.svg
+	@$(PYTHON) -m bench.tradeoff --plot docs/plots/tradeoff.svg
 
 docs: $(INSTALLED) ## Make the generated pages of docs/ again
 	@for script in docs/make_*.py; do \

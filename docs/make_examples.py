@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "explain.md",
+    ROOT / "docs" / "graph.md",
     ROOT / "docs" / "maintain.md",
     ROOT / "docs" / "maintenance.md",
 )

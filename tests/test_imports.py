@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "workload": {"maintainer", "analysis", "query", "engine"},
     "stream": {"maintainer", "csv_input", "query"},
+    "graph": {"maintainer"},
     "report": {"analysis", "plan", "diffs", "storage", "query"},
     "cli": {"keeper", "maintainer", "stream", "csv_input", "explain", "reading", "report"},
     "__main__": {"cli"},

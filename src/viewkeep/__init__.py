@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from viewkeep import graph as graph
     from viewkeep.analysis import Analysis as Analysis
     from viewkeep.analysis import analyze as analyze
     from viewkeep.errors import ConstraintError as ConstraintError
@@ -55,6 +56,7 @@ _MODULES = {
     "Workload": "viewkeep.workload",
     "analyze": "viewkeep.analysis",
     "from_sql": "viewkeep.sql",
+    "graph": "viewkeep",
     "maintain": "viewkeep.maintainer",
     "parse": "viewkeep.query.notation",
     "parse_many": "viewkeep.query.notation",
@@ -68,7 +70,9 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         value: object = import_module("importlib.metadata").version("viewkeep")
     elif name in _MODULES:
-        value = getattr(import_module(_MODULES[name]), name)
+        home = _MODULES[name]
+        is_module = home == __name__  # asking the package for it would come back here
+        value = import_module(f"{home}.{name}") if is_module else getattr(import_module(home), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value  # so that the next look-up does not come here

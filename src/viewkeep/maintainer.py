@@ -7,11 +7,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
+from viewkeep.engine.check import Checker
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
+from viewkeep.engine.partitions import Partition
 from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.engine.state import damaged, read_state, write_state
 from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
-from viewkeep.plan.choose import plan
+from viewkeep.plan.choose import DEFAULTS, plan
+from viewkeep.plan.epsilon import Thresholds
 from viewkeep.plan.payload import Payload, plan_payload
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -44,6 +47,9 @@ class Options:
     mode: str = "eager"
     ring: Ring[Any] | None = None
     lifts: Mapping[str, Callable[[Any], Any]] | None = field(default=None, hash=False)
+    thresholds: Thresholds = DEFAULTS
+    check: bool = False
+    """Check the invariants of heavy and light parts after every update: for tests, and slow."""
 
 
 class Maintainer:
@@ -57,8 +63,14 @@ class Maintainer:
         self, query: ConjunctiveQuery, options: Options, program: Program | None = None
     ) -> None:
         self.query, self.options = query, options
-        self.program = program or plan(query, options.strategy, options.output)
         self.payload: Payload = plan_payload(query, options.ring, options.lifts)
+        self.program = program or plan(
+            query,
+            options.strategy,
+            options.output,
+            options.thresholds,
+            self.payload.ring.subtractable,
+        )
         self._use(ReferenceEngine(self.program, self.payload.ring))
         self._intakes = intakes_of(query, self.payload)
         self._subscribers: list[Callable[[list[OutputChange]], None]] = []
@@ -68,6 +80,7 @@ class Maintainer:
         # Counts can always be added and multiplied; other payloads may refuse halfway.
         self._fallible = bool(query.aggregates) or options.ring is not None
         self._version = 0
+        self._checker = Checker(self.program, self.payload.ring) if options.check else None
 
     def __repr__(self) -> str:
         return f"<Maintainer of {self.query} by {self.program.strategy}>"
@@ -106,7 +119,7 @@ class Maintainer:
         """Insert one tuple; with a negative multiplicity, delete it."""
         intake = self._intakes.get(relation) or known_relation(self._intakes, relation, self.query)
         changes = intake.changes(row, multiplicity)
-        if self._lazy or self._subscribers or self._fallible:
+        if self._lazy or self._subscribers or self._fallible or self._checker:
             self._take(changes)
             return
         self._version += 1
@@ -179,6 +192,8 @@ class Maintainer:
                 if self._fallible:
                     stored.setdefault((atom, key), self.engine.stored(atom, key))
                 self._triggers[atom](key, payload)
+                if self._checker is not None:
+                    self._checker.check(self.engine)
         except Exception:
             self._rebuild(stored)
             raise
@@ -291,6 +306,11 @@ class Maintainer:
         """How many entries each map has."""
         return {name: len(relation) for name, relation in self.engine.maps.items()}
 
+    def partitions(self) -> tuple[Partition, ...]:
+        """What is heavy now, for programs that tell heavy values from light ones."""
+        self.flush()
+        return () if self.engine.partitions is None else self.engine.partitions.state()
+
     def _element(self, row: Row, inputs: dict[str, Any]) -> Any:
         head = row
         if len(self.program.enumerator.head) > len(row):
@@ -354,6 +374,7 @@ class Maintainer:
             "options": self.options,
             "program": self.program,
             "steps": self.steps,
+            "base": None if self.engine.partitions is None else self.engine.partitions.base,
             "maps": {name: list(r.items()) for name, r in self.engine.maps.items()},
         }
         write_state(path, state)
@@ -373,6 +394,8 @@ class Maintainer:
         for name, entries in state["maps"].items():
             for row, payload in entries:
                 restored.engine.maps[name].add(row, payload)
+        if restored.engine.partitions is not None:
+            restored.engine.partitions.recover(state["base"])
         restored.engine.counter[0] = state["steps"]
         restored._version = 1
         return restored
@@ -390,7 +413,7 @@ def maintain(
     query: ConjunctiveQuery | str | Sequence[ConjunctiveQuery],
     strategy: str = "auto",
     engine: str = "auto",
-    epsilon: float = 0.5,
+    epsilon: float | Mapping[str, float] | str = 0.5,
     ring: Ring[Any] | None = None,
     output: str = "factorized",
     mode: str = "eager",
@@ -401,8 +424,15 @@ def maintain(
     keys: Iterable[str] = (),
     degrees: Iterable[str] = (),
     lifts: Mapping[str, Callable[[Any], Any]] | None = None,
+    space: str = "fast",
+    check: bool = False,
 ) -> Any:
     """Keep a query's result fresh under updates; several queries may ride on each other.
+
+    `epsilon` sets what is heavy for the adaptive strategy: one exponent of N, one for each
+    relation, or a preset ("first-order", "factorized", "factorized:R"); `space="linear"` splits
+    counts on all join variables, for views of linear size. `check` tests the invariants of heavy
+    and light parts after every update.
 
     >>> live = maintain("Q(y, x, z) = R(y, x) * S(y, z)")
     >>> live.update("R", (1, 2))
@@ -412,14 +442,13 @@ def maintain(
     """
     _check("engine", engine, ENGINES)
     _check("mode", mode, MODES)
-    if not isinstance(epsilon, int | float) or not 0 <= epsilon <= 1:
-        raise QueryError(f"epsilon={epsilon}: expected a number between 0 and 1")
+    thresholds = Thresholds.read(epsilon, space)
     constraints = Constraints.parse(fds, keys, foreign_keys, degrees, static, insert_only)
     parsed = parse(query) if isinstance(query, str) else query
     if ring is not None and not isinstance(ring, Ring):
         raise QueryError(f"ring={ring!r}: expected a Ring, such as viewkeep.rings.REALS")
+    options = Options(strategy, output, mode, ring, lifts, thresholds, check)
     if isinstance(parsed, ConjunctiveQuery):
-        options = Options(strategy, output, mode, ring, lifts)
         return Maintainer(parsed.with_constraints(constraints), options)
     if ring is not None or lifts is not None:
         raise QueryError("several queries are maintained over counts: give no ring or lifts")
@@ -428,7 +457,7 @@ def maintain(
     if not isinstance(parsed, Iterable):
         raise QueryError(f"expected a query or a list of queries, not {parsed!r}")
     queries = [parse(each) if isinstance(each, str) else each for each in parsed]
-    return Workload(queries, constraints, Options(strategy, output, mode, ring, lifts))
+    return Workload(queries, constraints, options)
 
 
 def _check_hashable(row: Row) -> None:

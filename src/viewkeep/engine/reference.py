@@ -46,10 +46,7 @@ class ReferenceEngine:
             self.triggers = {
                 t.atom: self._compiler.trigger(t.blocks, t.parameters) for t in program.triggers
             }
-        # All parts of an atom change the output alike: what is told is not where a tuple is.
-        self._changes = {
-            t.atom: self._compile_change(t.parameters, t.outputs) for t in program.triggers
-        }
+        self._changes: dict[int, Callable[[Row, Any], None]] = {}
         enumerator, given = program.enumerator, frozenset(copy for copy, _ in program.inputs)
         self._enumerate = self._compiler.reading(enumerator.steps, given)
         self._lookup = self._compiler.reading(enumerator.steps, given | set(enumerator.head))
@@ -69,6 +66,10 @@ class ReferenceEngine:
         """The change of the output that this tuple of an atom makes."""
         change: dict[Row, Any] = {}
         self._compiler.locals[_OUTPUT] = change
+        if atom not in self._changes:
+            # All parts of an atom change the output alike, wherever the tuple is.
+            trigger = next(t for t in self.program.triggers if t.atom == atom)
+            self._changes[atom] = self._compile_change(trigger.parameters, trigger.outputs)
         self._changes[atom](row, payload)
         return change
 
@@ -81,6 +82,10 @@ class ReferenceEngine:
             for atom, row, payload in contents:
                 self.counter[0] += 1
                 inputs[atom].add(row, payload)
+        self.fill()
+
+    def fill(self) -> None:
+        """Compute every map that is no input from those that are."""
         for block in self.program.loading:
             self._load_block(block)
 

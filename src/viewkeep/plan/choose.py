@@ -14,6 +14,7 @@ from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.delta import plan_delta
+from viewkeep.plan.epsilon import Thresholds, plan_epsilon
 from viewkeep.plan.payload import distinct
 from viewkeep.plan.program import NOTHING, Program
 from viewkeep.plan.recompute import plan_recompute
@@ -26,8 +27,6 @@ STRATEGIES = ("auto", "recompute", "delta", "recursive", "viewtree", "epsilon")
 OUTPUTS = ("factorized", "list")
 RESERVED = (RESULT, NOTHING)
 
-NOT_YET = "the epsilon strategy (heavy and light parts) is not available yet"
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -37,11 +36,32 @@ class Choice:
     notes: tuple[str, ...] = ()
 
 
-def plan(query: ConjunctiveQuery, strategy: str = "auto", output: str = "factorized") -> Program:
-    """The program of a query; strategies without a factorized form keep a list."""
+DEFAULTS = Thresholds()
+
+
+def plan(
+    query: ConjunctiveQuery,
+    strategy: str = "auto",
+    output: str = "factorized",
+    thresholds: Thresholds = DEFAULTS,
+    subtractable: bool = True,
+) -> Program:
+    """The program of a query; strategies without a factorized form keep a list.
+
+    Tuples move between heavy and light parts, so that payloads must be `subtractable` for those.
+    """
     _check_option("strategy", strategy, STRATEGIES)
     _check_option("output", output, OUTPUTS)
-    return without_static(_plan(query, choose(query, strategy), output == "list"), query)
+    listed = output == "list"
+    if strategy == "epsilon" and not subtractable:
+        raise QueryError("heavy and light parts need a ring with subtraction: tuples move")
+    if strategy == "epsilon" and listed and query.free:
+        raise QueryError('strategy="epsilon" has no list of the output: use output="factorized"')
+    choice = choose(query, strategy, adaptive=subtractable and not (listed and query.free))
+    if choice.strategy != "epsilon":
+        return without_static(_plan(query, choice, listed), query)
+    leaves, relations = _leaves(query), _relations(query)
+    return plan_epsilon(query, leaves, relations, thresholds, choice.notes)
 
 
 def _plan(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Program:
@@ -53,18 +73,13 @@ def _plan(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Program:
     return planner[choice.strategy](_leaves(query), _relations(query), head, inputs, choice.notes)
 
 
-def choose(query: ConjunctiveQuery, strategy: str) -> Choice:
-    """What to run: the cheapest route that is there, or what the user asked for."""
-    if strategy == "epsilon":
-        raise QueryError(f'{NOT_YET}: use strategy="auto"')
+def choose(query: ConjunctiveQuery, strategy: str, adaptive: bool = True) -> Choice:
+    """What to run: the cheapest route, or what the user asked for."""
     if strategy != "auto":
         return Choice(strategy)
     ranked = sorted(routes(query), key=cost_of)
-    best, fallback = ranked[0], next(r for r in ranked if r.strategy != "epsilon")
-    notes = _declined(query, best)
-    if best is not fallback:
-        return Choice(fallback.strategy, (*notes, NOT_YET, _describe(fallback)))
-    return Choice(best.strategy, (*notes, _describe(best)))
+    best = next(route for route in ranked if adaptive or route.strategy != "epsilon")
+    return Choice(best.strategy, (*_declined(query, best), _describe(best)))
 
 
 def without_static(program: Program, query: ConjunctiveQuery) -> Program:

@@ -25,6 +25,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from viewkeep.analysis.exponents import Exponent
+
 UPDATE = "update"
 """The source of a block that starts with the update itself."""
 
@@ -86,10 +88,13 @@ class Map:
     live: bool = False
     indexes: tuple[tuple[str, ...], ...] = ()
     parts: frozenset[str] = frozenset()
+    size: Exponent | None = None
+    """How large the map can be, where the planner knows."""
 
     def depends_on(self, trigger: "Trigger") -> bool:
         """Whether what the trigger is for changes this map."""
-        return trigger.atom in self.atoms and (not self.parts or trigger.part in self.parts)
+        concerned = not self.parts or not trigger.part or trigger.part in self.parts
+        return trigger.atom in self.atoms and concerned
 
     def __str__(self) -> str:
         kind = "live " if self.live else ""
@@ -178,6 +183,8 @@ class Block:
     variables: tuple[str, ...]
     steps: tuple[Step, ...]
     weigh: bool = True
+    cost: Exponent | None = None
+    """How many steps it can take for each binding, where the planner knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,19 @@ class Leaf:
 
 @dataclass(slots=True)
 class Node:
-    """A variable with its views; `top` tells whether output is read from it."""
+    """A variable with its views; `top` tells whether output is read from it.
+
+    In `upper` the variable is summed away, or counted. Nodes may share it: such alternatives
+    add up, and are one input of the node above.
+    """
 
     variable: str
     depends_on: tuple[str, ...]
     leaves: list[Leaf]
     children: list["Node"]
     top: bool
+    upper: str
+    join_view: str
     parent: "Node | None" = None
     atoms: frozenset[int] = field(default=frozenset())
 
@@ -42,20 +48,16 @@ class Node:
         return (*self.depends_on, self.variable)
 
     @property
-    def upper(self) -> str:
-        """The view in which the variable is summed away, or counted."""
-        return f"V_{self.variable}"
-
-    @property
     def inputs(self) -> list["Input"]:
         """What the node joins: its atoms and the views of the nodes below."""
         leaves = [Input(x.name, x.key, False, frozenset({x.atom})) for x in self.leaves]
-        return leaves + [Input(c.upper, c.depends_on, c.top, c.atoms) for c in self.children]
+        below = [Input(c.upper, c.depends_on, c.top, c.atoms) for c in self.children]
+        return leaves + list(dict.fromkeys(below))
 
     @property
     def joined(self) -> str:
         """The join view, or the only input where that is the same."""
-        return self.inputs[0].name if self.is_alias else f"V'_{self.variable}"
+        return self.inputs[0].name if self.is_alias else self.join_view
 
     @property
     def joined_key(self) -> tuple[str, ...]:
@@ -94,9 +96,9 @@ class Tree:
             found.extend(node.children)
         return found
 
-    def home(self, atom: int) -> Node | None:
+    def home(self, leaf: Leaf) -> Node | None:
         """The node at which an atom hangs."""
-        return next((n for n in self.nodes() if any(x.atom == atom for x in n.leaves)), None)
+        return next((node for node in self.nodes() if leaf in node.leaves), None)
 
 
 def build_tree(
@@ -114,7 +116,8 @@ def _node(
     own = [x for x in leaves if order.variable in x.key and not below & set(x.key)]
     subtree = [each.variable for each in order.walk()]
     top = any(shape.levels[v] != BOUND for v in subtree)
-    node = Node(order.variable, order.depends_on, own, [], top, parent)
+    views = f"V_{order.variable}", f"V'_{order.variable}"
+    node = Node(order.variable, order.depends_on, own, [], top, *views, parent)
     node.children = [_node(shape, child, leaves, node) for child in order.children]
     node.atoms = frozenset(x.atom for x in own).union(*(c.atoms for c in node.children))
     return node

@@ -89,6 +89,9 @@ class ViewTreePlanner:
     def _maps(self) -> Iterator[Map]:
         for leaf in self.tree.leaves:
             yield Map(leaf.name, leaf.key, INPUT, frozenset({leaf.atom}))
+        yield from self._views()
+
+    def _views(self) -> Iterator[Map]:
         for node in reversed(self.tree.nodes()):
             product = " * ".join(f"{i.name}({', '.join(i.key)})" for i in node.inputs)
             if node.top and not node.is_alias:
@@ -112,7 +115,7 @@ class ViewTreePlanner:
 
     def _climb(self, leaf: Leaf) -> Iterator[Block]:
         """The update of the atom's map, then of each view on the way to the root."""
-        node = self.tree.home(leaf.atom)
+        node = self.tree.home(leaf)
         steps: list[Step] = [Update(leaf.name, leaf.key, live=node is not None and node.top)]
         source, variables = UPDATE, leaf.key
         bound, name, looped = set(leaf.key), leaf.name, set[str]()
@@ -140,38 +143,49 @@ class ViewTreePlanner:
 
     def _output_change(self, leaf: Leaf) -> Iterator[Join]:
         """From one tuple of an atom to the output tuples it changes, and by how much."""
-        bound, name = set(leaf.key), leaf.name
-        node, aside = self.tree.home(leaf.atom), list[Node]()
-        root: Node | None = node
-        while node is not None:
-            others = [each for each in node.inputs if each.name != name]
-            yield from join_all(others, bound, True, self.rules)
-            bound |= set(node.bag)
-            aside += [c for c in node.children if c.upper != name and c.top]
-            name, root, node = node.upper, node, node.parent
+        joins, bound, aside = self._way_up(leaf)
+        yield from joins
         for each in aside:
             yield from self._read(each, bound)
-        others_above = [r for r in self.tree.roots if r is not root]
-        yield from self._read_roots(others_above, leaf.atom, bound)
 
-    def _read_roots(self, roots: list[Node], atom: int | None, bound: set[str]) -> Iterator[Join]:
+    def _way_up(self, leaf: Leaf) -> tuple[list[Join], set[str], list[Node]]:
+        """The joins from a tuple up to the root, what they bind, and what is left to read."""
+        joins, bound, aside = list[Join](), set(leaf.key), list[Node]()
+        name, node = leaf.name, self.tree.home(leaf)
+        while node is not None:
+            others = [each for each in node.inputs if each.name != name]
+            joins += join_all(others, bound, True, self.rules)
+            bound |= set(node.bag)
+            aside += [c for c in node.children if c.upper != name and c.top]
+            name, node = node.upper, node.parent
+        others_above = [root for root in self.tree.roots if root.upper != name]
+        joins += self._look_up_roots(others_above, leaf.atom)
+        return joins, bound, aside + [root for root in others_above if root.top]
+
+    def _look_up_roots(self, roots: Iterable[Node], atom: int | None) -> Iterator[Join]:
         """The trees beside the one that changed, and the atoms without variables."""
         for leaf in self.tree.nullary:
             if leaf.atom != atom:
                 yield Join((Access(leaf.name, ()),))
-        for root in roots:
-            yield Join((Access(root.upper, (), weigh=not root.top),))
-        for root in roots:
-            if root.top:
-                yield from self._read(root, bound)
+        for upper, top in dict.fromkeys((root.upper, root.top) for root in roots):
+            yield Join((Access(upper, (), weigh=not top),))
 
     # --- enumeration and loading ------------------------------------------------------------------
 
     def _enumeration(self, given: set[str]) -> tuple[Step, ...]:
-        return look_ups_first(self._read_roots(list(self.tree.roots), None, set(given)), given)
+        joins, bound = list(self._look_up_roots(self.tree.roots, None)), set(given)
+        for root in self.tree.roots:
+            if root.top:
+                joins += self._read(root, bound)
+        return look_ups_first(joins, given)
 
     def _read(self, node: Node, bound: set[str]) -> Iterator[Join]:
         """The values of a variable on top, then those below it; payloads where they are final."""
+        yield from self._read_own(node, bound)
+        for child in self._read_next(node):
+            yield from self._read(child, bound)
+
+    def _read_own(self, node: Node, bound: set[str]) -> Iterator[Join]:
         only = node.inputs[0]
         weigh = node.is_alias and not only.live
         yield Join((Access(node.joined, node.joined_key, weigh),), opened(bound, node.bag))
@@ -180,10 +194,11 @@ class ViewTreePlanner:
             for each in node.inputs:
                 if not each.live:
                     yield Join((Access(each.name, each.key),))
-        # The branch with the fewest look-ups goes innermost: its steps are paid per output tuple.
-        for child in sorted(node.children, key=look_ups, reverse=True):
-            if child.top:
-                yield from self._read(child, bound)
+
+    def _read_next(self, node: Node) -> list[Node]:
+        """The branch with the fewest look-ups goes innermost: it is paid per output tuple."""
+        top = [child for child in node.children if child.top]
+        return sorted(top, key=look_ups, reverse=True)
 
     def _loading(self) -> Iterator[Block]:
         """Every view in one pass over an input that has most of its variables."""

@@ -1,0 +1,111 @@
+"""What degrees tell about the cost of loops and the size of views.
+
+A degree constraint says: for each value of the variables `given`, at most N^exponent values of
+the variables `binds`. The light part of a relation has one given the split variables, the heavy
+part one for the split variables themselves. Chaining constraints bounds any loop.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from viewkeep.analysis.exponents import Exponent, Linear, in_epsilon
+
+ONE, ZERO = Fraction(1), Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """An exponent of N: its value where plans are compared, and as people read it."""
+
+    value: Fraction
+    shown: Linear
+
+    def __add__(self, other: "Power") -> "Power":
+        first, second = self.shown, other.shown
+        shown = Linear(first.constant + second.constant, first.slope + second.slope)
+        return Power(self.value + other.value, shown)
+
+
+CONSTANT, LINEAR = Power(ZERO, Linear(ZERO)), Power(ONE, Linear(ONE))
+
+
+@dataclass(frozen=True, slots=True)
+class Degree:
+    """At most N^power values of `binds` for each value of `given`."""
+
+    given: frozenset[str]
+    binds: frozenset[str]
+    power: Power
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What joins multiply: a part of an atom, or a view over some parts."""
+
+    name: str
+    key: tuple[str, ...]
+    parts: frozenset[str]
+    atoms: frozenset[int]
+    degrees: frozenset[Degree]
+    level: int = 0
+    """How heavy a part is: heavier ones stand first in products."""
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The key as a set."""
+        return frozenset(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cheapest ways to bound a number of steps; all of them hold at once."""
+
+    powers: frozenset[Power]
+
+    @property
+    def value(self) -> Fraction:
+        """What plans are compared by."""
+        return next(iter(self.powers)).value
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(frozenset(a + b for a in self.powers for b in other.powers))
+
+    @property
+    def exponent(self) -> Exponent:
+        """The smallest of all ways, as an expression in epsilon."""
+        shown = sorted({p.shown for p in self.powers}, key=lambda line: (line.constant, line.slope))
+        return in_epsilon(*shown, largest=False)
+
+
+FREE = Cost(frozenset({CONSTANT}))
+
+
+def cheapest(costs: Iterable[Cost]) -> Cost:
+    """The ways of the lowest value among all."""
+    powers = [power for cost in costs for power in cost.powers]
+    lowest = min(power.value for power in powers)
+    return Cost(frozenset(power for power in powers if power.value == lowest))
+
+
+def number_of(degrees: Iterable[Degree], goal: frozenset[str], given: frozenset[str]) -> Cost:
+    """How many values the goal can have for each value of the given variables."""
+    listed = list(degrees)
+
+    def reach(known: frozenset[str]) -> Cost:
+        if goal <= known:
+            return FREE
+        ways = [
+            Cost(frozenset({degree.power})) + reach(known | degree.binds)
+            for degree in listed
+            if degree.given <= known and (degree.binds - known) & wanted
+        ]
+        return cheapest(ways)
+
+    # Binding a variable that leads nowhere can only cost.
+    useful = set(goal)
+    while more := {v for d in listed if d.binds & useful for v in d.given} - useful:
+        useful |= more
+    wanted = frozenset(useful)
+    return reach(given)

@@ -1,0 +1,149 @@
+"""The adaptive strategy: which of its planners a query takes, and the thresholds asked for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeep.analysis.adaptive import find_shape
+from viewkeep.analysis.delta_rank import delta_rank
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.plan.heavy_light import plan_heavy_light
+from viewkeep.plan.hierarchical import plan_hierarchical
+from viewkeep.plan.program import Program, Split
+from viewkeep.plan.splits import Epsilon
+from viewkeep.plan.tree import Leaf
+from viewkeep.plan.triangles import plan_triangles
+from viewkeep.query.conjunctive import ConjunctiveQuery
+
+SPACES = ("fast", "linear")
+FIRST_ORDER, FACTORIZED = "first-order", "factorized"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What the user asked for: exponents in [0, 1] or a preset, and how much space views take."""
+
+    default: float = 0.5
+    named: tuple[tuple[str, float], ...] = ()
+    preset: str = ""
+    space: str = "fast"
+
+    @staticmethod
+    def read(epsilon: Any, space: str = "fast") -> "Thresholds":
+        """One number for all splits, one by relation or variable, or the name of a preset."""
+        if space not in SPACES:
+            hint = did_you_mean(str(space), SPACES)
+            raise QueryError(f'space="{space}": expected one of {", ".join(SPACES)}{hint}')
+        if isinstance(epsilon, str):
+            if epsilon.partition(":")[0] not in (FIRST_ORDER, FACTORIZED):
+                raise QueryError(
+                    f'epsilon="{epsilon}": expected a number between 0 and 1, one for each '
+                    f'relation, or "{FIRST_ORDER}", "{FACTORIZED}", "{FACTORIZED}:<relation>"'
+                )
+            return Thresholds(preset=epsilon, space=space)
+        if isinstance(epsilon, Mapping):
+            named = tuple((str(name), _checked(e, f" of {name}")) for name, e in epsilon.items())
+            return Thresholds(named=named, space=space)
+        return Thresholds(_checked(epsilon), space=space)
+
+
+def _checked(epsilon: Any, place: str = "") -> float:
+    number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
+    if not number or not 0 <= epsilon <= 1:
+        raise QueryError(f"epsilon={epsilon}{place}: expected a number between 0 and 1")
+    return float(epsilon)
+
+
+def plan_epsilon(
+    query: ConjunctiveQuery,
+    leaves: Sequence[Leaf],
+    relations: Sequence[str],
+    thresholds: Thresholds,
+    notes: tuple[str, ...] = (),
+) -> Program:
+    """The program with heavy and light parts, or an error that says why there is none."""
+    planner = _planner(query, leaves, relations, thresholds.space == "linear")
+    program = planner(_resolve(query, leaves, thresholds), notes)
+    if program is None:
+        raise QueryError(f"{query.name}: no split was found that keeps updates below O(N)")
+    _check_names(leaves, thresholds, program.splits)
+    return program
+
+
+Planner = Callable[[Epsilon, tuple[str, ...]], Program | None]
+
+
+def _planner(
+    query: ConjunctiveQuery, leaves: Sequence[Leaf], relations: Sequence[str], linear: bool
+) -> Planner:
+    shape, rank = find_shape(query), delta_rank(query).value
+    if query.inputs:
+        raise QueryError(f"{query.name}: queries with given inputs have no heavy and light parts")
+    if rank == 0:
+        raise QueryError(f"{query.name} is q-hierarchical: constant time without heavy parts")
+    if not query.free:
+        return lambda epsilon, notes: plan_heavy_light(leaves, relations, epsilon, linear, notes)
+    if linear:
+        raise QueryError(f'{query.name}: space="linear" is for counts, not for lists of tuples')
+    if rank is not None:
+        return lambda epsilon, notes: plan_hierarchical(query, leaves, relations, epsilon, notes)
+    if shape is None:
+        raise QueryError(
+            f"{query.name}: heavy and light parts are known for counts, for the list of all "
+            "triangles and for hierarchical queries"
+        )
+    return lambda epsilon, notes: plan_triangles(leaves, relations, query.outputs, epsilon, notes)
+
+
+def _resolve(query: ConjunctiveQuery, leaves: Sequence[Leaf], thresholds: Thresholds) -> Epsilon:
+    """The exponent for each split."""
+    preset, _, fast = thresholds.preset.partition(":")
+    if preset == FIRST_ORDER:
+        return lambda variables, atoms: 1.0
+    if preset == FACTORIZED:
+        return _factorized(query, leaves, fast or leaves[0].name)
+    named = dict(thresholds.named)
+
+    def epsilon(variables: tuple[str, ...], atoms: tuple[int, ...]) -> float:
+        for name in _names(leaves, variables, atoms):
+            if name in named:
+                return named[name]
+        return thresholds.default
+
+    return epsilon
+
+
+def _factorized(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> Epsilon:
+    """Updates of one relation in constant time: what it meets is one view over all the others,
+    the heavy part of the one that is split on its variables with the light parts of the rest."""
+    shape = find_shape(query)
+    if shape is None or not shape.name.startswith(("triangle", "Loomis")):
+        raise QueryError(f'epsilon="{FACTORIZED}": for triangles and Loomis-Whitney queries only')
+    known = {leaf.name: leaf for leaf in leaves}
+    if fast not in known:
+        hint = did_you_mean(fast, known)
+        raise QueryError(f'epsilon="{FACTORIZED}:{fast}": no relation "{fast}"{hint}')
+    own = known[fast]
+
+    def epsilon(variables: tuple[str, ...], atoms: tuple[int, ...]) -> float:
+        return 0.0 if atoms != (own.atom,) and set(variables) <= set(own.key) else 1.0
+
+    return epsilon
+
+
+def _names(
+    leaves: Sequence[Leaf], variables: tuple[str, ...], atoms: tuple[int, ...]
+) -> tuple[str, ...]:
+    """What a split may be called: its variables, or its relation if that is split alone."""
+    own = tuple(leaf.name for leaf in leaves if (leaf.atom,) == atoms)
+    relations = tuple(name.partition("#")[0] for name in own)
+    return (", ".join(variables), *own, *relations)
+
+
+def _check_names(leaves: Sequence[Leaf], thresholds: Thresholds, splits: Sequence[Split]) -> None:
+    known = [name for s in splits for name in _names(leaves, s.variables, s.atoms)]
+    for name, _ in thresholds.named:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            listed = ", ".join(dict.fromkeys(known))
+            raise QueryError(f'epsilon of "{name}": nothing of that name is split ({listed}){hint}')

@@ -1,0 +1,230 @@
+"""Counts kept in sublinear time: relations in heavy and light parts, skew-aware views
+(triangle_ivm_epsilon, sections 3 and 7).
+
+The count is the sum over all combinations of parts. For each combination and each update the
+search finds the cheapest delta; the program holds what it found.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from viewkeep.analysis.exponents import HALF, value_at
+from viewkeep.plan.assemble import assemble
+from viewkeep.plan.degrees import Cost, Factor, number_of
+from viewkeep.plan.program import (
+    INPUT,
+    UPDATE,
+    Access,
+    Block,
+    Enumerator,
+    Join,
+    Map,
+    Part,
+    Program,
+    Split,
+    Step,
+    Trigger,
+    Update,
+)
+from viewkeep.plan.skew_views import Delta, Names, View, ViewSearch, in_order
+from viewkeep.plan.splits import THIRDS, Epsilon, candidates, consistent, factor_of, parts_of
+from viewkeep.plan.tree import Leaf
+from viewkeep.plan.view_tree import RESULT
+
+
+def plan_heavy_light(
+    leaves: Sequence[Leaf],
+    relations: Sequence[str],
+    epsilon: Epsilon,
+    linear_space: bool = False,
+    notes: tuple[str, ...] = (),
+) -> Program | None:
+    """The program for a count, or None if no split that was tried makes it sublinear."""
+    for places in candidates(leaves, linear_space):
+        splits = tuple(place.split(epsilon) for place in places)
+        # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
+        budget = THIRDS[1] if any(place.thirds for place in places) else HALF
+        names = Names({leaf.atom: leaf.name for leaf in leaves})
+        found = Skew(Parts.of(leaves, splits), ViewSearch(budget, names), names)
+        if splits and found.plan():
+            return found.program(relations, notes)
+    return None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of all atoms, each with its factor."""
+
+    splits: tuple[Split, ...]
+    parts: tuple[Part, ...]
+    factors: dict[str, Factor]
+
+    @staticmethod
+    def of(leaves: Sequence[Leaf], splits: tuple[Split, ...]) -> "Parts":
+        """Every combination of levels of each atom."""
+        parts = parts_of(leaves, splits)
+        shared = len({split.thresholds for split in splits}) == 1
+        keys = {leaf.atom: leaf.key for leaf in leaves}
+        factors = {p.map: factor_of(p, keys[p.atom], splits, shared) for p in parts}
+        return Parts(splits, parts, factors)
+
+    def combinations(self) -> list[View]:
+        """The count over each combination of parts that can have tuples in common."""
+        by_atom: dict[int, list[Part]] = {}
+        for part in self.parts:
+            by_atom.setdefault(part.atom, []).append(part)
+        return [
+            View(frozenset(self.factors[part.map] for part in chosen), ())
+            for chosen in product(*by_atom.values())
+            if consistent(chosen)
+        ]
+
+    def maps(self) -> Iterator[Map]:
+        """The parts as maps."""
+        for part in self.parts:
+            names = frozenset({part.map}) if part.levels else frozenset[str]()
+            yield Map(
+                part.map, self.factors[part.map].key, INPUT, frozenset({part.atom}), parts=names
+            )
+
+
+class Skew:
+    """The plan for one choice of splits, and the program that follows from it."""
+
+    def __init__(self, parts: Parts, search: ViewSearch, names: Names) -> None:
+        self._parts, self._search, self._names = parts, search, names
+        self._counts: dict[View, dict[Factor, Delta]] = {}
+        self._views: dict[View, dict[Factor, Delta]] = {}
+        self._short: dict[str, str] = {}
+
+    def plan(self) -> bool:
+        """Find a delta for every combination and update; whether all are within the budget."""
+        for view in self._parts.combinations():
+            deltas = self._search.maintain(view)
+            if deltas is None:
+                return False
+            self._counts[view] = deltas
+        for deltas in self._counts.values():
+            self._collect(deltas)
+        self._short = self._names.shorten(self._views)
+        return True
+
+    def _collect(self, deltas: dict[Factor, Delta]) -> None:
+        for delta in deltas.values():
+            for view in sorted(delta.reads, key=self._names):
+                own = self._search.maintain(view)
+                if own is not None and view not in self._views:
+                    self._collect(own)
+                    self._views[view] = own
+
+    def program(self, relations: Sequence[str], notes: tuple[str, ...]) -> Program:
+        """Maps, a trigger for each part, loading, and the count as output."""
+        everything = frozenset(part.atom for part in self._parts.parts)
+        result = Map(RESULT, (), "the count", everything, size=Fraction(0))
+        return assemble(
+            "epsilon",
+            [*self._parts.maps(), *self._view_maps(), result],
+            [self._trigger(part, relations[part.atom]) for part in self._parts.parts],
+            [*self._load_views(), *self._load_count()],
+            Enumerator((), (Join((Access(RESULT, ()),)),)),
+            listed=RESULT,
+            notes=notes,
+            splits=self._parts.splits,
+            parts=self._parts.parts,
+        )
+
+    def _view_maps(self) -> Iterator[Map]:
+        split = {part.map for part in self._parts.parts if part.levels}
+        for view in self._views:
+            degrees = frozenset(d for each in view.members for d in each.degrees)
+            yield Map(
+                self._name(view),
+                view.key,
+                view.definition,
+                frozenset(atom for each in view.members for atom in each.atoms),
+                parts=self._dependencies(view) if self._is_skewed(view, split) else frozenset(),
+                size=number_of(degrees, frozenset(view.key), frozenset()).exponent,
+            )
+
+    def _is_skewed(self, view: View, split: set[str]) -> bool:
+        return any(part in split for each in view.members for part in each.parts)
+
+    def _dependencies(self, view: View) -> frozenset[str]:
+        """The parts in the view; an atom that is not split counts by the name of its map."""
+        return frozenset(part for each in view.members for part in each.parts)
+
+    # --- updates --------------------------------------------------------------------------------
+
+    def _trigger(self, part: Part, relation: str) -> Trigger:
+        factor = self._parts.factors[part.map]
+        changed = [
+            (deltas[factor], Update(RESULT, ()))
+            for deltas in self._counts.values()
+            if factor in deltas
+        ]
+        changed += [
+            (deltas[factor], Update(self._name(view), view.key))
+            for view, deltas in self._views.items()
+            if factor in deltas
+        ]
+        blocks = [
+            Block(UPDATE, factor.key, (*self._joins(delta), store), cost=delta.cost.exponent)
+            for delta, store in changed
+        ]
+        own = Update(part.map, factor.key)
+        blocks.append(Block(UPDATE, factor.key, (own,), cost=Fraction(0)))
+        label = part.map if part.levels else ""
+        outputs = self._outputs(part.atom)
+        return Trigger(part.atom, relation, factor.key, tuple(blocks), outputs, label)
+
+    def _outputs(self, atom: int) -> tuple[tuple[Step, ...], ...]:
+        """The change of the count by a tuple of an atom, whatever part it is in: joins with parts
+        that cannot meet the tuple find nothing, and no combination of the others counts twice."""
+        found: dict[frozenset[Factor], Delta] = {}
+        for view, deltas in self._counts.items():
+            for factor, delta in deltas.items():
+                if atom in factor.atoms:
+                    found[view.members - {factor}] = delta
+        return tuple(map(self._joins, found.values()))
+
+    def _joins(self, delta: Delta) -> tuple[Join, ...]:
+        """The joins of a delta, with the short names of views."""
+        short = self._short
+        return tuple(
+            Join(tuple(replace(a, map=short.get(a.map, a.map)) for a in join.accesses), join.opens)
+            for join in delta.joins
+        )
+
+    def _name(self, view: View) -> str:
+        return self._short[self._names(view)]
+
+    # --- loading --------------------------------------------------------------------------------
+
+    def _load_views(self) -> Iterator[Block]:
+        """Each view from the member with the shortest loops, after the views it reads."""
+        for view, deltas in self._views.items():
+            factor = min(in_order(deltas), key=lambda each: self._at_thresholds(deltas[each].cost))
+            store = Update(self._name(view), view.key)
+            yield Block(factor.name, factor.key, (*self._joins(deltas[factor]), store))
+
+    def _load_count(self) -> Iterator[Block]:
+        """All combinations from the parts of one atom: the smaller list is iterated each time, so
+        that the sum over all tuples is that of a worst-case optimal join."""
+        atoms = dict.fromkeys(part.atom for part in self._parts.parts)
+        first = min(atoms, key=lambda atom: max(map(self._at_thresholds, self._costs(atom))))
+        for deltas in self._counts.values():
+            for factor, delta in deltas.items():
+                if first in factor.atoms:
+                    store = Update(RESULT, ())
+                    yield Block(factor.name, factor.key, (*self._joins(delta), store))
+
+    def _costs(self, atom: int) -> Iterable[Cost]:
+        for deltas in self._counts.values():
+            yield from (delta.cost for factor, delta in deltas.items() if atom in factor.atoms)
+
+    def _at_thresholds(self, cost: Cost) -> Fraction:
+        """The cost for the epsilon that is asked for, where all splits have the same."""
+        first = Fraction(self._parts.splits[0].thresholds[0]).limit_denominator(1000)
+        return value_at(cost.exponent, first)

@@ -1,0 +1,188 @@
+"""Which views make every delta cheap: higher-order deltas over parts, materialized only where a
+loop would be too long (triangle_ivm_epsilon, section 3; recursion as in plan/recursive.py).
+
+The delta of a join for an update to one factor is the join of the others, with the variables of
+the update bound. Others may be joined as they are, or through views over some of them, which are
+maintained by the same recipe. A view is worth it only if its own deltas stay within the budget.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from viewkeep.plan.degrees import FREE, Cost, Factor, cheapest, number_of
+from viewkeep.plan.program import Access, Join, fresh, opened
+
+
+@dataclass(frozen=True)
+class View:
+    """The join of some parts, summed down to its key."""
+
+    members: frozenset[Factor]
+    key: tuple[str, ...]
+
+    @property
+    def definition(self) -> str:
+        """The join, in the order of the atoms."""
+        ordered = in_order(self.members)
+        product = " * ".join(f"{each.name}({', '.join(each.key)})" for each in ordered)
+        variables = dict.fromkeys(v for each in ordered for v in each.key)
+        gone = [v for v in variables if v not in self.key]
+        return f"sum_{','.join(gone)} {product}" if gone else product
+
+
+@dataclass(frozen=True)
+class Delta:
+    """How an update of one factor reaches a view: joins, what they cost, the views they read."""
+
+    joins: tuple[Join, ...]
+    cost: Cost
+    reads: frozenset[View]
+
+
+class ViewSearch:
+    """Finds views and deltas within a budget of N^budget steps."""
+
+    def __init__(self, budget: Fraction, name_of: "Names") -> None:
+        self.budget, self._name_of = budget, name_of
+        self._plans: dict[View, dict[Factor, Delta] | None] = {}
+
+    def maintain(self, view: View) -> dict[Factor, Delta] | None:
+        """A delta for each member, or None if one cannot be within the budget."""
+        if view not in self._plans:
+            found: dict[Factor, Delta] = {}
+            for member in in_order(view.members):
+                delta = self.delta(view, member)
+                if delta is None:
+                    self._plans[view] = None
+                    break
+                found[member] = delta
+            else:
+                self._plans[view] = found
+        return self._plans[view]
+
+    def delta(self, view: View, updated: Factor) -> Delta | None:
+        """The cheapest way, with as few views as possible."""
+        rest = in_order(view.members - {updated})
+        found: list[tuple[int, Fraction, int, Delta]] = []
+        for groups in _partitions(rest):
+            delta = self._try(view, updated, groups)
+            if delta is not None:
+                joined = sum(len(each.members) > 1 for each in delta.reads)
+                found.append((joined, delta.cost.value, len(found), delta))
+        return min(found)[-1] if found else None
+
+    def _try(self, view: View, updated: Factor, groups: Sequence[Sequence[Factor]]) -> Delta | None:
+        factors, reads = list[Factor](), set[View]()
+        for group in groups:
+            others = frozenset(
+                v for other in groups if other is not group for f in other for v in f.key
+            )
+            needed = others | updated.variables | set(view.key)
+            if len(group) > 1 and not _connected(group, updated.variables):
+                return None
+            key = tuple(dict.fromkeys(v for f in group for v in f.key if v in needed))
+            if len(group) == 1 and len(key) == len(group[0].key):
+                factors.append(group[0])
+                continue
+            read = View(frozenset(group), key)
+            reads.add(read)
+            factors.append(self._as_factor(read))
+        joins, cost = cheapest_joins(factors, updated.variables)
+        if cost.value > self.budget or any(self.maintain(each) is None for each in reads):
+            return None
+        return Delta(joins, cost, frozenset(reads))
+
+    def _as_factor(self, view: View) -> Factor:
+        return Factor(
+            self._name_of(view),
+            view.key,
+            frozenset(part for each in view.members for part in each.parts),
+            frozenset(atom for each in view.members for atom in each.atoms),
+            frozenset(degree for each in view.members for degree in each.degrees),
+        )
+
+
+def cheapest_joins(
+    factors: Sequence[Factor], bound: frozenset[str]
+) -> tuple[tuple[Join, ...], Cost]:
+    """Join the factors one after another: look-ups first, then the order with the shortest loops.
+
+    Factors that open the same variables are intersected, the smaller group iterated.
+    """
+    ready = [f for f in factors if f.variables <= bound]
+    if ready:
+        joins, cost = cheapest_joins([f for f in factors if f not in ready], bound)
+        return (Join(tuple(Access(f.name, f.key) for f in ready)), *joins), cost
+    if not factors:
+        return (), FREE
+    ways = []
+    for opens in dict.fromkeys(opened(bound, f.key) for f in factors):
+        same = [f for f in factors if f.variables - bound == set(opens)]
+        own = cheapest(number_of(f.degrees, frozenset(opens), bound & f.variables) for f in same)
+        rest = [f for f in factors if f not in same]
+        joins, cost = cheapest_joins(rest, bound | set(opens))
+        accesses = tuple(Access(f.name, f.key) for f in same)
+        ways.append((own + cost, (Join(accesses, opens), *joins)))
+    cost, joins = min(ways, key=lambda way: way[0].value)
+    return joins, cost
+
+
+def in_order(factors: Iterable[Factor]) -> list[Factor]:
+    """Heavy before light, then by the positions of their atoms."""
+    return sorted(factors, key=lambda each: (-each.level, sorted(each.atoms), each.name))
+
+
+def _connected(group: Sequence[Factor], bound: frozenset[str]) -> bool:
+    """Whether the factors hang together through variables that are not bound."""
+    reached, rest = set(group[0].variables - bound), list(group[1:])
+    while near := [f for f in rest if reached & f.variables]:
+        reached |= {v for f in near for v in f.variables - bound}
+        rest = [f for f in rest if f not in near]
+    return not rest
+
+
+def _partitions(factors: Sequence[Factor]) -> Iterator[list[list[Factor]]]:
+    """All ways to put the factors in groups, the finest first."""
+    if not factors:
+        yield []
+        return
+    first, rest = factors[0], factors[1:]
+    for groups in _partitions(rest):
+        yield [[first], *groups]
+    for groups in _partitions(rest):
+        for i, group in enumerate(groups):
+            yield [*groups[:i], [first, *group], *groups[i + 1 :]]
+
+
+class Names:
+    """A name for each view: its relations, and its parts where several views have those."""
+
+    def __init__(self, relations: dict[int, str]) -> None:
+        self._relations, self._known = relations, dict[View, str]()
+
+    def __call__(self, view: View) -> str:
+        """A name that no other view has."""
+        if view not in self._known:
+            letters = [self._letters(each) for each in in_order(view.members)]
+            name = "_".join([self.short(view), *filter(None, letters)])
+            self._known[view] = fresh(name, self._known.values())
+        return self._known[view]
+
+    def short(self, view: View) -> str:
+        """The relations alone."""
+        names = [self._relation(each) for each in in_order(view.members)]
+        return "V_" + ("" if all(len(name) == 1 for name in names) else "_").join(names)
+
+    def shorten(self, views: Iterable[View]) -> dict[str, str]:
+        """Short names for those of the views that can do without their parts."""
+        short = {self(view): self.short(view) for view in views}
+        often = Counter(short.values())
+        return {name: short[name] if often[short[name]] == 1 else name for name in short}
+
+    def _relation(self, factor: Factor) -> str:
+        return self._relations[next(iter(factor.atoms))]
+
+    def _letters(self, factor: Factor) -> str:
+        return factor.name.removeprefix(self._relation(factor)).lstrip("_")

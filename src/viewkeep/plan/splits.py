@@ -1,0 +1,156 @@
+"""Where to split relations: candidates for the variables whose heavy values are told apart."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from viewkeep.analysis.exponents import HALF, Linear
+from viewkeep.plan.degrees import LINEAR, Degree, Factor, Power
+from viewkeep.plan.program import Part, Split
+from viewkeep.plan.tree import Leaf
+
+THIRDS = (Fraction(1, 3), Fraction(2, 3))
+
+Epsilon = Callable[[tuple[str, ...], tuple[int, ...]], float]
+"""The threshold exponent for some variables of some atoms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Variables whose values are told apart in some atoms, at one threshold or at two."""
+
+    variables: tuple[str, ...]
+    atoms: tuple[int, ...]
+    thirds: bool = False
+
+    def split(self, epsilon: Epsilon) -> Split:
+        """The split with the thresholds that were asked for."""
+        if self.thirds:
+            return Split(self.variables, self.atoms, tuple(map(float, THIRDS)))
+        return Split(self.variables, self.atoms, (epsilon(self.variables, self.atoms),))
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The join variables, those of the same atoms together."""
+
+    groups: tuple[tuple[str, ...], ...]
+    common: tuple[str, ...]
+    atoms: dict[tuple[str, ...], tuple[int, ...]]
+
+    @staticmethod
+    def of(leaves: Sequence[Leaf]) -> "Classes":
+        """Variables of one atom alone are no join variables; those of all are in every split."""
+        found: dict[tuple[int, ...], list[str]] = {}
+        for variable in dict.fromkeys(v for leaf in leaves for v in leaf.key):
+            atoms = tuple(leaf.atom for leaf in leaves if variable in leaf.key)
+            found.setdefault(atoms, []).append(variable)
+        common = tuple(found.pop(tuple(leaf.atom for leaf in leaves), ()))
+        groups = {tuple(vs): atoms for atoms, vs in found.items() if len(atoms) > 1}
+        return Classes(tuple(groups), common, groups)
+
+    def of_atom(self, atom: int) -> list[tuple[str, ...]]:
+        """The groups that an atom has."""
+        return [group for group in self.groups if atom in self.atoms[group]]
+
+
+def candidates(leaves: Sequence[Leaf], linear_space: bool) -> Iterator[tuple[Place, ...]]:
+    """Sets of splits worth trying, simplest first."""
+    classes = Classes.of(leaves)
+    if not linear_space:
+        if cycle := _loomis_whitney(classes, leaves):
+            yield cycle
+        for group in classes.groups:
+            for atom in _wide(classes, group):
+                yield (Place(classes.common + group, (atom,)),)
+    yield _joint(classes, thirds=False)
+    if not linear_space:
+        yield _joint(classes, thirds=True)
+
+
+def _loomis_whitney(classes: Classes, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
+    """Each atom lacks one group: it is split on all but the one before that, round the cycle.
+
+    For the triangle R(a, b), S(b, c), T(c, a): R on a, S on b, T on c.
+    """
+    groups, places = classes.groups, list[Place]()
+    lacking = {
+        leaf.atom: [g for g in groups if leaf.atom not in classes.atoms[g]] for leaf in leaves
+    }
+    each_lacks_one = all(len(lacks) == 1 for lacks in lacking.values())
+    lacked = {g for lacks in lacking.values() for g in lacks}
+    if len(groups) < 3 or not each_lacks_one or not len(leaves) == len(groups) == len(lacked):
+        return ()
+    for leaf in leaves:
+        left_out = groups[groups.index(lacking[leaf.atom][0]) - 1]
+        kept = [g for g in classes.of_atom(leaf.atom) if g != left_out]
+        variables = {*classes.common, *(v for g in kept for v in g)}
+        places.append(Place(tuple(v for v in leaf.key if v in variables), (leaf.atom,)))
+    return tuple(places)
+
+
+def _joint(classes: Classes, thirds: bool) -> tuple[Place, ...]:
+    """Every join variable, with the same level in all its atoms."""
+    return tuple(
+        Place(classes.common + group, tuple(wide), thirds)
+        for group in classes.groups
+        if (wide := _wide(classes, group))
+    )
+
+
+def _wide(classes: Classes, group: tuple[str, ...]) -> list[int]:
+    """The atoms of a group that have other join variables: in the others its degree is one."""
+    return [atom for atom in classes.atoms[group] if len(classes.of_atom(atom)) > 1]
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...]:
+    """Every combination of levels of each atom, heavy before light."""
+    found = []
+    for leaf in leaves:
+        own = [number for number, split in enumerate(splits) if leaf.atom in split.atoms]
+        sizes = [range(len(splits[number].thresholds), -1, -1) for number in own]
+        for levels in product(*sizes):
+            letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
+            name = f"{leaf.name}_{letters}" if own else leaf.name
+            found.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True))))
+    return tuple(found)
+
+
+def consistent(parts: Sequence[Part]) -> bool:
+    """Whether no value is asked to have two levels: a split has one for all its atoms."""
+    levels: dict[int, int] = {}
+    return all(levels.setdefault(number, own) == own for p in parts for number, own in p.levels)
+
+
+def factor_of(part: Part, key: tuple[str, ...], splits: Sequence[Split], shared: bool) -> Factor:
+    """A part with the degrees that its levels promise; `shared` if all splits have one epsilon."""
+    variables = frozenset(key)
+    degrees = {Degree(frozenset(), variables, LINEAR)}
+    for number, level in part.levels:
+        split, own = splits[number], frozenset(splits[number].variables)
+        if level < len(split.thresholds):
+            degrees.add(Degree(own, variables, _power(split, level, shared)))
+        if level > 0:
+            power = _power(split, level - 1, shared)
+            line = Linear(1 - power.shown.constant, -power.shown.slope)
+            degrees.add(Degree(frozenset(), own, Power(1 - power.value, line)))
+    return Factor(
+        part.map,
+        key,
+        frozenset({part.map}),
+        frozenset({part.atom}),
+        frozenset(degrees),
+        sum(level for _, level in part.levels),
+    )
+
+
+def _power(split: Split, level: int, shared: bool) -> Power:
+    """Plans are made for thresholds N^1/2, or N^1/3 and N^2/3, whatever epsilon is."""
+    if len(split.thresholds) > 1:
+        return Power(THIRDS[level], Linear(THIRDS[level]))
+    exact = Fraction(split.thresholds[level]).limit_denominator(1000)
+    return Power(HALF, Linear(0, 1) if shared else Linear(exact))
