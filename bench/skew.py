@@ -8,8 +8,9 @@ import argparse
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ NEXT = {"R": "S", "S": "T", "T": "R"}
 
 Graph = dict[str, list[Row]]
 """The rows of each relation."""
+
+Show = Callable[[str], None]
+"""Tells what is being measured."""
 
 MOST_PAIRS = 6_000_000
 """Views that are joins of two relations are filled up to so many pairs of rows."""
@@ -263,7 +267,7 @@ class Line:
 
 
 def zipf_lines(
-    nodes: int, size: int, updates: int, show: "Show", share: int
+    nodes: int, size: int, updates: int, show: Show, share: int
 ) -> dict[str, list[Line]]:
     """All contenders at a share of the size; at full size those that fit, the others computed."""
     found: dict[str, list[Line]] = {stream: [] for stream in STREAMS}
@@ -356,14 +360,17 @@ def hub_graph(size: int) -> Graph:
     return {relation: list(rows) for relation in RELATIONS}
 
 
+KINDS = {"hub to hub": HUBS, "hub to nearly heavy": NEARLY}
+"""Rows that meet two long lists, and rows that meet as many light rows as there may be."""
+
+
 def hub_streams(graph: Graph) -> dict[str, list[Change]]:
-    """Rows that meet two long lists, and rows that meet as many light ones as there may be."""
-    ends = {"hub to hub": HUBS, "hub to nearly heavy": NEARLY}
-    return {
-        kind: REPEATS
-        * toggles([(name, (hub, end)) for name in RELATIONS for hub in HUBS for end in ends], graph)
-        for kind, ends in ends.items()
+    """Rows of each kind in each relation, deleted and inserted again."""
+    rows = {
+        kind: [(name, (hub, end)) for name in RELATIONS for hub in HUBS for end in ends]
+        for kind, ends in KINDS.items()
     }
+    return {kind: REPEATS * toggles(each, graph) for kind, each in rows.items()}
 
 
 @dataclass
@@ -384,9 +391,11 @@ class Growth:
         return exponent(sizes, [self.worst(size).steps for size in sizes])
 
 
-def hub_growth(sizes: Sequence[int], show: "Show") -> list[Growth]:
-    """All contenders on growing hubs; those whose views become too large stop early."""
-    found = [Growth(contender) for contender in CONTENDERS]
+def hub_growth(
+    sizes: Sequence[int], show: Show, contenders: Sequence[Contender] = CONTENDERS
+) -> list[Growth]:
+    """Growing hubs; contenders whose views become too large stop early."""
+    found = [Growth(contender) for contender in contenders]
     for size in sizes:
         graph = hub_graph(size)
         streams = hub_streams(graph)
@@ -398,32 +407,29 @@ def hub_growth(sizes: Sequence[int], show: "Show") -> list[Growth]:
     return found
 
 
-def hub_table(found: Sequence[Growth], kind: str | None) -> Table:
-    """Steps and microseconds of one kind of update, or of the worst kind, and the exponent."""
-    sizes = list(found[0].costs)
-    title = f"Hubs, {kind or 'worst kind of row'}: steps per update | microseconds"
+def hub_table(found: Sequence[Growth], kind: str) -> Table:
+    """Steps and microseconds of one kind of update, and how they grow."""
+    title = f"Hubs, {kind}: steps per update | microseconds"
     shown = _table(title, ("rows", *(growth.contender.name for growth in found)))
-    for size in sizes:
-        costs = [_of_kind(growth, size, kind) for growth in found]
-        cells = [f"{c.steps:,.0f} | {c.microseconds:,.0f}" if c else "too large" for c in costs]
-        shown.add_row(f"{size:,}", *cells)
+    for size in found[0].costs:
+        shown.add_row(f"{size:,}", *(_cell(growth, size, kind) for growth in found))
     shown.add_row("exponents", *(_exponents(growth, kind) for growth in found))
     return shown
 
 
-def _of_kind(growth: Growth, size: int, kind: str | None) -> Cost | None:
+def _cell(growth: Growth, size: int, kind: str) -> str:
     if size not in growth.costs:
-        return None
-    return growth.costs[size][kind] if kind else growth.worst(size)
+        return "too large"
+    cost = growth.costs[size][kind]
+    return f"{cost.steps:,.0f} | {cost.microseconds:,.0f}"
 
 
-def _exponents(growth: Growth, kind: str | None) -> str:
-    costs = {size: _of_kind(growth, size, kind) for size in growth.costs}
-    measured = {size: cost for size, cost in costs.items() if cost}
-    if len(measured) < 2:
+def _exponents(growth: Growth, kind: str) -> str:
+    costs = {size: kinds[kind] for size, kinds in growth.costs.items()}
+    if len(costs) < 2:
         return "-"
-    steps = exponent(list(measured), [cost.steps for cost in measured.values()])
-    times = exponent(list(measured), [cost.microseconds for cost in measured.values()])
+    steps = exponent(list(costs), [cost.steps for cost in costs.values()])
+    times = exponent(list(costs), [cost.microseconds for cost in costs.values()])
     return f"{steps:.2f} | {times:.2f}"
 
 
@@ -441,7 +447,7 @@ def plain_graphs(size: int, updates: int) -> Iterator[tuple[str, Graph, list[Cha
     yield "grid", grid, toggles(rows, grid)
 
 
-def plain_table(size: int, updates: int, show: "Show") -> Table:
+def plain_table(size: int, updates: int, show: Show) -> Table:
     """What balance costs where there is nothing to balance."""
     title = f"No skew, {size:,} rows in each relation"
     shown = _table(title, ("graph", "strategy", "load s", "steps", "us", "us ratio", "entries"))
@@ -511,23 +517,16 @@ def plot_hubs(found: Sequence[Growth], path: Path) -> None:
 # --- all of it ------------------------------------------------------------------------------------
 
 
-@dataclass
-class Show:
-    """What is being measured, on the screen."""
-
-    progress: Progress
-    task: TaskID
-
-    def __call__(self, what: str) -> None:
-        self.progress.update(self.task, description=what)
-
-
 def _table(title: str, columns: Sequence[str]) -> Table:
     shown = Table(title=title, box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
     for column in columns:
         text = column in ("strategy", "graph")
         shown.add_column(column, justify="left" if text else "right", no_wrap=True)
     return shown
+
+
+def _describe(progress: Progress, task: TaskID, what: str) -> None:
+    progress.update(task, description=what)
 
 
 def options(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -551,7 +550,8 @@ def main(given: Sequence[str] | None = None) -> None:
     """Measure the parts one after another."""
     chosen, console = options(given), Console(width=110)
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        show = Show(progress, progress.add_task("", total=None))
+        task = progress.add_task("", total=None)
+        show = partial(_describe, progress, task)
         if "zipf" in chosen.parts:
             found = zipf_lines(chosen.nodes, chosen.rows, chosen.updates, show, chosen.share)
             for stream, lines in found.items():
@@ -559,7 +559,7 @@ def main(given: Sequence[str] | None = None) -> None:
                 console.print("\n".join(verdicts(lines)), "\n", highlight=False)
         if "hubs" in chosen.parts:
             growths = hub_growth(chosen.hubs, show)
-            for kind in hub_streams(hub_graph(1000)):
+            for kind in KINDS:
                 console.print(hub_table(growths, kind), "")
             if chosen.plot:
                 plot_hubs(growths, chosen.plot)

@@ -103,10 +103,11 @@ def paired_graph(setting: Setting) -> Graph:
     Blocks of b and of a are as wide as a light c allows, and each c joins two of them: first each
     block and its namesake, then each and the next one, and so on.
     """
-    half, width = setting.size // 2, setting.light
-    blocks = half // (setting.heavy * width) if width else 0
-    if blocks == 0:  # nothing can be light, or too little heavy
+    half = setting.size // 2
+    width = min(setting.light, half // setting.heavy)
+    if width == 0:  # nothing can be light, or nothing heavy
         return padded({}, setting.size)
+    blocks = half // setting.heavy // width
     joined = [(c, c % blocks, (c + c // blocks) % blocks) for c in range(half // width)]
     s = [(left * width + i, c) for c, left, _ in joined for i in range(width)]
     t = [(c, right * width + i) for c, _, right in joined for i in range(width)]
@@ -276,20 +277,21 @@ def options(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The sizes, and where to draw."""
     parser = argparse.ArgumentParser(prog="python -m bench.tradeoff", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="rows in all")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--plot", type=Path, help="where to draw the exponents, as SVG")
     return parser.parse_args(given)
 
 
 CONSTANTS = """\
-moves: how often a value became heavy or light at the largest size. None can at epsilon 0 and 1.
-Entries at 7/8: a heavy value has (2 N + 1)^(7/8) rows, more than half of all up to N = 32,000, so
-that the view stays empty at smaller sizes and the fit is not that of large ones."""
+moves: how often values changed sides at the largest size; at 0 and 1 none can.
+Entries at 7/8: a heavy value has (2 N + 1)^(7/8) rows, which is more than half
+of all up to N = 32,000. The view is empty below, and the fit says little."""
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Measure each epsilon, with both ways to keep views."""
     chosen, console = options(given), Console()
-    todo = [(epsilon, space) for space in ("fast", "linear") for epsilon in EPSILONS]
+    todo = [(epsilon, space) for space in LARGE for epsilon in chosen.epsilons]
     progress = track(todo, "Measuring", console=Console(stderr=True), transient=True)
     points = [measure(epsilon, space, chosen.sizes) for epsilon, space in progress]
     console.print(table(points))

@@ -12,7 +12,9 @@ from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
 from viewkeep.engine.partitions import Partition
 from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.engine.state import damaged, read_state, write_state
-from viewkeep.errors import QueryError, RingError, SchemaError, ViewkeepError, did_you_mean
+from viewkeep.engine.subscribers import OutputChange as OutputChange
+from viewkeep.engine.subscribers import Subscribers
+from viewkeep.errors import QueryError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.plan.choose import DEFAULTS, plan
 from viewkeep.plan.epsilon import Thresholds
 from viewkeep.plan.payload import Payload, plan_payload
@@ -27,15 +29,6 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "reference")
 MODES = ("eager", "lazy")
-
-
-@dataclass(frozen=True)
-class OutputChange:
-    """An output tuple whose payload changed; None stands for absent."""
-
-    row: Row
-    before: Any
-    after: Any
 
 
 @dataclass(frozen=True)
@@ -73,8 +66,7 @@ class Maintainer:
         )
         self._use(ReferenceEngine(self.program, self.payload.ring))
         self._intakes = intakes_of(query, self.payload)
-        self._subscribers: list[Callable[[list[OutputChange]], None]] = []
-        self._untold: dict[Row, Any] = {}
+        self._subscribers = Subscribers(self._state)
         self._pending: dict[tuple[int, Row], Any] = {}
         self._lazy = options.mode == "lazy"
         # Counts can always be added and multiplied; other payloads may refuse halfway.
@@ -154,7 +146,7 @@ class Maintainer:
         if self._lazy:
             self._put_off(changes)
         else:
-            self._tell(self._apply(changes))
+            self._subscribers.tell(self._apply(changes))
 
     def _put_off(self, changes: list[Change]) -> None:
         """Note changes for later; those that cancel each other are never applied."""
@@ -179,16 +171,16 @@ class Maintainer:
             except Exception:
                 self._pending = pending
                 raise
-            self._tell(before)
+            self._subscribers.tell(before)
 
     def _apply(self, changes: Iterable[Change]) -> dict[Row, Any]:
         """Change everything, or nothing where the ring refuses; what subscribers knew before."""
-        before = dict(self._untold)
+        before = self._subscribers.start()
         stored: dict[tuple[int, Row], Any] = {}
         try:
             for atom, key, payload in changes:
                 if self._subscribers:
-                    self._note(before, self.engine.output_change(atom, key, payload))
+                    self._subscribers.note(before, self.engine.output_change(atom, key, payload))
                 if self._fallible:
                     stored.setdefault((atom, key), self.engine.stored(atom, key))
                 self._triggers[atom](key, payload)
@@ -202,9 +194,9 @@ class Maintainer:
     def _reload(self, changes: Iterable[Change]) -> None:
         """Add rows of static relations, which no trigger takes: preprocessing once more."""
         self.flush()
-        before = dict(self._untold)
+        before = self._subscribers.start()
         if self._subscribers:
-            self._note(before, self._heads())
+            self._subscribers.note(before, self._heads())
         ring, totals = self.payload.ring, dict[tuple[int, Row], Any]()
         for atom, key, payload in changes:
             present = self.engine.stored(atom, key)
@@ -218,7 +210,7 @@ class Maintainer:
             raise
         self._version += 1
         if self._subscribers:
-            self._tell(dict.fromkeys(self._heads()) | before)
+            self._subscribers.tell(dict.fromkeys(self._heads()) | before)
 
     def _heads(self) -> list[Row]:
         """All output tuples, with the inputs where the output is a list over them."""
@@ -276,6 +268,14 @@ class Maintainer:
         self.flush()
         return self.payload.result(self._element((), inputs))
 
+    def exists(self, given: Mapping[str, Any] | None = None) -> bool:
+        """Whether there is any output tuple; without outputs, whether the count is not zero."""
+        if self.query.outputs:
+            return next(self.enumerate(given), None) is not None
+        inputs = self._given(given)
+        self.flush()
+        return not self.payload.ring.is_zero(self._element((), inputs))
+
     def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
         """Call with the change of the output after every update or batch.
 
@@ -290,7 +290,7 @@ class Maintainer:
         if not callable(callback):
             raise QueryError(f"subscribe() takes a function, not {callback!r}")
         self.flush()
-        self._subscribers.append(callback)
+        self._subscribers.add(callback)
 
     @property
     def steps(self) -> int:
@@ -335,29 +335,6 @@ class Maintainer:
             )
         _check_hashable(tuple(inputs.values()))
         return inputs
-
-    # --- telling subscribers ----------------------------------------------------------------------
-
-    def _note(self, before: dict[Row, Any], heads: Iterable[Row]) -> None:
-        """Keep the state of output tuples as it is before they change for the first time."""
-        for head in heads:
-            if head not in before:
-                try:
-                    before[head] = self._state(head)
-                except RingError:  # it was so already when the first subscriber came
-                    before[head] = None
-
-    def _tell(self, before: dict[Row, Any]) -> None:
-        changed, self._untold = [], {}
-        for head, old in before.items():
-            try:
-                new = self._state(head)
-            except RingError:
-                self._untold[head] = old
-            else:
-                changed += [OutputChange(head, old, new)] if old != new else []
-        for callback in list(self._subscribers) if changed else ():
-            callback(changed)
 
     def _state(self, head: Row) -> Any:
         inputs = dict(zip(self.query.inputs, head[len(self.query.outputs) :], strict=True))

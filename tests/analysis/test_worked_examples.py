@@ -282,6 +282,7 @@ def test_adaptive_shapes(text, shape):
 
 NEAR_SHAPES = [
     "Q(x) = R(x, y) * S(y, z) * T(x, z)",
+    "Q(x, y, z) = R(x, y, w) * S(y, z) * T(x, z)",
     "Q() = A(p, q) * B(q, r) * C(r, s) * D(s, t) * E(t, u)",
     "Q() = A(p, q) * B(q, r) * C(q, s) * D(s, t)",
     "Q() = A(p, q) * B(p, q) * C(r, s) * D(r, s)",
@@ -372,7 +373,19 @@ def test_bound_variables_of_one_atom_change_no_verdict():
     assert wide.tractable_with_static == lean.tractable_with_static
 
 
-def test_the_strategy_that_runs_today_is_told_beside_the_best_known_one():
+def test_the_best_known_strategy_is_the_one_that_runs():
     analysis = analyze("Q() = R(a, b) * S(b, c) * T(c, a)")
-    assert (analysis.strategy, analysis.available.strategy) == ("epsilon", "delta")
-    assert analysis.available.bounds.update == 1
+    assert analysis.strategy == "epsilon"
+    assert analysis.available == analysis.route
+
+
+def test_a_list_of_triangles_may_hold_all_of_them_whatever_epsilon_is():
+    bounds = analyze("Q(a, b, c) = R(a, b) * S(b, c) * T(c, a)").bounds
+    assert (bounds.preprocessing, bounds.space) == (Fraction(3, 2), Fraction(3, 2))
+    assert str(bounds.update) == "max(eps, 1 - eps)"
+
+
+def test_the_views_of_the_four_cycle_are_smaller_than_loading_is_long():
+    bounds = analyze("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)").bounds
+    assert (bounds.update, bounds.space) == (Fraction(2, 3), Fraction(4, 3))
+    assert bounds.preprocessing == Fraction(5, 3)

@@ -51,8 +51,14 @@ ANALYZED = {
     "reduct": str,
     "fracture": str,
     "variable_order": [NODE],
+    "heavy_light": (dict, type(None)),
     "update_costs": [{"atom": str, "exponent": (str, type(None)), "because": str}],
     "hints": [{"kind": str, "changes": [str], "text": str, "bounds": BOUNDS}],
+}
+HEAVY_LIGHT = {
+    "splits": [{"variables": [str], "relations": [str], "thresholds": [str]}],
+    "views": [{"view": str, "definition": str, "size": (str, type(None))}],
+    "deltas": [{"relation": str, "parts": [str], "delta": str, "cost": (str, type(None))}],
 }
 
 
@@ -77,13 +83,17 @@ def test_every_query_has_the_documented_layout(query: ConjunctiveQuery) -> None:
     for verdict in value.pop("verdicts").values():
         check(verdict, VERDICT)
     check(value, ANALYZED)
+    assert value["runs"] == value["strategy"]["name"]
+    if value["heavy_light"] is not None:
+        assert value["runs"] == "epsilon"
+        check(value["heavy_light"], HEAVY_LIGHT)
 
 
 def test_every_field_is_in_the_docs() -> None:
     text = DOCS.read_text(encoding="utf-8")
-    assert [
-        name for name in ("verdicts", *ANALYZED, *VERDICT, *NODE) if f"`{name}`" not in text
-    ] == []
+    inner = [name for [each] in HEAVY_LIGHT.values() for name in each]
+    names = ("verdicts", *ANALYZED, *VERDICT, *NODE, *HEAVY_LIGHT, *inner)
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 def test_bounds_are_given_exactly_and_at_the_best_epsilon() -> None:
@@ -98,6 +108,24 @@ def test_bounds_are_given_exactly_and_at_the_best_epsilon() -> None:
     assert query["lower_bound"]["conjecture"] == "OuMv"
     assert query["lower_bound"]["reached"] is True
     assert query["verdicts"]["hierarchical"]["variables"] == ["a", "b"]
+
+
+def test_heavy_and_light_parts_are_told_with_exact_exponents() -> None:
+    arguments = ["explain", "Q() = R(a, b) * S(b, c) * T(c, a)", "--json"]
+    [query] = json.loads(CliRunner().invoke(app, arguments).stdout)["queries"]
+    parts = query["heavy_light"]
+    assert parts["splits"][1] == {"variables": ["b"], "relations": ["S"], "thresholds": ["eps"]}
+    assert parts["views"][0] == {
+        "view": "V_ST(b, a)",
+        "definition": "sum_c S_h(b, c) * T_l(c, a)",
+        "size": "min(1 + eps, 2 - eps)",
+    }
+    assert parts["deltas"][0] == {
+        "relation": "R",
+        "parts": ["R_h", "R_l"],
+        "delta": "dQ_*hh = dR_*(a, b) * sum_c S_h(b, c) * T_h(c, a)",
+        "cost": "1 - eps",
+    }
 
 
 def test_cascades_are_listed() -> None:

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "maintain"
 GOLDEN = ROOT / "tests" / "golden" / "maintain_summary.txt"
 JOIN = "Q(a, c) = R(a, b) * S(b, c)"
+SUMS = "Q(a; count(), sum(c)) = R(a, b) * S(b, c)"
+STRATEGIES = ["auto", "recompute", "delta", "recursive", "viewtree"]
 LOADED = ["--load", f"R={EXAMPLES / 'r.csv'}", "--load", f"S={EXAMPLES / 's.csv'}"]
 CHANGES = ["--updates", str(EXAMPLES / "changes.csv")]
 R, S = [(1, 10), (2, 10), (3, 20)], [(10, 100), (20, 200)]
@@ -105,8 +107,17 @@ def in_python(query: str, count: int = len(UPDATES), **options: Any) -> dict[Any
 # results ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("query", [JOIN, "Q(a; count(), sum(c)) = R(a, b) * S(b, c)"])
-@pytest.mark.parametrize("strategy", ["auto", "recompute", "delta", "recursive", "viewtree"])
+@pytest.mark.parametrize("query", [JOIN, SUMS])
+@pytest.mark.parametrize("epsilon", ["0", "0.3", "b=0.5", "1", "first-order"])
+def test_the_result_is_that_of_python_whatever_is_heavy(
+    cli: Cli, query: str, epsilon: str
+) -> None:
+    options = ["--strategy", "epsilon", "--epsilon", epsilon]
+    assert cli(query, *LOADED, *CHANGES, *options, "--json").result == in_python(query)
+
+
+@pytest.mark.parametrize("query", [JOIN, SUMS])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("output", ["factorized", "list"])
 @pytest.mark.parametrize("mode", ["eager", "lazy"])
 def test_the_result_is_that_of_python(
@@ -415,6 +426,12 @@ def test_a_bad_row_is_named_with_its_line(cli: Cli, file: File) -> None:
         ([JOIN, "--load", f"T={EXAMPLES / 'r.csv'}"], 'no relation "T" in the query (R, S)'),
         ([JOIN, "--load", "R=-", "--updates", "-"], "standard input (-) can be read only once"),
         ([JOIN, "--strategy", "viewtre"], 'did you mean "viewtree"?'),
+        ([JOIN, "--epsilon", "1.5"], "expected a number between 0 and 1"),
+        ([JOIN, "--epsilon", "half"], "expected a number between 0 and 1"),
+        ([JOIN, "--epsilon", "R=0.3,S"], "as in --epsilon R=0.3,S=0.5"),
+        ([JOIN, "--epsilon", "R=,S=1"], "as in --epsilon R=0.3,S=0.5"),
+        ([JOIN, "--epsilon", "R=0.3"], 'epsilon of "R": nothing of that name is split (b)'),
+        ([JOIN, "--space", "small"], "expected one of fast, linear"),
         ([JOIN, "--mode", "later"], "expected one of eager, lazy"),
         ([JOIN, "--given", "a=1"], 'has no input "a"'),
         (["Q(c | a) = R(a, c)"], "needs its inputs"),
@@ -483,6 +500,77 @@ def test_the_summary_counts(cli: Cli) -> None:
     assert {each["name"]: each["entries"] for each in summary["maps"]} == live.sizes()
     assert summary["strategy"] == live.program.strategy
     assert summary["updates_per_second"] == pytest.approx(6 / summary["seconds"])
+
+
+TRIANGLE = "Q() = E(a, b) * E(b, c) * E(c, a)"
+
+
+def hub(file: File) -> list[str]:
+    """An edge from each of twelve nodes to node 0 and back, and one apart from it."""
+    edges = "".join(f"0,{i}\n{i},0\n" for i in range(1, 13))
+    return ["--load", f"E={file('e.csv', edges + '7,8')}", "--no-header"]
+
+
+def test_heavy_values_are_named_with_their_degrees(cli: Cli, file: File) -> None:
+    answer = cli(TRIANGLE, *hub(file))
+    assert answer.err.startswith("Heavy values\n")
+    assert "heavy a in E        12.3       0  -" in answer.err
+    told = cli(TRIANGLE, *hub(file), "--epsilon", "0.4").err
+    assert "heavy a in E         7.4       1  (0): 12" in told
+    assert "heavy b in E#2       7.4       1  (0): 12" in told
+
+
+def test_the_heaviest_values_come_first_and_only_some_are_named(cli: Cli, file: File) -> None:
+    told = cli(TRIANGLE, *hub(file), "--epsilon", "0").err
+    assert "heavy a in E         1.0      13  (0): 12, (7): 2, (1): 1, ..." in told
+
+
+def test_values_of_three_levels_are_told_apart(cli: Cli, file: File) -> None:
+    cycle = "Q() = E(a, b) * E(b, c) * E(c, d) * E(d, a)"
+    [line] = cli(cycle, *hub(file), "--json").of("partitions")
+    [heavy, medium] = line["splits"][0]["levels"]
+    assert (heavy["level"], medium["level"]) == ("heavy", "medium")
+    assert (heavy["values"], medium["values"]) == (0, 1)
+    assert medium["heaviest"] == [{"value": [0], "degree": 12}]
+    assert medium["exponent"] == pytest.approx(1 / 3)
+    assert medium["threshold"] == pytest.approx((2 * 4 * 25 + 1) ** (1 / 3))
+
+
+def test_without_parts_or_when_quiet_nothing_is_said_of_heavy_values(cli: Cli, file: File) -> None:
+    assert "Heavy" not in cli(TRIANGLE, *hub(file), "--strategy", "delta").err
+    assert cli(TRIANGLE, *hub(file), "--strategy", "delta", "--json").of("partitions") == []
+    assert cli(TRIANGLE, *hub(file), "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "thresholds"),
+    [
+        ("0.3", (0.3, 0.3, 0.3)),
+        ("R=0.3,T=0.7", (0.3, 0.5, 0.7)),
+        ("R = 0, T = 1", (0, 0.5, 1)),
+        ("first-order", (1, 1, 1)),
+        ("factorized:R", (1, 0, 1)),
+    ],
+)
+def test_epsilon_is_a_number_one_per_relation_or_a_preset(
+    cli: Cli, epsilon: str, thresholds: tuple[float, ...]
+) -> None:
+    query = "Q() = R(a, b) * S(b, c) * T(c, a)"
+    answer = cli(query, "--strategy", "epsilon", "--epsilon", epsilon, "--json")
+    [line] = answer.of("partitions")
+    assert tuple(each["levels"][0]["exponent"] for each in line["splits"]) == thresholds
+
+
+def test_a_split_on_two_variables_is_named_by_both(cli: Cli) -> None:
+    query = "Q() = R(a, b, k) * S(b, c, k) * T(c, a, k)"
+    [line] = cli(query, "--epsilon", "a, k=0.2,S=0.9", "--json").of("partitions")
+    assert [each["levels"][0]["exponent"] for each in line["splits"]] == [0.2, 0.9, 0.5]
+
+
+def test_linear_space_splits_all_join_variables(cli: Cli) -> None:
+    query = "Q() = R(a, b) * S(b, c) * T(c, a)"
+    [line] = cli(query, "--space", "linear", "--json").of("partitions")
+    assert [each["relations"] for each in line["splits"]] == [["R", "T"], ["R", "S"], ["S", "T"]]
 
 
 def test_an_asked_strategy_is_said_to_be_asked_for(cli: Cli) -> None:

@@ -23,7 +23,7 @@ from viewkeep.plan.program import Program
 from viewkeep.plan.tree import Leaf
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.notation import parse
-from viewkeep.rings import INTEGERS
+from viewkeep.rings import INTEGERS, ProductRing
 
 SIMPLEST = "Q(a) = R(a, b) * S(b)"
 QUERIES = (
@@ -41,21 +41,27 @@ QUERIES = (
 EPSILONS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def program(query: ConjunctiveQuery, epsilon: float = 0.5) -> Program:
+def program(query: ConjunctiveQuery, epsilon: float = 0.5, nested: float | None = None) -> Program:
+    """The program, with another exponent for splits of several variables if one is given."""
+    inner = epsilon if nested is None else nested
     leaves = [
         Leaf(i, name, distinct(atom.variables))
         for i, (name, atom) in enumerate(zip(names(query), query.atoms, strict=True))
     ]
     relations = [atom.relation for atom in query.atoms]
-    return plan_hierarchical(query, leaves, relations, lambda variables, atoms: epsilon)
+    return plan_hierarchical(
+        query, leaves, relations, lambda variables, atoms: inner if variables[1:] else epsilon
+    )
 
 
 class Live:
     """A query under the engine and, beside it, under recomputation."""
 
-    def __init__(self, query: ConjunctiveQuery, epsilon: float) -> None:
+    def __init__(
+        self, query: ConjunctiveQuery, epsilon: float, nested: float | None = None
+    ) -> None:
         self.query, self.database = query, Database()
-        self.engine = ReferenceEngine(program(query, epsilon), INTEGERS)
+        self.engine = ReferenceEngine(program(query, epsilon, nested), INTEGERS)
 
     def update(self, relation: str, row: tuple[Any, ...], multiplicity: int) -> None:
         """Every atom of the relation is told, one after another; so is who asks what changes."""
@@ -175,6 +181,40 @@ def test_loading_is_inserting_one_by_one(text, epsilon):
     live.check()
     for update in skewed_stream(query, 30, seed=8):
         loaded.update(*update)
+
+
+@pytest.mark.parametrize("text", [QUERIES[3], QUERIES[8], QUERIES[9]])
+def test_values_may_be_heavy_below_light_ones(text):
+    """With one exponent for all splits, whatever is heavy is so below heavy values only."""
+    query = parse(text)
+    live, loaded = Live(query, 0.9, nested=0.1), Live(query, 0.9, nested=0.1)
+    for update in skewed_stream(query, 80, seed=5):
+        live.update(*update)
+        if len(live.engine.maps["R_lh"]) and not loaded.database:
+            loaded.database.apply(
+                (relation, row, n)
+                for relation, rows in live.database.items()
+                for row, n in rows.items()
+            )
+            loaded.engine.load(loaded.contents())
+            assert len(loaded.engine.maps["R_lh"])
+            loaded.check()
+    assert loaded.database, "no value was heavy below a light one"
+    live.check_maps()
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_any_ring_will_do(text):
+    """Each factor counts double in the second component, which integers alone would not show."""
+    query, ring = parse(text), ProductRing(INTEGERS, INTEGERS)
+    engine, database = ReferenceEngine(program(query), ring), Database()
+    for relation, row, n in skewed_stream(query, 60, seed=3):
+        database.apply([(relation, row, n)])
+        atom = next(i for i, atom in enumerate(query.atoms) if atom.relation == relation)
+        engine.triggers[atom](row, (n, 2 * n))
+        expected = recompute(query, database)
+        doubled = {head: (n, n * 2 ** len(query.atoms)) for head, n in expected.items()}
+        assert dict(engine.enumerate({})) == doubled
 
 
 def test_values_become_heavy_and_light_again():
@@ -297,9 +337,9 @@ def stars(query: ConjunctiveQuery, centres: range, degree: int) -> list[tuple[in
     ]
 
 
-def star_costs(query: ConjunctiveQuery, size: int, epsilon: float) -> tuple[float, float, float]:
+def star_costs(query: ConjunctiveQuery, size: int, epsilon: float) -> tuple[float, ...]:
     """The dearest update of light stars, steps per update of a star that becomes heavy and light
-    again, and the delay over heavy stars with the same tuples."""
+    again, the delay over heavy stars with the same tuples, and how many tuples these are."""
     light, heavy = ceil(size**epsilon / 2), ceil((2 * size + 1) ** epsilon)
     engine = ReferenceEngine(program(query, epsilon), INTEGERS)
     engine.load(stars(query, range(size // (light * len(query.atoms))), light))
@@ -314,8 +354,9 @@ def star_costs(query: ConjunctiveQuery, size: int, epsilon: float) -> tuple[floa
     assert engine.partitions is not None
     assert engine.partitions.minor > 0
     engine = ReferenceEngine(program(query, epsilon), INTEGERS)
-    engine.load(stars(query, range(size // (heavy * len(query.atoms))), heavy))
-    return dearest, amortized, longest_wait(engine)
+    contents = stars(query, range(size // (heavy * len(query.atoms))), heavy)
+    engine.load(contents)
+    return dearest, amortized, longest_wait(engine), len(contents)
 
 
 @pytest.mark.slow
@@ -329,14 +370,14 @@ def star_costs(query: ConjunctiveQuery, size: int, epsilon: float) -> tuple[floa
     ],
 )
 def test_updates_take_as_many_loops_as_the_rank(text, rank, epsilon):
-    query, sizes = parse(text), (512, 2048, 8192)
+    query, sizes = parse(text), (256, 1024, 4096)
     assert delta_rank(query).value == rank
     measured = [star_costs(query, size, epsilon) for size in sizes]
-    dearest, amortized, delay = zip(*measured, strict=True)
-    print(text, epsilon, [slope(x, sizes) for x in (dearest, amortized, delay)], measured)
+    # Whole heavy stars do not fill small sizes: the delay is held against what there is.
+    dearest, amortized, delay, stored = zip(*measured, strict=True)
     assert slope(dearest, sizes) <= rank * epsilon + 0.1
     assert slope(amortized, sizes) <= rank * epsilon + 0.1
-    assert slope(delay, sizes) <= 1 - epsilon + 0.1
+    assert slope(delay, stored) <= 1 - epsilon + 0.1
 
 
 GOLDEN = """\

@@ -22,7 +22,7 @@ from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.analysis.reduct import reduct as find_reduct
 from viewkeep.analysis.reduct import reduct_q_hierarchical
-from viewkeep.analysis.routes import Route, best_available_route, best_route
+from viewkeep.analysis.routes import Route, best_route
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tractable_with_static
 from viewkeep.analysis.variable_order import VariableOrder
@@ -112,14 +112,13 @@ class Analysis:
 
     @property
     def strategy(self) -> str:
-        """The best known strategy; `available` tells which one `maintain` takes today."""
+        """The best known strategy."""
         return self.route.strategy
 
     @property
     def available(self) -> Route:
-        """The route that `maintain` takes today: another one than `strategy` names only where
-        that is `epsilon`, which is not there yet."""
-        return best_available_route(self.query)
+        """The route that `maintain` takes by itself: the best one, as all strategies are there."""
+        return self.route
 
     @property
     def optimal(self) -> bool:

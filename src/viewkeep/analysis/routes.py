@@ -38,11 +38,6 @@ def best_route(query: ConjunctiveQuery) -> Route:
     return min(routes(query), key=cost_of)
 
 
-def best_available_route(query: ConjunctiveQuery) -> Route:
-    """The cheapest route whose strategy is there: heavy and light parts are not yet."""
-    return min((r for r in routes(query) if r.strategy != "epsilon"), key=cost_of)
-
-
 def routes(query: ConjunctiveQuery) -> Iterator[Route]:
     """Every route that applies, simplest first."""
     shape = join_shape(query)

@@ -1,5 +1,7 @@
 """`viewkeep maintain`: load files, follow a file of changes, print the result or its changes."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +18,7 @@ from viewkeep.cli.options import (
     Texts,
 )
 from viewkeep.cli.printer import Printer
+from viewkeep.cli.screen import show, write
 from viewkeep.cli.source import read_argument, read_file
 from viewkeep.errors import ViewkeepError
 
@@ -75,8 +78,27 @@ def maintain(
         typer.Option("--program", metavar="", help="First print what runs: maps and triggers."),
     ] = False,
     strategy: Annotated[
-        str, typer.Option(help="auto, recompute, delta, recursive or viewtree.", metavar="NAME")
+        str,
+        typer.Option(
+            help="auto, recompute, delta, recursive, viewtree or epsilon.", metavar="NAME"
+        ),
     ] = "auto",
+    epsilon: Annotated[
+        str,
+        typer.Option(
+            help="With the strategy epsilon, values are heavy from N^E rows on: a number E "
+            "between 0 and 1, one for each relation as in R=0.3,S=0.5, or first-order, factorized, "
+            "factorized:R.",
+            metavar="E",
+        ),
+    ] = "0.5",
+    space: Annotated[
+        str,
+        typer.Option(
+            help="With the strategy epsilon, for counts: fast, or linear for views of linear size.",
+            metavar="KIND",
+        ),
+    ] = "fast",
     output: Annotated[
         str, typer.Option(help="How the result is kept: factorized or list.", metavar="KIND")
     ] = "factorized",
@@ -138,6 +160,8 @@ def maintain(
         query,
         schema,
         strategy=strategy,
+        epsilon=_epsilon(epsilon),
+        space=space,
         output=output,
         mode=mode,
         fds=fd or (),
@@ -157,6 +181,8 @@ def maintain(
     except KeyboardInterrupt:
         printer.summary(interrupted=True)
         raise typer.Exit(INTERRUPTED) from None
+    if not quiet:
+        _show_heavy(stream, as_json)
     printer.summary()
 
 
@@ -176,6 +202,42 @@ def _open(query: str, schema: str | None, **options: Any) -> "Stream":
         tables = with_created_tables(source.text, tables)
         parsed = read_query(source.text, tables)
     return Stream(plan(parsed, **options), tables)
+
+
+def _epsilon(text: str) -> float | dict[str, float] | str:
+    """A number, one for each name, or a preset; what the text cannot mean is refused later.
+
+    A name goes up to its `=`, since a split on two variables is called `a, b`.
+    """
+    number = _number(text)
+    if number is not None:
+        return number
+    if "=" not in text:
+        return text
+    pairs = re.findall(r"([^=]+)=([^=,]*)(?:,|$)", text)
+    exponents = {name.strip(): _number(value) for name, value in pairs}
+    if None in exponents.values() or "".join(f"{n}={v}," for n, v in pairs) != f"{text},":
+        raise ViewkeepError(f'"{text}": expected names and numbers, as in --epsilon R=0.3,S=0.5')
+    return {name: value for name, value in exponents.items() if value is not None}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _show_heavy(stream: "Stream", as_json: bool) -> None:
+    """What is heavy at the end, where heavy values are told from light ones."""
+    from viewkeep.report.heavy import heavy_json, heavy_section
+
+    live = stream.live
+    partitions = live.partitions()
+    if partitions and as_json:
+        write(json.dumps(heavy_json(live.program, partitions), ensure_ascii=False) + "\n")
+    elif partitions:
+        show(heavy_section(live.program, partitions), stderr=True)
 
 
 def _inputs(given: Sequence[str]) -> dict[str, Any]:

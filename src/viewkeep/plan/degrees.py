@@ -8,7 +8,7 @@ part one for the split variables themselves. Chaining constraints bounds any loo
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from viewkeep.analysis.exponents import Exponent, Linear, in_epsilon
 
@@ -52,6 +52,10 @@ class Factor:
     level: int = 0
     """How heavy a part is: heavier ones stand first in products."""
 
+    def __hash__(self) -> int:
+        # Within a plan the name tells; the degrees would be hashed over and over.
+        return hash(self.name)
+
     @cached_property
     def variables(self) -> frozenset[str]:
         """The key as a set."""
@@ -89,7 +93,8 @@ def cheapest(costs: Iterable[Cost]) -> Cost:
     return Cost(frozenset(power for power in powers if power.value == lowest))
 
 
-def number_of(degrees: Iterable[Degree], goal: frozenset[str], given: frozenset[str]) -> Cost:
+@lru_cache(maxsize=4096)
+def number_of(degrees: frozenset[Degree], goal: frozenset[str], given: frozenset[str]) -> Cost:
     """How many values the goal can have for each value of the given variables."""
     listed = list(degrees)
 

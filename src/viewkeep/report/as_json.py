@@ -13,10 +13,10 @@ from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.query.algebra import Node
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
+from viewkeep.report.adaptive import adaptive_json
 from viewkeep.report.bounds import COSTS
 from viewkeep.report.costs import UpdateCost, update_costs
 from viewkeep.report.hints import Hint, hints
-from viewkeep.report.running import running_route
 from viewkeep.report.style import kind_of
 from viewkeep.report.summary import headline, query_class
 from viewkeep.report.variable_order import atoms_below
@@ -52,13 +52,14 @@ def analysis_json(analysis: Analysis) -> Json:
         "class": query_class(analysis),
         "summary": headline(analysis),
         "strategy": {"name": analysis.strategy, "reason": analysis.route.reason},
-        "runs": running_route(analysis).strategy,
+        "runs": analysis.available.strategy,
         "bounds": _bounds(analysis.bounds),
         "lower_bound": _lower_bound(analysis),
         "verdicts": {name: _verdict(each) for name, each in analysis.verdicts.items()},
         "reduct": str(analysis.reduct),
         "fracture": str(analysis.fracture),
         "variable_order": [_order(analysis.fracture, root) for root in analysis.variable_order],
+        "heavy_light": adaptive_json(analysis),
         "update_costs": [_update_cost(cost) for cost in update_costs(analysis)],
         "hints": [_hint(hint) for hint in hints(analysis)],
     }

@@ -90,11 +90,16 @@ def change_line(query: ConjunctiveQuery, row: Row, before: Any, after: Any) -> s
     >>> print(change_line(parse("Q(a, b) = R(a, b)"), (1, "x"), 3, 4))
     ~ (1, 'x') 3 -> 4
     """
-    told = f"({', '.join(map(_literal, row))})"
+    told = row_text(row)
     old, new = _payload(query, before), _payload(query, after)
     if before is None:
         return f"+ {told} {new}"
     return f"- {told} {old}" if after is None else f"~ {told} {old} -> {new}"
+
+
+def row_text(row: Row) -> str:
+    """A row for people, text in quotes."""
+    return f"({', '.join(map(_literal, row))})"
 
 
 def _parts(query: ConjunctiveQuery, payload: Any) -> Row:
@@ -205,7 +210,7 @@ def start_json(query: ConjunctiveQuery, program: Program, with_program: bool) ->
 
 def result_json(query: ConjunctiveQuery, rows: Sequence[Output], more: bool, updates: int) -> Json:
     """The result after so many updates."""
-    listed = [{"row": _values(row), "payload": _values(_parts(query, p))} for row, p in rows]
+    listed = [{"row": row_json(row), "payload": row_json(_parts(query, p))} for row, p in rows]
     return {"kind": "result", "updates": updates, "rows": listed, "more": more}
 
 
@@ -215,9 +220,9 @@ def changes_json(
     """What changed in the output; null stands for absent."""
     listed = [
         {
-            "row": _values(row),
-            "before": None if before is None else _values(_parts(query, before)),
-            "after": None if after is None else _values(_parts(query, after)),
+            "row": row_json(row),
+            "before": None if before is None else row_json(_parts(query, before)),
+            "after": None if after is None else row_json(_parts(query, after)),
         }
         for row, before, after in changes
     ]
@@ -252,7 +257,8 @@ def summary_json(summary: Summary) -> Json:
     }
 
 
-def _values(row: Row) -> list[Any]:
+def row_json(row: Row) -> list[Any]:
+    """A row as a list of values that JSON has."""
     return [_json_value(value) for value in row]
 
 

@@ -13,10 +13,10 @@ from viewkeep.analysis import Analysis
 from viewkeep.analysis.exponents import order
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.algebra import Node
+from viewkeep.report.adaptive import adaptive_sections
 from viewkeep.report.bounds import averaging_note, bounds_table, lower_bound_text
 from viewkeep.report.costs import costs_table, update_costs
 from viewkeep.report.hints import hints
-from viewkeep.report.running import meanwhile
 from viewkeep.report.style import FAIR, grade, query_text, section
 from viewkeep.report.summary import headline, obstacle
 from viewkeep.report.variable_order import order_tree
@@ -27,7 +27,7 @@ STRATEGIES = {
     "root, and results are read from the root down.",
     "delta": "Nothing but the result is kept: a change is joined with the other tables.",
     "epsilon": "Values are split by how often they occur: light ones are precomputed, heavy ones "
-    "(more than N^eps rows) are looked up. Each side is cheap where the other is not.",
+    "(from N^eps rows on) are looked up. Each side is cheap where the other is not.",
 }
 """What each strategy does, in a sentence."""
 
@@ -49,7 +49,8 @@ def analysis_page(analysis: Analysis) -> Group:
         *_where_updates_cost(analysis),
         *_what_would_help(analysis),
         section(f"Strategy: {analysis.strategy}", _strategy(analysis)),
-        section(_order_title(analysis), order_tree(analysis)),
+        *adaptive_sections(analysis),
+        *_variable_order(analysis),
         *_rewritten(analysis),
         section("Properties", verdict_table(analysis)),
     )
@@ -85,11 +86,7 @@ def _title(analysis: Analysis) -> Panel:
 
 def _strategy(analysis: Analysis) -> Text:
     told = STRATEGIES.get(analysis.strategy, "")
-    text = Text(f"{told}\nChosen because: {analysis.route.reason}.")
-    if instead := meanwhile(analysis):
-        note = f"Not available yet in this version: maintain() uses {instead} meanwhile."
-        text.append(f"\n{note}", FAIR)
-    return text
+    return Text(f"{told}\nChosen because: {analysis.route.reason}.")
 
 
 def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:
@@ -113,11 +110,16 @@ def _indented(line: str) -> Padding:
     return Padding(Text(content), (0, 0, 0, len(line) - len(content)))
 
 
-def _order_title(analysis: Analysis) -> str:
-    if analysis.strategy == "viewtree":
-        return "Variable order"
-    worst = max(cost.exponent or Fraction(0) for cost in update_costs(analysis))
-    return f"Variable order of the best plain view tree (update {order(worst)})"
+def _variable_order(analysis: Analysis) -> Iterator[RenderableType]:
+    """The order of the view tree that runs, or of the best there would be beside deltas; heavy
+    and light parts have views of their own."""
+    if analysis.strategy == "epsilon":
+        return
+    title = "Variable order"
+    if analysis.strategy != "viewtree":
+        worst = max(cost.exponent or Fraction(0) for cost in update_costs(analysis))
+        title = f"Variable order of the best plain view tree (update {order(worst)})"
+    yield section(title, order_tree(analysis))
 
 
 def _rewritten(analysis: Analysis) -> Iterator[RenderableType]:

@@ -14,14 +14,10 @@ from viewkeep.analysis.cascade import Cascade
 from viewkeep.analysis.exponents import order
 from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.report.narrow import FirstThatFits
-from viewkeep.report.running import meanwhile
 from viewkeep.report.style import BAD, FAIR, GOOD, HEADING, grade, section
 from viewkeep.report.summary import at_best, query_class
 
 COLUMNS = ("query", "class", "update", "delay", "preprocessing", "strategy", "optimal")
-
-NOT_YET = "+"
-"""The mark of a strategy that does not run yet."""
 
 LEFT_OUT_FIRST = ("optimal", "preprocessing", "strategy", "delay")
 """What a narrow screen can do without, the least important first."""
@@ -34,8 +30,6 @@ class Line:
     cells: tuple[str, ...]
     style: str
     problem: ViewkeepError | None = None
-    runs: str = ""
-    """What runs in place of a strategy that is not available yet."""
 
 
 def analysis_line(analysis: Analysis) -> Line:
@@ -43,17 +37,16 @@ def analysis_line(analysis: Analysis) -> Line:
     best = at_best(analysis.bounds)
     optimal = "yes" if analysis.optimal else "unknown" if analysis.lower_bound is None else "no"
     average = "*" if best.amortized else ""
-    instead = meanwhile(analysis)
     cells = (
         analysis.query.name,
         query_class(analysis),
         order(best.update) + average,
         order(best.delay),
         order(best.preprocessing),
-        analysis.strategy + (NOT_YET if instead else ""),
+        analysis.strategy,
         optimal,
     )
-    return Line(cells, grade(analysis.bounds), runs=instead)
+    return Line(cells, grade(analysis.bounds))
 
 
 def unsupported_line(name: str, reason: ViewkeepError) -> Line:
@@ -102,21 +95,10 @@ def _table(lines: Sequence[Line], left_out: Sequence[str], wrapped: Sequence[str
 
 
 def _legend(lines: Sequence[Line]) -> Iterator[Padding]:
-    """What the marks mean, where there are any."""
-    notes = []
+    """What the mark means, where there is one."""
     if any(cell.endswith("*") for line in lines for cell in line.cells[1:]):
-        notes.append("* amortized, and at the best eps where the strategy is epsilon")
-    runs: dict[str, list[str]] = {}
-    for line in lines:
-        if line.runs:
-            runs.setdefault(line.runs, []).append(line.cells[0])
-    if runs:
-        uses = "; ".join(f"{how} for {', '.join(names)}" for how, names in runs.items())
-        notes.append(
-            f"{NOT_YET} not available yet in this version: maintain() uses {uses} meanwhile"
-        )
-    if notes:
-        yield Padding(Text("\n".join(notes), "dim"), (0, 0, 1, 0))
+        note = "* amortized, and at the best eps where the strategy is epsilon"
+        yield Padding(Text(note, "dim"), (0, 0, 1, 0))
 
 
 def _cascade(cascade: Cascade) -> Text:

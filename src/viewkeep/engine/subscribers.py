@@ -1,0 +1,67 @@
+"""Telling subscribers how the output changes, tuple by tuple."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeep.errors import RingError
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class OutputChange:
+    """An output tuple whose payload changed; None stands for absent."""
+
+    row: Row
+    before: Any
+    after: Any
+
+
+Callback = Callable[[list[OutputChange]], None]
+
+
+class Subscribers:
+    """Who wants to know, and the tuples that they could not be told about yet.
+
+    `state_of` reads an output tuple; it raises a RingError where the payload cannot be told, as
+    for a min whose deletes have overtaken their inserts.
+    """
+
+    def __init__(self, state_of: Callable[[Row], Any]) -> None:
+        self._state_of = state_of
+        self._callbacks: list[Callback] = []
+        self._untold: dict[Row, Any] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._callbacks)
+
+    def add(self, callback: Callback) -> None:
+        """Tell this one too, from now on."""
+        self._callbacks.append(callback)
+
+    def start(self) -> dict[Row, Any]:
+        """What is known of tuples before a change: those that are still to be told."""
+        return dict(self._untold)
+
+    def note(self, before: dict[Row, Any], heads: Iterable[Row]) -> None:
+        """Keep the state of output tuples as it is before they change for the first time."""
+        for head in heads:
+            if head not in before:
+                try:
+                    before[head] = self._state_of(head)
+                except RingError:  # it was so already when the first subscriber came
+                    before[head] = None
+
+    def tell(self, before: dict[Row, Any]) -> None:
+        """Call everyone with the tuples that differ from what they were."""
+        changed, self._untold = [], {}
+        for head, old in before.items():
+            try:
+                new = self._state_of(head)
+            except RingError:
+                self._untold[head] = old
+            else:
+                changed += [OutputChange(head, old, new)] if old != new else []
+        for callback in list(self._callbacks) if changed else ():
+            callback(changed)

@@ -1,0 +1,237 @@
+"""Heavy and light parts as the program that runs has them: splits, views, deltas, rebalancing.
+
+The page follows figures 2 and 3 of triangle_ivm_epsilon: the materialized views with their sizes,
+then the deltas of one relation with their costs. Programs of many parts are shown as a digest.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from viewkeep.analysis import Analysis
+from viewkeep.analysis.exponents import HALF, Exponent, order, value_at
+from viewkeep.errors import QueryError
+from viewkeep.plan.choose import plan
+from viewkeep.plan.payload import plan_payload
+from viewkeep.plan.program import INPUT, Map, Program, Split
+from viewkeep.plan.show import atom_name, exponent_text
+from viewkeep.report.deltas import Delta, deltas_of
+from viewkeep.report.style import section
+
+MOST_LINES = 12
+"""More views, or deltas of one relation, than these are shown as a digest."""
+
+LEVELS = {"h": "heavy", "m": "medium", "l": "light"}
+
+REBALANCING = (
+    "A value moves to another part when it has 3/2 of the tuples of the threshold or falls below "
+    "1/2 of them; when the database outgrows N or falls below N/4, N doubles or halves and all is "
+    "split anew. The updates in between pay for both."
+)
+"""How parts are kept in balance (engine/partitions.py)."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """A program with heavy and light parts, and the query it is for."""
+
+    program: Program
+    analysis: Analysis
+
+    @property
+    def views(self) -> list[Map]:
+        """What is kept besides the relations."""
+        return [each for each in self.program.maps if each.definition != INPUT]
+
+    @property
+    def deltas(self) -> tuple[Delta, ...]:
+        """What updates change, relation by relation."""
+        return deltas_of(self.program, self.analysis.query.name)
+
+    def signature(self, view: Map) -> str:
+        """A view and its key; the result is called as the query is."""
+        is_result = view.name == self.program.listed
+        name = self.analysis.query.name if is_result else view.name
+        return f"{name}({', '.join(view.key)})"
+
+
+def adaptive_program(analysis: Analysis) -> Adaptive | None:
+    """The program that `maintain()` would run, if it has heavy and light parts."""
+    if analysis.strategy != "epsilon":
+        return None
+    try:
+        subtractable = plan_payload(analysis.query).ring.subtractable
+        program = plan(analysis.query, subtractable=subtractable)
+    except QueryError:  # it has bounds, but its values or conditions cannot be maintained
+        return None
+    return Adaptive(program, analysis) if program.splits else None
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def adaptive_sections(analysis: Analysis) -> Iterator[RenderableType]:
+    """The parts, the views and the deltas of a query that is maintained adaptively."""
+    found = adaptive_program(analysis)
+    if found is None:
+        return
+    splits = [Text(f"{describe(found.program, each)}.") for each in found.program.splits]
+    yield section("Heavy and light parts", *splits, Text(REBALANCING))
+    yield section("Materialized views", _views_table(found))
+    yield section("Deltas of one update", *_deltas(found))
+
+
+def describe(program: Program, split: Split) -> str:
+    """What is split on what, and from how many tuples on a value is heavy.
+
+    For example `R is split on a: heavy from N^eps tuples with the same a`.
+    """
+    relations, variables = relations_of(program, split), ", ".join(split.variables)
+    levels = ", ".join(
+        f"{LEVELS[split.letter(level + 1)]} from N^{power}"
+        for level, power in enumerate(powers(split))
+    )
+    verb, place = ("is", "") if len(relations) == 1 else ("are", " in one of them")
+    return f"{_listed(relations)} {verb} split on {variables}: {levels} tuples with the same " + (
+        f"{variables}{place}"
+    )
+
+
+def relations_of(program: Program, split: Split) -> list[str]:
+    """The relations that a split tells parts of, by the names of their maps."""
+    names = {trigger.atom: atom_name(trigger) for trigger in program.triggers}
+    return [names[atom] for atom in split.atoms]
+
+
+def powers(split: Split) -> list[str]:
+    """The exponents of the thresholds: eps, or fixed ones where there are two."""
+    if len(split.thresholds) == 1:
+        return ["eps"]
+    return [exponent_text(threshold) for threshold in split.thresholds]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `R, S and T`."""
+    first, last = names[:-1], names[-1]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _views_table(found: Adaptive) -> Table:
+    views, table = found.views, _table()
+    lines = [(_definition(found, each), each.size) for each in views]
+    for size, told in _digest(lines, "view") if len(lines) > MOST_LINES else _plain(lines):
+        table.add_row(Text(told), size)
+    return table
+
+
+def _definition(found: Adaptive, view: Map) -> str:
+    return f"{found.signature(view)} = {view.definition}"
+
+
+def _deltas(found: Adaptive) -> Iterator[RenderableType]:
+    """The deltas of the first relation of each kind; others like it are only named."""
+    kinds = _kinds(found.deltas)
+    for (first, lines), *others in kinds:
+        table = _table()
+        told = [(str(line), line.cost) for line in lines]
+        for cost, text in _digest(told, "delta") if len(told) > MOST_LINES else _plain(told):
+            table.add_row(Text(text), cost)
+        names = [name for name, _ in others]
+        same = f" ({_listed(names)}: as many, at the same costs)" if names else ""
+        yield Text(f"Update of {first}{same}")
+        yield table
+    average = ", amortized" if found.analysis.bounds.amortized else ""
+    yield Text(f"In all {order(found.analysis.bounds.update)} for one update{average}.")
+
+
+Lines = Sequence[tuple[str, Exponent | None]]
+
+
+def _kinds(deltas: Iterable[Delta]) -> list[list[tuple[str, list[Delta]]]]:
+    """Relations with equally many deltas of every cost are of one kind: mostly by symmetry."""
+    kinds: dict[frozenset[tuple[str, int]], list[tuple[str, list[Delta]]]] = {}
+    for _, group in groupby(deltas, key=lambda delta: delta.atom):
+        lines = list(group)
+        costs = Counter(_order(line.cost) for line in lines)
+        kinds.setdefault(frozenset(costs.items()), []).append((lines[0].relation, lines))
+    return list(kinds.values())
+
+
+def _plain(lines: Lines) -> Iterator[tuple[str, str]]:
+    return ((_order(exponent), told) for told, exponent in lines)
+
+
+def _digest(lines: Lines, thing: str) -> Iterator[tuple[str, str]]:
+    """How many there are of each cost, the dearest first, each with an example."""
+    by_cost: dict[str, list[tuple[str, Exponent | None]]] = {}
+    for told, exponent in lines:
+        by_cost.setdefault(_order(exponent), []).append((told, exponent))
+    for cost, same in sorted(by_cost.items(), key=lambda item: -_value(item[1][0][1])):
+        example = min((told for told, _ in same), key=len)
+        number = f"{len(same)} {thing}s, such as" if same[1:] else f"1 {thing},"
+        yield cost, f"{number} {example}"
+
+
+def _order(exponent: Exponent | None) -> str:
+    return "" if exponent is None else order(exponent)
+
+
+def _value(exponent: Exponent | None) -> float:
+    return 0.0 if exponent is None else float(value_at(exponent, HALF))
+
+
+def _table() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    return table
+
+
+# --- for programs ---------------------------------------------------------------------------------
+
+
+def adaptive_json(analysis: Analysis) -> Json | None:
+    """The same for programs, without a digest; null where nothing is split."""
+    found = adaptive_program(analysis)
+    if found is None:
+        return None
+    return {
+        "splits": [_split_json(found.program, each) for each in found.program.splits],
+        "views": [
+            {
+                "view": found.signature(each),
+                "definition": each.definition,
+                "size": _exponent_json(each.size),
+            }
+            for each in found.views
+        ],
+        "deltas": [
+            {
+                "relation": each.relation,
+                "parts": list(each.parts),
+                "delta": str(each),
+                "cost": _exponent_json(each.cost),
+            }
+            for each in found.deltas
+        ],
+    }
+
+
+def _split_json(program: Program, split: Split) -> Json:
+    return {
+        "variables": list(split.variables),
+        "relations": relations_of(program, split),
+        "thresholds": powers(split),
+    }
+
+
+def _exponent_json(exponent: Exponent | None) -> str | None:
+    return None if exponent is None else str(exponent)
