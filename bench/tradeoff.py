@@ -283,7 +283,7 @@ def options(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 CONSTANTS = """\
-moves: how often values changed sides at the largest size; at 0 and 1 none can.
+moves: how often values changed sides at the largest size; 0 where none can.
 Entries at 7/8: a heavy value has (2 N + 1)^(7/8) rows, which is more than half
 of all up to N = 32,000. The view is empty below, and the fit says little."""
 

@@ -407,9 +407,9 @@ def maintain(
     """Keep a query's result fresh under updates; several queries may ride on each other.
 
     `epsilon` sets what is heavy for the adaptive strategy: one exponent of N, one for each
-    relation, or a preset ("first-order", "factorized", "factorized:R"); `space="linear"` splits
-    counts on all join variables, for views of linear size. `check` tests the invariants of heavy
-    and light parts after every update.
+    relation, or a preset ("first-order", "factorized", "factorized:R"). `space="linear"` splits
+    counts on all join variables, so that views take O(N) for an epsilon of 1/2 or more. `check`
+    tests the invariants of heavy and light parts after every update.
 
     >>> live = maintain("Q(y, x, z) = R(y, x) * S(y, z)")
     >>> live.update("R", (1, 2))

@@ -181,9 +181,7 @@ def maintain(
     except KeyboardInterrupt:
         printer.summary(interrupted=True)
         raise typer.Exit(INTERRUPTED) from None
-    if not quiet:
-        _show_heavy(stream, as_json)
-    printer.summary()
+    _finish(stream, printer, quiet, as_json)
 
 
 def _open(query: str, schema: str | None, **options: Any) -> "Stream":
@@ -228,15 +226,16 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _show_heavy(stream: "Stream", as_json: bool) -> None:
-    """What is heavy at the end, where heavy values are told from light ones."""
+def _finish(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> None:
+    """The summary, with what is heavy now below it; of JSON the summary is the last line."""
     from viewkeep.report.heavy import heavy_json, heavy_section
 
     live = stream.live
-    partitions = live.partitions()
+    partitions = () if quiet else live.partitions()
     if partitions and as_json:
         write(json.dumps(heavy_json(live.program, partitions), ensure_ascii=False) + "\n")
-    elif partitions:
+    printer.summary()
+    if partitions and not as_json:
         show(heavy_section(live.program, partitions), stderr=True)
 
 

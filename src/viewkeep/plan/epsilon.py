@@ -7,6 +7,7 @@ from typing import Any
 from viewkeep.analysis.adaptive import find_shape
 from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.plan.costs import with_costs
 from viewkeep.plan.heavy_light import plan_heavy_light
 from viewkeep.plan.hierarchical import plan_hierarchical
 from viewkeep.plan.program import Program, Split
@@ -86,7 +87,9 @@ def _planner(
     if linear:
         raise QueryError(f'{query.name}: space="linear" is for counts, not for lists of tuples')
     if rank is not None:
-        return lambda epsilon, notes: plan_hierarchical(query, leaves, relations, epsilon, notes)
+        return lambda epsilon, notes: with_costs(
+            plan_hierarchical(query, leaves, relations, epsilon, notes)
+        )
     if shape is None:
         raise QueryError(
             f"{query.name}: heavy and light parts are known for counts, for the list of all "

@@ -7,7 +7,7 @@ from itertools import product
 
 from viewkeep.analysis.exponents import HALF, Linear
 from viewkeep.plan.degrees import LINEAR, Degree, Factor, Power
-from viewkeep.plan.program import Part, Split
+from viewkeep.plan.program import Part, Split, fresh
 from viewkeep.plan.tree import Leaf
 
 THIRDS = (Fraction(1, 3), Fraction(2, 3))
@@ -109,13 +109,14 @@ def _wide(classes: Classes, group: tuple[str, ...]) -> list[int]:
 
 def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...]:
     """Every combination of levels of each atom, heavy before light."""
-    found = []
+    found, taken = list[Part](), {leaf.name for leaf in leaves}
     for leaf in leaves:
         own = [number for number, split in enumerate(splits) if leaf.atom in split.atoms]
         sizes = [range(len(splits[number].thresholds), -1, -1) for number in own]
         for levels in product(*sizes):
             letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
-            name = f"{leaf.name}_{letters}" if own else leaf.name
+            name = fresh(f"{leaf.name}_{letters}", taken) if own else leaf.name
+            taken.add(name)
             found.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True))))
     return tuple(found)
 

@@ -1,0 +1,84 @@
+"""Costs of a program with split relations, read off its steps: how many times loops can run and how
+large maps can be, by the degrees that the levels of parts promise."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from viewkeep.plan.degrees import FREE, Cost, Degree, Factor, cheapest, number_of
+from viewkeep.plan.program import UPDATE, Block, Collect, Join, Map, Program, Step, Trigger
+from viewkeep.plan.splits import factor_of
+
+
+def with_costs(program: Program) -> Program:
+    """The program with the cost of every block of a trigger and the size of every view."""
+    return _Costs(program).annotated()
+
+
+class _Costs:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        shared = len({split.thresholds for split in program.splits}) == 1
+        self._parts: dict[int, dict[str, Factor]] = {}
+        for part in program.parts:
+            key = program.map(part.map).key
+            factor = factor_of(part, key, program.splits, shared)
+            self._parts.setdefault(part.atom, {})[part.map] = factor
+        self._degrees = {each.name: self._degrees_of(each) for each in program.maps}
+
+    def annotated(self) -> Program:
+        inputs = {part.map for part in self._program.parts}
+        return replace(
+            self._program,
+            maps=tuple(
+                each if each.name in inputs else replace(each, size=self._size(each).exponent)
+                for each in self._program.maps
+            ),
+            triggers=tuple(map(self._trigger, self._program.triggers)),
+        )
+
+    def _degrees_of(self, each: Map) -> frozenset[Degree]:
+        """What holds for all parts of an atom that the map is made of, atom by atom."""
+        found: set[Degree] = set()
+        for atom in each.atoms:
+            parts = self._parts[atom]
+            chosen = [f for name, f in parts.items() if not each.parts or name in each.parts]
+            found |= _common(chosen or parts.values())
+        return frozenset(found)
+
+    def _size(self, each: Map) -> Cost:
+        return number_of(self._degrees[each.name], frozenset(each.key), frozenset())
+
+    def _trigger(self, trigger: Trigger) -> Trigger:
+        blocks, entries = list[Block](), dict[str, Cost]()
+        for block in trigger.blocks:
+            start = FREE if block.source == UPDATE else entries[block.source]
+            cost = start + self._loops(block.steps, frozenset(block.variables))
+            for step in block.steps:
+                if isinstance(step, Collect):
+                    entries[step.local] = cost
+            blocks.append(replace(block, cost=cost.exponent))
+        return replace(trigger, blocks=tuple(blocks))
+
+    def _loops(self, steps: Iterable[Step], bound: frozenset[str]) -> Cost:
+        """The product of the loops, each as short as the shortest of the lists it intersects."""
+        total = FREE
+        for step in steps:
+            if isinstance(step, Join) and step.opens:
+                opens = frozenset(step.opens)
+                lists = [
+                    number_of(self._degrees[access.map], opens, bound & frozenset(access.arguments))
+                    for access in step.accesses
+                ]
+                total, bound = total + cheapest(lists), bound | opens
+        return total
+
+
+def _common(factors: Iterable[Factor]) -> set[Degree]:
+    """The degrees that all of some parts have, each with the largest bound."""
+    first, *others = factors
+    found = set(first.degrees)
+    for other in others:
+        known = {(d.given, d.binds): d for d in other.degrees}
+        pairs = [(d, known[d.given, d.binds]) for d in found if (d.given, d.binds) in known]
+        found = {max(pair, key=lambda d: d.power.value) for pair in pairs}
+    return found
