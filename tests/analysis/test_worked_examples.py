@@ -385,6 +385,13 @@ def test_a_list_of_triangles_may_hold_all_of_them_whatever_epsilon_is():
     assert str(bounds.update) == "max(eps, 1 - eps)"
 
 
+def test_views_over_the_middle_of_a_path_grow_as_epsilon_falls():
+    bounds = analyze("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, e)").bounds
+    assert (str(bounds.update), str(bounds.space)) == ("max(eps, 1 - eps)", "2 - eps")
+    assert bounds.at(HALF).preprocessing == Fraction(3, 2)
+    assert bounds.best_epsilon == HALF
+
+
 def test_the_views_of_the_four_cycle_are_smaller_than_loading_is_long():
     bounds = analyze("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)").bounds
     assert (bounds.update, bounds.space) == (Fraction(2, 3), Fraction(4, 3))

@@ -171,24 +171,31 @@ def listed_from_scratch(query: ConjunctiveQuery, database: Database) -> dict[Row
 
 # --- counts ---------------------------------------------------------------------------------------
 
-SIZES = {PATH_4: 40, DIRECTED: 40, ORIENTED: 40}
+SIZES = {PATH_4: 24, DIRECTED: 24, ORIENTED: 24, LW_4: 24}
 VALUES = {TRIANGLE: 24, DIRECTED: 18, ORIENTED: 18, COMPOSITE: 6, WIDE: 5, LW_4: 6}
 
 
 @pytest.mark.parametrize("text", COUNTS)
 def test_counts_over_skewed_streams(text: str) -> None:
     """At epsilon 1/2, with values that become heavy and light, and N that doubles and halves."""
-    moves = run(text, 7, SIZES.get(text, 60), VALUES.get(text, 12))
+    moves = run(text, 7, SIZES.get(text, 48), VALUES.get(text, 12))
     assert moves.up
     assert moves.down
     assert moves.doubled
     assert moves.halved
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.25, 0.75, 1])
-@pytest.mark.parametrize("text", [TRIANGLE, DIRECTED, COMPOSITE, PATH_3, PATH_4, LW_4])
+@pytest.mark.parametrize(
+    ("text", "epsilon"),
+    [
+        *((TRIANGLE, epsilon) for epsilon in (0, 0.25, 0.75, 1)),
+        *((PATH_3, epsilon) for epsilon in (0, 0.25, 0.75, 1)),
+        *((text, epsilon) for text in (DIRECTED, COMPOSITE) for epsilon in (0, 0.75)),
+        *((text, epsilon) for text in (PATH_4, LW_4) for epsilon in (0.25, 1)),
+    ],
+)
 def test_counts_whatever_is_heavy(text: str, epsilon: float) -> None:
-    moves = run(text, 11, 20, VALUES.get(text, 12), epsilon=epsilon)
+    moves = run(text, 11, 12, VALUES.get(text, 12), epsilon=epsilon)
     if epsilon in (0, 1):
         assert moves.up == moves.down == 0, "all values are heavy, or all are light"
 
@@ -210,14 +217,19 @@ def test_counts_whatever_is_heavy(text: str, epsilon: float) -> None:
     ids=str,
 )
 def test_counts_with_an_epsilon_for_each_relation(text: str, epsilon: Any) -> None:
-    run(text, 3, 24, VALUES.get(text, 12), epsilon=epsilon)
+    run(text, 3, 16, VALUES.get(text, 12), epsilon=epsilon)
 
 
-@pytest.mark.parametrize("text", [TRIANGLE, DIRECTED, COMPOSITE, PATH_3, PATH_4])
-@pytest.mark.parametrize("epsilon", [0.5, 0, 1, 0.3])
+@pytest.mark.parametrize(
+    ("text", "epsilon"),
+    [
+        *((text, 0.5) for text in (TRIANGLE, DIRECTED, COMPOSITE, PATH_3, PATH_4)),
+        *((TRIANGLE, epsilon) for epsilon in (0, 0.3, 1)),
+    ],
+)
 def test_counts_in_linear_space(text: str, epsilon: float) -> None:
     """Joint splits: a value that is heavy in one relation is so in the other too."""
-    size = SIZES.get(text, 40) if epsilon == 0.5 else 16
+    size = SIZES.get(text, 24) if epsilon == 0.5 else 16
     moves = run(text, 5, size, VALUES.get(text, 12), epsilon=epsilon, space="linear")
     if epsilon == 0.5:
         assert moves.up
@@ -315,7 +327,7 @@ def test_a_ring_with_zero_divisors(text: str) -> None:
     """Rows vanish at a multiplicity of 6, and light and heavy parts with them."""
     query, database, clock = vk.parse(text), Database(), Clock()
     live = vk.maintain(query, strategy="epsilon", check=True, ring=clock)
-    for update in skewed_stream(query, 6, 60, VALUES.get(text, 10)):
+    for update in skewed_stream(query, 6, 24, VALUES.get(text, 10)):
         live.update(*update)
         database.apply([update])
         if query.outputs:
@@ -330,16 +342,16 @@ def test_a_ring_with_zero_divisors(text: str) -> None:
 def test_sums_of_reals_are_exact_however_tuples_move() -> None:
     """0.1 and 1e16 are added and taken away by every move; nothing of them is lost or stays."""
     values = [0.1, 1e16, -0.3, 7.25, 1e-9, -1e16, 3.0, 0.2]
-    lifts = {"a": values.__getitem__, "c": lambda c: values[-c]}
+    lifts = {"a": lambda a: values[a % 8], "c": lambda c: values[-c % 8]}
     query, database = vk.parse(TRIANGLE), Database()
     live = vk.maintain(query, strategy="epsilon", check=True, ring=REALS, lifts=lifts)
     weighted = vk.parse("Q(a, c) = R(a, b) * S(b, c) * T(c, a)")
-    for update in skewed_stream(query, 8, 48, 8):
-        live.update(*update)
-        database.apply([update])
-    for update in islice(skewed_stream(query, 9, 48, 8), 48):
-        live.update(*update)
-        database.apply([update])
+    for seed, length in ((8, None), (9, 200)):
+        for update in islice(skewed_stream(query, seed, 24, 8), length):
+            live.update(*update)
+            database.apply([update])
+        if length is None:
+            assert not any(live.sizes().values())
     total = REALS.zero
     for (a, c), count in recompute(weighted, database).items():
         term = REALS.multiply(lifts["a"](a), lifts["c"](c))
@@ -352,16 +364,15 @@ def test_regression_sums_over_triangles() -> None:
     query, database = vk.parse(TRIANGLE), Database()
     live = vk.maintain(query, strategy="epsilon", check=True, ring=ring)
     pairs = vk.parse("Q(a, c) = R(a, b) * S(b, c) * T(c, a)")
-    for number, update in enumerate(skewed_stream(query, 10, 48, 8)):
+    for number, update in enumerate(skewed_stream(query, 10, 24, 8)):
         live.update(*update)
         database.apply([update])
         if number % 10 == 0:
             found = recompute(pairs, database).items()
-            assert ring.count(live.value()) == sum(n for _, n in found)
-            assert ring.sum_of(live.value(), "a") == sum(a * n for (a, _), n in found)
-            assert ring.sum_of_products(live.value(), "a", "c") == sum(
-                a * c * n for (a, c), n in found
-            )
+            total = live.value()
+            assert ring.count_of(total) == sum(n for _, n in found)
+            assert ring.sum_of(total, "a") == sum(a * n for (a, _), n in found)
+            assert ring.sum_of_products(total, "a", "c") == sum(a * c * n for (a, c), n in found)
 
 
 # --- any query ------------------------------------------------------------------------------------

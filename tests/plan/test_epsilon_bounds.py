@@ -94,9 +94,7 @@ def test_every_shape_has_instances() -> None:
 @pytest.mark.parametrize(("shape", "text"), QUERIES)
 def test_programs_keep_what_the_analysis_promises(shape: str, text: str) -> None:
     query = parse(text)
-    found = find_shape(query)
-    assert found is not None
-    assert found.name in (shape, "triangle count") or shape == "count over three relations"
+    assert getattr(find_shape(query), "name", None) == shape
     check(query)
 
 

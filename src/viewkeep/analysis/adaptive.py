@@ -24,6 +24,14 @@ _LISTED = replace(_ADAPTIVE, space=Fraction(3, 2))
 """All triangles that are light in every relation, or heavy in every one, are kept: there can be
 N^3/2 of them whatever eps is."""
 
+_FOUR_PATH = replace(
+    _ADAPTIVE,
+    preprocessing=in_epsilon(Linear(1, 1), Linear(2, -1)),
+    space=in_epsilon(Linear(2, -1)),
+)
+"""The middle of the path is joined over heavy values of its ends: views may have N^(2 - 2 eps)
+entries, those over light values N^min(1 + eps, 2 - eps). Loading costs at most N updates."""
+
 _FOUR_CYCLE = Bounds(
     preprocessing=Fraction(5, 3),
     update=Fraction(2, 3),
@@ -129,7 +137,7 @@ SHAPES = (
     AdaptiveShape("triangle enumeration", lambda q: not q.bound and _is_triangle(q), _LISTED),
     AdaptiveShape("Loomis-Whitney count", _count(_is_loomis_whitney), _ADAPTIVE),
     AdaptiveShape("count over three relations", _count(lambda q: len(q.atoms) == 3), _ADAPTIVE),
-    AdaptiveShape("4-path count", _count(lambda q: _is_path(q, 4)), _ADAPTIVE),
+    AdaptiveShape("4-path count", _count(lambda q: _is_path(q, 4)), _FOUR_PATH),
     AdaptiveShape("4-cycle count", _count(_is_four_cycle), _FOUR_CYCLE),
 )
 """In order of recognition; a 3-path is a count over three relations."""

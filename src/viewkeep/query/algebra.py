@@ -76,14 +76,29 @@ class _Operator(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Scan(_Operator):
-    """The rows of a base table, with columns named `alias.column`."""
+    """The rows of a base table, with columns named `alias.column`.
+
+    Delta scripts read tables as they were before the changes (`pre`) and as they are now.
+    """
 
     name: str
     table: Table
     alias: str
+    state: str = "post"
 
     def _output(self) -> Schema:
         return tuple(replace(f, name=f"{self.alias}.{f.name}") for f in self.table.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(_Operator):
+    """A relation that is kept under a name: a diff, a cache, or another part of a delta script."""
+
+    name: str
+    columns: Schema
+
+    def _output(self) -> Schema:
+        return self.columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +218,7 @@ class Distinct(_Operator):
 
 
 Node: TypeAlias = (
-    Scan | Select | Project | Join | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct
+    Scan | Stored | Select | Project | Join | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct
 )
 """An operator of the tree; `match` on it is exhaustive."""
 
@@ -211,7 +226,7 @@ Node: TypeAlias = (
 def children(node: Node) -> tuple[Node, ...]:
     """The inputs of an operator."""
     match node:
-        case Scan():
+        case Scan() | Stored():
             return ()
         case Select() | Project() | GroupBy() | Distinct():
             return (node.child,)
@@ -250,7 +265,7 @@ def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     match node:
-        case Scan():
+        case Scan() | Stored():
             return node
         case Select() | Project() | GroupBy() | Distinct():
             return replace(node, child=inputs[0])
@@ -342,7 +357,11 @@ def print_tree(root: Node) -> str:
 def _headline(node: Node) -> str:
     match node:
         case Scan():
-            return f"Scan {node.name}" + (f" as {node.alias}" if node.alias != node.name else "")
+            state = "" if node.state == "post" else f"@{node.state}"
+            renamed = f" as {node.alias}" if node.alias != node.name else ""
+            return f"Scan {node.name}{state}{renamed}"
+        case Stored():
+            return node.name
         case Select():
             return f"Select {show(node.condition)}"
         case Project():

@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from viewkeep.analysis import Analysis
@@ -22,6 +21,7 @@ from viewkeep.plan.payload import plan_payload
 from viewkeep.plan.program import INPUT, Map, Program, Split
 from viewkeep.plan.show import atom_name, exponent_text
 from viewkeep.report.deltas import Delta, deltas_of
+from viewkeep.report.narrow import CostColumn
 from viewkeep.report.style import section
 
 MOST_LINES = 12
@@ -124,12 +124,8 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _views_table(found: Adaptive) -> Table:
-    views, table = found.views, _table()
-    lines = [(_definition(found, each), each.size) for each in views]
-    for size, told in _digest(lines, "view") if len(lines) > MOST_LINES else _plain(lines):
-        table.add_row(Text(told), size)
-    return table
+def _views_table(found: Adaptive) -> CostColumn:
+    return _costs([(_definition(found, each), each.size) for each in found.views], "view")
 
 
 def _definition(found: Adaptive, view: Map) -> str:
@@ -138,16 +134,11 @@ def _definition(found: Adaptive, view: Map) -> str:
 
 def _deltas(found: Adaptive) -> Iterator[RenderableType]:
     """The deltas of the first relation of each kind; others like it are only named."""
-    kinds = _kinds(found.deltas)
-    for (first, lines), *others in kinds:
-        table = _table()
-        told = [(str(line), line.cost) for line in lines]
-        for cost, text in _digest(told, "delta") if len(told) > MOST_LINES else _plain(told):
-            table.add_row(Text(text), cost)
+    for (first, lines), *others in _kinds(found.deltas):
         names = [name for name, _ in others]
         same = f" ({_listed(names)}: as many, at the same costs)" if names else ""
         yield Text(f"Update of {first}{same}")
-        yield table
+        yield _costs([(str(line), line.cost) for line in lines], "delta")
     average = ", amortized" if found.analysis.bounds.amortized else ""
     yield Text(f"In all {order(found.analysis.bounds.update)} for one update{average}.")
 
@@ -165,8 +156,10 @@ def _kinds(deltas: Iterable[Delta]) -> list[list[tuple[str, list[Delta]]]]:
     return list(kinds.values())
 
 
-def _plain(lines: Lines) -> Iterator[tuple[str, str]]:
-    return ((_order(exponent), told) for told, exponent in lines)
+def _costs(lines: Lines, thing: str) -> CostColumn:
+    if len(lines) > MOST_LINES:
+        return CostColumn(list(_digest(lines, thing)))
+    return CostColumn([(told, _order(exponent)) for told, exponent in lines])
 
 
 def _digest(lines: Lines, thing: str) -> Iterator[tuple[str, str]]:
@@ -177,7 +170,7 @@ def _digest(lines: Lines, thing: str) -> Iterator[tuple[str, str]]:
     for cost, same in sorted(by_cost.items(), key=lambda item: -_value(item[1][0][1])):
         example = min((told for told, _ in same), key=len)
         number = f"{len(same)} {thing}s, such as" if same[1:] else f"1 {thing},"
-        yield cost, f"{number} {example}"
+        yield f"{number} {example}", cost
 
 
 def _order(exponent: Exponent | None) -> str:
@@ -186,13 +179,6 @@ def _order(exponent: Exponent | None) -> str:
 
 def _value(exponent: Exponent | None) -> float:
     return 0.0 if exponent is None else float(value_at(exponent, HALF))
-
-
-def _table() -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold")
-    table.add_column(no_wrap=True)
-    return table
 
 
 # --- for programs ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from viewkeep.query.algebra import (
     Scan,
     Select,
     SemiJoin,
+    Stored,
     UnionAll,
 )
 from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, substitute
@@ -70,7 +71,7 @@ def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
             both = Flat(left.scans + right.scans, conditions, left.outputs | right.outputs)
             condition = both.over_scans(node.condition)
             return Flat(both.scans, (*both.conditions, condition), both.outputs)
-        case SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct():
+        case Stored() | SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct():
             raise NotConjunctive(_construct(node))
 
 
@@ -89,8 +90,10 @@ def _occurrences() -> Callable[[Scan], Scan]:
     return occurrence
 
 
-def _construct(node: SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct) -> str:
+def _construct(node: Stored | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct) -> str:
     match node:
+        case Stored():
+            return f"the stored relation {node.name}"
         case SemiJoin():
             return "IN, EXISTS or INTERSECT (a semijoin)"
         case AntiJoin():

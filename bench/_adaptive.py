@@ -1,0 +1,353 @@
+"""Data that is as bad as can be for heavy and light parts, and what theory promises on it.
+
+In most families hubs make first-order deltas linear, while lists as long as a threshold, N^eps,
+and as many heavy values as there can be, N^(1 - eps), make the adaptive strategy as slow as it
+gets. Step counts over growing sizes give the exponents.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import ceil
+from typing import Any
+
+import viewkeep as vk
+from bench._cases import TRIANGLE
+from bench._families import Change, Row
+from bench.bounds import exponent
+
+Rows = dict[str, list[Row]]
+EPSILONS = (0, 0.25, 0.5, 0.75, 1)
+
+PATH_3 = "Q() = R(a, b) * S(b, c) * T(c, d)"
+PATH_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, e)"
+LOOMIS_WHITNEY_4 = "Q() = R(a, b, c) * S(b, c, d) * T(c, d, a) * U(d, a, b)"
+CYCLE_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Rows to load for a size and an epsilon, and a stream of updates that follows."""
+
+    name: str
+    rows: Callable[[int, float], Rows]
+    stream: Callable[[int, float], list[Change]]
+
+
+@dataclass(frozen=True)
+class AdaptiveCase:
+    """A query on a family, what is measured there, and the exponent that theory promises.
+
+    `delta` is the least exponent that first-order deltas must show on the same updates.
+    """
+
+    title: str
+    query: str
+    family: Family
+    quantity: str
+    promised: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sizes: tuple[int, ...] = (1024, 4096, 16384)
+    delta: float | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of all splits."""
+        return float(self.options.get("epsilon", 0.5))
+
+    def measure(self, **options: Any) -> float:
+        """The exponent that step counts, or numbers of entries, show."""
+        chosen = {"strategy": "epsilon", **self.options, **options}
+        quantity = QUANTITIES[self.quantity]
+        found = [quantity(self, size, vk.maintain(self.query, **chosen)) for size in self.sizes]
+        return exponent(self.sizes, found)
+
+
+# --- what is measured -----------------------------------------------------------------------------
+
+
+def worst_update(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
+    """The steps of the dearest single update."""
+    return max(_steps(case, size, live))
+
+
+def average_update(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
+    """The steps of all updates, rebalancing included, by their number."""
+    steps = list(_steps(case, size, live))
+    return sum(steps) / len(steps)
+
+
+def loading(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
+    """The steps of preprocessing."""
+    live.load(case.family.rows(size, case.epsilon))
+    return live.steps
+
+
+def inserting(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
+    """The steps of all inserts into an empty database, one at a time, in a mixed order."""
+    rows = case.family.rows(size, case.epsilon)
+    changes = [(relation, row) for relation, content in rows.items() for row in content]
+    random.Random(0).shuffle(changes)
+    for relation, row in changes:
+        live.update(relation, row)
+    return live.steps
+
+
+def space(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
+    """The entries of all maps."""
+    live.load(case.family.rows(size, case.epsilon))
+    return sum(live.sizes().values())
+
+
+QUANTITIES = {
+    "worst update": worst_update,
+    "average update": average_update,
+    "loading": loading,
+    "inserting": inserting,
+    "space": space,
+}
+
+
+def _steps(case: AdaptiveCase, size: int, live: vk.Maintainer) -> Iterator[int]:
+    live.load(case.family.rows(size, case.epsilon))
+    for change in case.family.stream(size, case.epsilon):
+        before = live.steps
+        live.update(*change)
+        yield live.steps - before
+
+
+def nothing(size: int, epsilon: float) -> list[Change]:
+    """For families that are only loaded."""
+    return []
+
+
+# --- triangles ------------------------------------------------------------------------------------
+
+ROTATIONS = (("R", "S", "T"), ("S", "T", "R"), ("T", "R", "S"))
+LONG, HEAVY, LIGHT = 0, 1, 2
+"""Values of a and b: with a long list of light c, with heavy c, and light themselves."""
+
+
+def theta(size: int, epsilon: float) -> float:
+    """N^eps for the threshold base after loading."""
+    return float((2 * size + 1) ** epsilon)
+
+
+def triangle_lists(names: Sequence[str]) -> Callable[[int, float], Rows]:
+    """With X, Y, Z for the names: X(0, 0) meets a long list of light c, X(1, 1) as many heavy c as
+    fit in, and X(2, 2) a list that is as light as others at all sizes."""
+    _, second, third = names
+
+    def rows(size: int, epsilon: float) -> Rows:
+        limit = theta(size, epsilon)
+        degree, light = ceil(1.05 * limit), min(ceil(0.15 * limit), size // 8)
+        y, z = list[Row](), list[Row]()
+        for c in range(size // 3):
+            y.append((LONG, size + c))
+            z.append((size + c, LONG))
+        for c in range(size // 5 // degree):
+            y.append((HEAVY, 3 * size + c))
+            z += [(3 * size + c, a) for a in (HEAVY, *range(10, 9 + degree))]
+        for c in range(light):
+            y.append((LIGHT, 4 * size + c))
+            z.append((4 * size + c, LIGHT))
+        return padded({second: y, third: z}, names[0], size)
+
+    return rows
+
+
+def padded(rows: Rows, relation: str, size: int) -> Rows:
+    """With rows that meet nothing, so that there are `size` of them in all."""
+    missing = size - sum(map(len, rows.values()))
+    assert missing >= 0, f"{-missing} rows too many"
+    lonely = [(10 * size + i, 20 * size + i) for i in range(missing)]
+    return {relation: [*rows.get(relation, []), *lonely]} | {
+        name: content for name, content in rows.items() if name != relation
+    }
+
+
+def triangle_visits(size: int, epsilon: float) -> list[Change]:
+    """Each row between the special values comes and goes, in each relation."""
+    pairs = product((LONG, HEAVY, LIGHT), repeat=2)
+    return [(name, row, n) for row in pairs for name in "RST" for n in (1, -1)]
+
+
+def wave_lists(size: int, epsilon: float) -> Rows:
+    """R(0, b) meets, for each of many b, nearly as many c in S as are light, and in T as many c as
+    can be heavy: moving it costs N^max(eps, 1 - eps)."""
+    third, limit = size // 3, theta(size, epsilon)
+    degree, light = ceil(1.1 * limit), max(int(0.45 * limit), 1)
+    width = min(wave_length(size, epsilon), third // light)
+    s = [(b, size + i) for b in range(width) for i in range(light)]
+    t = [(c, a) for c in range(third // degree) for a in range(degree)]
+    return padded({"S": s, "T": t}, "R", size)
+
+
+def wave_length(size: int, epsilon: float) -> int:
+    """So many rows make a value heavy."""
+    return ceil(1.5 * theta(size, epsilon)) + 1
+
+
+def wave_stream(size: int, epsilon: float) -> list[Change]:
+    """The value 0 of R becomes heavy and light again, just over each threshold."""
+    high = wave_length(size, epsilon)
+    low = max(int(0.5 * theta(size, epsilon)) - 1, 0)
+    start: list[Change] = [("R", (0, b), 1) for b in range(low)]
+    up: list[Change] = [("R", (0, b), 1) for b in range(low, high)]
+    down: list[Change] = [("R", (0, b), -1) for b in reversed(range(low, high))]
+    return start + 3 * (up + down)
+
+
+def wide_lists(size: int, epsilon: float) -> Rows:
+    """Every a heavy in R, every b light in S, with all c different: R_h joined with S_l has as
+    many entries as it can, also if N is half or twice as large."""
+    half, degree = size // 2, ceil(1.05 * theta(2 * size, epsilon))
+    width = max(min(int(0.6 * theta(size, epsilon)), half // degree), 1)
+    middle = half // width
+    r = [(a, (a * degree + i) % middle) for a in range(half // degree) for i in range(degree)]
+    s = [(b, b * width + i) for b in range(middle) for i in range(width)]
+    return {"R": list(dict.fromkeys(r)), "S": s}
+
+
+def tide_lists(size: int, epsilon: float) -> Rows:
+    """Wide lists and, in T, as many rows again that come and go."""
+    rows = wide_lists(size // 2, epsilon)
+    return rows | {"T": _tide(2 * sum(map(len, rows.values())))}
+
+
+def _tide(size: int) -> list[Row]:
+    return [(100 * size + i, 200 * size + i) for i in range(size // 2)]
+
+
+def tide_stream(size: int, epsilon: float) -> list[Change]:
+    """Down to a quarter of N and up to N, for the N of the moment: partitioned anew each time."""
+    rows = tide_lists(size, epsilon)
+    going = [("T", row) for row in rows["T"]] + [("S", row) for row in rows["S"][:9]]
+    down: list[Change] = [(*each, -1) for each in going]
+    return 3 * (down + [(*each, 1) for each in reversed(going)])
+
+
+def paired_lists(size: int, epsilon: float) -> Rows:
+    """Complete bipartite blocks: every value as heavy as a square allows, in all relations."""
+    side = int((size / 3) ** 0.5)
+    block = [(i, j) for i in range(side) for j in range(side)]
+    return {name: block for name in "RST"}
+
+
+def mixed_lists(size: int, epsilon: float) -> Rows:
+    """Blocks, hubs and long lists together, for loading and inserting."""
+    rows = triangle_lists("RST")(size // 2, epsilon)
+    for name, block in paired_lists(size // 2, epsilon).items():
+        rows[name] = list(dict.fromkeys([*rows[name], *((-1 - a, -1 - b) for a, b in block)]))
+    return rows
+
+
+LISTS = {names[0]: Family(f"lists for {names[0]}", triangle_lists(names), triangle_visits) for names in ROTATIONS}
+WAVES = Family("waves", wave_lists, wave_stream)
+TIDES = Family("tides", tide_lists, tide_stream)
+WIDE = Family("wide", wide_lists, nothing)
+BLOCKS = Family("blocks", paired_lists, nothing)
+MIXED = Family("mixed", mixed_lists, nothing)
+
+
+# --- any query ------------------------------------------------------------------------------------
+
+
+def skewed(text: str) -> Family:
+    """Hubs, blocks, and values of all degrees: the i-th value has about N / i rows."""
+    query = vk.parse(text)
+    atoms = [(atom.relation, atom.variables) for atom in query.atoms]
+
+    def rows(size: int, epsilon: float) -> Rows:
+        choose, share = random.Random(size), size // (3 * len(atoms))
+        found = {}
+        for relation, variables in atoms:
+            columns = range(len(variables))
+            hubs = [
+                tuple(i if column == spread else 0 for column in columns)
+                for spread in columns
+                for i in range(share)
+            ]
+            side = int(share ** (1 / len(variables)))
+            block = list(product(range(1, side + 1), repeat=len(variables)))
+            zipf = [tuple(int(share ** choose.random()) for _ in columns) for _ in range(share)]
+            found[relation] = list(dict.fromkeys(hubs + block + zipf))
+        return found
+
+    def stream(size: int, epsilon: float) -> list[Change]:
+        special = (0, 1, int(size**0.33), 10 * size)
+        return [
+            (relation, row, n)
+            for relation, variables in atoms
+            for row in product(special[: 6 - len(variables)], repeat=len(variables))
+            for n in (1, -1)
+        ]
+
+    return Family("hubs, blocks and Zipf", rows, stream)
+
+
+def _update(title: str, query: str, promised: float, **options: Any) -> AdaptiveCase:
+    sizes: Sequence[int] = options.pop("sizes", (1024, 4096, 16384))
+    return AdaptiveCase(
+        title,
+        query,
+        skewed(query),
+        "worst update",
+        promised,
+        options,
+        tuple(sizes),
+        delta=options.pop("delta", 0.9),
+    )
+
+
+SHORT = (512, 2048, 8192)
+
+CASES = (
+    *(
+        AdaptiveCase(
+            f"triangle, eps {epsilon:g}",
+            TRIANGLE,
+            family,
+            "worst update",
+            max(epsilon, 1 - epsilon),
+            {"epsilon": epsilon},
+            delta=0.9,
+        )
+        for epsilon in EPSILONS
+        for family in (LISTS.values() if epsilon == 0.5 else [LISTS["R"]])
+    ),
+    *(
+        AdaptiveCase(
+            "triangle, linear space",
+            TRIANGLE,
+            family,
+            "worst update",
+            0.5,
+            {"space": "linear"},
+            delta=0.9,
+        )
+        for family in LISTS.values()
+    ),
+    AdaptiveCase("triangle, moving", TRIANGLE, WAVES, "average update", 0.5),
+    AdaptiveCase("triangle, moving, eps 1/4", TRIANGLE, WAVES, "average update", 0.75, {"epsilon": 0.25}),
+    AdaptiveCase("triangle, growing and shrinking", TRIANGLE, TIDES, "average update", 0.5, {}, SHORT),
+    *(
+        AdaptiveCase(
+            f"triangle, eps {epsilon:g}", TRIANGLE, MIXED, "loading", 1.5, {"epsilon": epsilon}, SHORT
+        )
+        for epsilon in EPSILONS
+    ),
+    AdaptiveCase("triangle", TRIANGLE, BLOCKS, "inserting", 1.5, {}, SHORT),
+    AdaptiveCase("triangle", TRIANGLE, MIXED, "inserting", 1.5, {}, SHORT),
+    AdaptiveCase("triangle", TRIANGLE, WIDE, "space", 1.5, {}, SHORT),
+    AdaptiveCase("triangle, linear space", TRIANGLE, WIDE, "space", 1, {"space": "linear"}, SHORT),
+    AdaptiveCase("triangle, linear space", TRIANGLE, BLOCKS, "space", 1, {"space": "linear"}, SHORT),
+    AdaptiveCase("triangle, linear space", TRIANGLE, MIXED, "space", 1, {"space": "linear"}, SHORT),
+    _update("path of 3", PATH_3, 0.5),
+    _update("path of 3, linear space", PATH_3, 0.5, space="linear"),
+    _update("path of 4", PATH_4, 0.5),
+    _update("Loomis-Whitney, 4", LOOMIS_WHITNEY_4, 0.5),
+    _update("4-cycle", CYCLE_4, 2 / 3),
+)
+"""What `make bounds` can print: each case is measured by itself."""
