@@ -250,7 +250,10 @@ def test_sums_are_of_the_kind_of_the_data(values, total, kind):
     [
         ({"strategy": "viewtre"}, 'did you mean "viewtree"'),
         ({"strategy": None}, "expected one of auto"),
-        ({"strategy": "epsilon"}, "not available yet"),
+        ({"strategy": "epsilon", "output": "list"}, 'use output="factorized"'),
+        ({"strategy": "epsilon", "ring": MIN}, "need a ring with subtraction"),
+        ({"strategy": "epsilon", "epsilon": {"U": 0.5}}, 'epsilon of "U": nothing of that name'),
+        ({"space": "tiny"}, "expected one of fast, linear"),
         ({"output": "table"}, "expected one of factorized, list"),
         ({"mode": "busy"}, "expected one of eager, lazy"),
         ({"engine": "compiled"}, "not available yet"),

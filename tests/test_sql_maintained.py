@@ -35,12 +35,16 @@ def random_row(choose: random.Random, table: str) -> tuple:
     return (choose.randrange(3), choose.choice(small), choose.choice(small))
 
 
-@pytest.mark.parametrize("strategy", ["auto", "delta", "recursive"])
+@pytest.mark.parametrize("strategy", ["auto", "delta", "recursive", "epsilon"])
 @pytest.mark.parametrize("sql", VIEWS)
 def test_a_maintained_view_equals_what_duckdb_computes(sql, strategy):
     choose = random.Random(sql + strategy)
     query = vk.from_sql(sql, TABLES)
-    live = vk.maintain(query, strategy=strategy)
+    try:
+        live = vk.maintain(query, strategy=strategy)
+    except vk.QueryError:
+        assert strategy == "epsilon", "other strategies take any query"
+        pytest.skip("no heavy and light parts")
     database = duckdb.connect()
     database.execute("create table parts (pid int, kind text, price int)")
     database.execute("create table uses (did int, pid int, amount int)")

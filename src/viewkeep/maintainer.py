@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.check import Checker
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
-from viewkeep.engine.partitions import Partition
+from viewkeep.engine.partitions import Layout, Partition
 from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.engine.state import damaged, read_state, write_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
@@ -177,6 +177,7 @@ class Maintainer:
         """Change everything, or nothing where the ring refuses; what subscribers knew before."""
         before = self._subscribers.start()
         stored: dict[tuple[int, Row], Any] = {}
+        layout = self.engine.layout() if self._fallible else None
         try:
             for atom, key, payload in changes:
                 if self._subscribers:
@@ -187,7 +188,7 @@ class Maintainer:
                 if self._checker is not None:
                     self._checker.check(self.engine)
         except Exception:
-            self._rebuild(stored)
+            self._rebuild(stored, layout)
             raise
         return before
 
@@ -202,12 +203,7 @@ class Maintainer:
             present = self.engine.stored(atom, key)
             total = payload if present is None else ring.add(present, payload)
             totals[atom, key] = None if ring.is_zero(total) else total
-        engine = self.engine
-        try:
-            self._rebuild(totals)
-        except Exception:
-            self._use(engine)
-            raise
+        self._rebuild(totals)
         self._version += 1
         if self._subscribers:
             self._subscribers.tell(dict.fromkeys(self._heads()) | before)
@@ -218,14 +214,14 @@ class Maintainer:
             return list(self.engine.maps[self.program.listed])
         return [row for row, _ in self.engine.enumerate({})]
 
-    def _rebuild(self, stored: dict[tuple[int, Row], Any]) -> None:
+    def _rebuild(self, stored: dict[tuple[int, Row], Any], layout: Layout | None = None) -> None:
         """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
         inputs = {(atom, row): payload for atom, row, payload in self.engine.inputs()}
         present = [(*place, p) for place, p in (inputs | stored).items() if p is not None]
-        steps = self.steps
-        self._use(ReferenceEngine(self.program, self.payload.ring))
-        self.engine.load(present)
-        self.engine.counter[0] += steps
+        engine = ReferenceEngine(self.program, self.payload.ring)
+        engine.load(present, layout)
+        engine.counter[0] += self.steps
+        self._use(engine)
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ scratch, every invariant holds, and tuples have moved in every direction."""
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice, permutations
 from math import ceil, sqrt
 from typing import Any
@@ -171,14 +172,14 @@ def listed_from_scratch(query: ConjunctiveQuery, database: Database) -> dict[Row
 
 # --- counts ---------------------------------------------------------------------------------------
 
-SIZES = {PATH_4: 24, DIRECTED: 24, ORIENTED: 24, LW_4: 24}
+SIZES = {PATH_4: 16, DIRECTED: 16, ORIENTED: 16, LW_4: 16}
 VALUES = {TRIANGLE: 24, DIRECTED: 18, ORIENTED: 18, COMPOSITE: 6, WIDE: 5, LW_4: 6}
 
 
 @pytest.mark.parametrize("text", COUNTS)
 def test_counts_over_skewed_streams(text: str) -> None:
     """At epsilon 1/2, with values that become heavy and light, and N that doubles and halves."""
-    moves = run(text, 7, SIZES.get(text, 48), VALUES.get(text, 12))
+    moves = run(text, 7, SIZES.get(text, 32), VALUES.get(text, 12))
     assert moves.up
     assert moves.down
     assert moves.doubled
@@ -238,7 +239,7 @@ def test_counts_in_linear_space(text: str, epsilon: float) -> None:
 
 @pytest.mark.slow
 def test_four_cycles_have_three_levels() -> None:
-    moves = run(CYCLE_4, 2, 16, 12)
+    moves = run(CYCLE_4, 2, 12, 12)
     assert moves.up
     assert moves.down
     assert moves.doubled
@@ -327,7 +328,7 @@ def test_a_ring_with_zero_divisors(text: str) -> None:
     """Rows vanish at a multiplicity of 6, and light and heavy parts with them."""
     query, database, clock = vk.parse(text), Database(), Clock()
     live = vk.maintain(query, strategy="epsilon", check=True, ring=clock)
-    for update in skewed_stream(query, 6, 24, VALUES.get(text, 10)):
+    for update in skewed_stream(query, 6, 12, VALUES.get(text, 10)):
         live.update(*update)
         database.apply([update])
         if query.outputs:
@@ -339,24 +340,36 @@ def test_a_ring_with_zero_divisors(text: str) -> None:
     assert not any(live.sizes().values())
 
 
-def test_sums_of_reals_are_exact_however_tuples_move() -> None:
+FLOATS = (0.1, 1e16, -0.3, 7.25, 1e-9, -1e16, 3.0, 0.2)
+
+
+def test_sums_of_floats_are_exact_however_tuples_move() -> None:
     """0.1 and 1e16 are added and taken away by every move; nothing of them is lost or stays."""
-    values = [0.1, 1e16, -0.3, 7.25, 1e-9, -1e16, 3.0, 0.2]
-    lifts = {"a": lambda a: values[a % 8], "c": lambda c: values[-c % 8]}
+    query, database = vk.parse("Q(; sum(a), sum(c)) = R(a, b) * S(b, c) * T(c, a)"), Database()
+    live = vk.maintain(query, strategy="epsilon", check=True)
+    for number, (relation, row, change) in enumerate(skewed_stream(query, 8, 24, 9)):
+        row = tuple(FLOATS[value] if value < 8 else float(value) for value in row)
+        live.update(relation, row, change)
+        database.apply([(relation, row, change)])
+        if number % 20 == 0:
+            pairs = recompute(vk.parse(f"Q(a, c) = {TRIANGLE[6:]}"), database)
+            for place, total in enumerate(live.value()):
+                exact = sum(Fraction(row[place]) * n for row, n in pairs.items())
+                assert total is None or Fraction(total) == Fraction(float(exact))
+    assert not any(live.sizes().values())
+
+
+def test_reals_with_lifts() -> None:
+    lifts = {"a": lambda a: a + 0.5, "c": lambda c: 0.25 * c}
     query, database = vk.parse(TRIANGLE), Database()
     live = vk.maintain(query, strategy="epsilon", check=True, ring=REALS, lifts=lifts)
-    weighted = vk.parse("Q(a, c) = R(a, b) * S(b, c) * T(c, a)")
-    for seed, length in ((8, None), (9, 200)):
-        for update in islice(skewed_stream(query, seed, 24, 8), length):
-            live.update(*update)
-            database.apply([update])
-        if length is None:
-            assert not any(live.sizes().values())
-    total = REALS.zero
-    for (a, c), count in recompute(weighted, database).items():
-        term = REALS.multiply(lifts["a"](a), lifts["c"](c))
-        total = REALS.add(total, REALS.multiply(term, REALS.from_integer(count)))
-    assert live.value() == pytest.approx(total, rel=1e-9)
+    pairs = vk.parse(f"Q(a, c) = {TRIANGLE[6:]}")
+    for number, update in enumerate(skewed_stream(query, 8, 24, 8)):
+        live.update(*update)
+        database.apply([update])
+        if number % 10 == 0:
+            found = recompute(pairs, database).items()
+            assert live.value() == sum((a + 0.5) * 0.25 * c * n for (a, c), n in found)
 
 
 def test_regression_sums_over_triangles() -> None:
@@ -407,15 +420,12 @@ def test_any_count_that_is_accepted_is_right(query, epsilon, space, data) -> Non
 @given(query=queries(max_atoms=3, self_joins=False, repeated_variables=False, conditions=False))
 @settings(max_examples=60)
 def test_auto_takes_heavy_and_light_parts_only_where_they_are_planned(query) -> None:
-    """What the analysis promises can be planned; what cannot is refused with a reason."""
+    """What the analysis promises can be planned; what cannot is refused."""
     program = vk.maintain(query).program
     try:
         asked = vk.maintain(query, strategy="epsilon").program
-    except vk.QueryError as error:
-        assert str(error)
+    except vk.QueryError:
         assert program.strategy != "epsilon"
     else:
         assert asked.strategy == "epsilon"
         assert asked.splits
-
-

@@ -56,7 +56,9 @@ def test_loading_then_updating_is_updating_from_empty(query, way, data):
         assert_equals_recomputation(live, query, database, inputs)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
+@pytest.mark.parametrize(
+    "way", [*WAYS, {"strategy": "epsilon"}], ids=lambda way: "-".join(way.values())
+)
 def test_a_batch_to_a_relation_that_occurs_three_times_has_no_cross_terms_missing(way):
     live = vk.maintain("Q() = E(a, b) * E(b, c) * E(c, a)", **way)
     live.update_batch("E", [(0, 1), (1, 2), (2, 0), (0, 0)])

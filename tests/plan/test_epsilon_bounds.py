@@ -31,6 +31,7 @@ INSTANCES = {
     "Loomis-Whitney count": [
         "Q() = R(a, b, c) * S(b, c, d) * T(c, d, a) * U(d, a, b)",
         "Q() = A(z, x, y) * B(w, z, y) * C(y, w, x) * D(x, w, z)",
+        "Q() = P(b, c, d, e) * R(a, c, d, e) * S(a, b, d, e) * T(a, b, c, e) * U(a, b, c, d)",
         "Q() = R(a, b, c) * S(b, c, d, local) * T(c, d, a) * U(other, d, a, b)",
     ],
     "count over three relations": [

@@ -13,7 +13,7 @@ order they are applied.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.inference import Schema
@@ -90,8 +90,6 @@ def base_diff_name(table: str, kind: str, number: int = 0) -> str:
 
 def base_diff_columns(schema: DiffSchema, table: Schema) -> Schema:
     """The columns of a base table's diff, typed."""
-    from dataclasses import replace
-
     typed = {field.name: field for field in table}
     return (
         *(typed[c] for c in schema.ids),

@@ -8,7 +8,7 @@ a map look-up, an insert, a removal or an iteration.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from viewkeep.engine.partitions import Partitions
+from viewkeep.engine.partitions import Layout, Partitions
 from viewkeep.engine.steps import PAYLOAD, ROW, Bindings, Row, StepCompiler, accumulate
 from viewkeep.plan.program import (
     NOTHING,
@@ -73,10 +73,10 @@ class ReferenceEngine:
         self._changes[atom](row, payload)
         return change
 
-    def load(self, contents: Iterable[tuple[int, Row, Any]]) -> None:
+    def load(self, contents: Iterable[tuple[int, Row, Any]], layout: Layout | None = None) -> None:
         """Fill the inputs, then every other map in one pass over what it is made from."""
         if self.partitions is not None:
-            self.partitions.load([c for c in contents if not self.ring.is_zero(c[2])])
+            self.partitions.load([c for c in contents if not self.ring.is_zero(c[2])], layout)
         else:
             inputs = {part.atom: self.maps[part.map] for part in self.program.parts}
             for atom, row, payload in contents:
@@ -88,6 +88,10 @@ class ReferenceEngine:
         """Compute every map that is no input from those that are."""
         for block in self.program.loading:
             self._load_block(block)
+
+    def layout(self) -> Layout | None:
+        """What is heavy now, if relations are split."""
+        return None if self.partitions is None else self.partitions.layout()
 
     def inputs(self) -> Iterator[tuple[int, Row, Any]]:
         """The tuples of all atoms with their payloads."""

@@ -36,7 +36,7 @@ class Thresholds:
             hint = did_you_mean(str(space), SPACES)
             raise QueryError(f'space="{space}": expected one of {", ".join(SPACES)}{hint}')
         if isinstance(epsilon, str):
-            if epsilon.partition(":")[0] not in (FIRST_ORDER, FACTORIZED):
+            if epsilon != FIRST_ORDER and epsilon.partition(":")[0] != FACTORIZED:
                 raise QueryError(
                     f'epsilon="{epsilon}": expected a number between 0 and 1, one for each '
                     f'relation, or "{FIRST_ORDER}", "{FACTORIZED}", "{FACTORIZED}:<relation>"'

@@ -65,13 +65,14 @@ class ViewSearch:
     def delta(self, view: View, updated: Factor) -> Delta | None:
         """The cheapest way, with as few views as possible."""
         rest = in_order(view.members - {updated})
-        found: list[tuple[int, Fraction, int, Delta]] = []
+        by_views: dict[int, list[list[list[Factor]]]] = {}
         for groups in _partitions(rest):
-            delta = self._try(view, updated, groups)
-            if delta is not None:
-                joined = sum(len(each.members) > 1 for each in delta.reads)
-                found.append((joined, delta.cost.value, len(found), delta))
-        return min(found)[-1] if found else None
+            by_views.setdefault(sum(len(group) > 1 for group in groups), []).append(groups)
+        for _, ways in sorted(by_views.items()):
+            found = [delta for groups in ways if (delta := self._try(view, updated, groups))]
+            if found:
+                return min(found, key=lambda delta: delta.cost.value)
+        return None
 
     def _try(self, view: View, updated: Factor, groups: Sequence[Sequence[Factor]]) -> Delta | None:
         factors, reads = list[Factor](), set[View]()

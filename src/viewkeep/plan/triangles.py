@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from viewkeep.analysis.exponents import HALF, Exponent, value_at
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.degrees import Factor, number_of
 from viewkeep.plan.heavy_light import Parts
@@ -40,6 +41,9 @@ from viewkeep.plan.program import (
 from viewkeep.plan.skew_views import cheapest_joins
 from viewkeep.plan.splits import Epsilon, candidates
 from viewkeep.plan.tree import Leaf
+
+ALL_TRIANGLES = Fraction(3, 2)
+"""There are never more triangles than N^3/2."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,9 @@ def _maps(case: Case) -> Iterator[Map]:
     parts = frozenset(part for each in case.joined() for part in each.parts)
     product_ = " * ".join(f"{each.name}({', '.join(each.key)})" for each in case.joined())
     degrees = frozenset(degree for each in case.joined() for degree in each.degrees)
-    size = number_of(degrees, frozenset(case.head), frozenset()).exponent
+    size: Exponent = number_of(degrees, frozenset(case.head), frozenset()).exponent
+    if case.top is None and value_at(size, HALF) >= ALL_TRIANGLES:
+        size = ALL_TRIANGLES
     yield Map(case.listed, case.head, product_, atoms, parts=parts, size=size)
     if case.top is not None:
         key, [third] = case.top.key, opened(case.top.key, case.head)

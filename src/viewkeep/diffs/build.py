@@ -1,0 +1,114 @@
+"""Pieces of queries that rules are made of."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    Join,
+    Node,
+    Output,
+    Project,
+    Select,
+    SemiJoin,
+    UnionAll,
+)
+from viewkeep.query.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    conjunction,
+    literal,
+    substitute,
+)
+from viewkeep.query.inference import Schema, find_field
+from viewkeep.query.types import BOOLEAN
+
+FALSE = Literal(False, BOOLEAN)
+KEY = "#key"
+"""Ends the names of columns that rows are matched by, so that both sides of a join differ."""
+
+
+def keep(node: Node, names: Iterable[str]) -> Node:
+    """Some of the columns."""
+    return project(node, {name: Column(name) for name in names})
+
+
+def project(node: Node, outputs: Mapping[str, Expression]) -> Node:
+    """Computed columns by name; the node itself where they are its columns as they are."""
+    unchanged = list(outputs.items()) == [(name, Column(name)) for name in node.names]
+    listed = tuple(Output(name, expression) for name, expression in outputs.items())
+    return node if unchanged else Project(node, listed)
+
+
+def select(node: Node, condition: Expression) -> Node:
+    """The rows for which a condition holds."""
+    return node if condition == TRUE else Select(node, condition)
+
+
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression over other columns; those not named stay."""
+    return substitute(expression, lambda column: Column(names.get(column.name, column.name)))
+
+
+def holds(condition: Expression) -> Expression:
+    """Whether a condition is TRUE, never NULL."""
+    return Call("coalesce", (condition, FALSE))
+
+
+def fails(condition: Expression) -> Expression:
+    """Whether a condition is FALSE or NULL."""
+    return Call("not", (holds(condition),))
+
+
+def differ(pairs: Iterable[tuple[str, str]]) -> Expression:
+    """Whether some pair of columns has different values; NULL is a value."""
+    parts = [Call("not", (Call("<=>", (Column(a), Column(b))),)) for a, b in pairs]
+    return reduce(lambda a, b: Call("or", (a, b)), parts) if parts else FALSE
+
+
+def equal(left: str, right: str, schema: Schema) -> Expression:
+    """Equality that takes NULL for a value, where there can be one."""
+    nullable = any(find_field(name, schema).nullable for name in (left, right))
+    return Call("<=>" if nullable else "=", (Column(left), Column(right)))
+
+
+def keyed(node: Node, columns: Iterable[str], distinct: bool = False) -> Node:
+    """The columns that rows are matched by, under names of their own."""
+    keys = project(node, {f"{c}{KEY}": Column(c) for c in columns} or {KEY: literal(1)})
+    return Distinct(keys) if distinct else keys
+
+
+def on_columns(left: Node, right: Node, columns: Iterable[str]) -> Expression:
+    """The condition that columns of the left equal those of a `keyed` right side."""
+    schema = left.schema + right.schema
+    return conjunction(equal(c, f"{c}{KEY}", schema) for c in columns)
+
+
+def semijoin(left: Node, right: Node, columns: Sequence[str]) -> Node:
+    """The left rows that some right row equals in these columns."""
+    keys = keyed(right, columns)
+    return SemiJoin(left, keys, on_columns(left, keys, columns))
+
+
+def antijoin(left: Node, right: Node, columns: Sequence[str]) -> Node:
+    """The left rows that no right row equals in these columns."""
+    keys = keyed(right, columns)
+    return AntiJoin(left, keys, on_columns(left, keys, columns))
+
+
+def join_on(left: Node, right: Node, columns: Sequence[str]) -> Node:
+    """Pairs of rows that are equal in these columns, which the right side loses."""
+    taken = {c: f"{c}{KEY}" for c in columns}
+    right = project(right, {taken.get(name, name): Column(name) for name in right.names})
+    return Join(left, right, on_columns(left, right, columns))
+
+
+def union_all(nodes: Sequence[Node]) -> Node:
+    """All rows of nodes with the same columns."""
+    first = nodes[0]
+    aligned = tuple(keep(node, first.names) for node in nodes)
+    return aligned[0] if len(aligned) == 1 else UnionAll(aligned)

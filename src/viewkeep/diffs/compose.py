@@ -1,0 +1,211 @@
+"""Pass 3: from instantiated rules to a script (id_based_ivm, section 4).
+
+Subviews become queries over tables, caches and the view. A restriction of a subview to some keys
+is pushed down to what it is made of, so that only rows with those keys are read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from viewkeep.diffs.build import antijoin, join_on, keep, project, union_all
+from viewkeep.diffs.caches import caches
+from viewkeep.diffs.instantiate import RuleDag
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
+from viewkeep.diffs.rules import POST, PRE, Change, Piece, insert_rows, subview
+from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    children,
+    rewrite,
+    walk,
+    with_children,
+)
+from viewkeep.query.expressions import Call, Column, Expression, conjuncts, rename_columns
+
+VIEW = "view"
+
+
+def compose(dag: RuleDag) -> Script:
+    """The statements of all rules, then the changes of caches and view."""
+    return _Composer(dag).script()
+
+
+class _Composer:
+    def __init__(self, dag: RuleDag) -> None:
+        self._dag, self._plan = dag, dag.plan
+        self._nodes = dag.plan.nodes
+        kept = caches(dag.plan, dag.tuple_based)
+        self._names = {node: f"cache_{self._nodes.index(node)}" for node in kept}
+        self._names[dag.plan.root] = VIEW
+        self._why = kept
+        self._changed = {n for n, node in enumerate(self._nodes) if self._is_changed(node)}
+
+    def script(self) -> Script:
+        kept = [node for node in self._nodes if node in self._names]
+        stored = [self._materialized(node) for node in kept]
+        statements: list[Statement] = [
+            Compute(piece.name, self._resolve(piece.query), _schema(piece))
+            for piece in self._dag.pieces
+        ]
+        for node in kept:
+            for change in self._dag.changes(self._nodes.index(node)):
+                statements.append(Apply(change.name, self._names[node], change.schema))
+        view = next(each for each in stored if each.name == VIEW)
+        others = tuple(each for each in stored if each.name != VIEW)
+        return Script(view, others, self._dag.diffs, tuple(statements), self._plan.visible)
+
+    def _materialized(self, node: Node) -> Materialized:
+        below = [self._from_caches(child) for child in children(node)]
+        definition = with_children(node, tuple(below))
+        why = self._why.get(node, "the view")
+        return Materialized(self._names[node], definition, self._plan.ids[node], why)
+
+    def _from_caches(self, node: Node) -> Node:
+        """The rows of an operator as they are kept, or from what is kept below."""
+        if node in self._names:
+            return Stored(self._names[node], node.schema)
+        return with_children(node, tuple(map(self._from_caches, children(node))))
+
+    def _is_changed(self, node: Node) -> bool:
+        tables = {diff.table for diff in self._dag.diffs}
+        return any(isinstance(each, Scan) and each.name in tables for each in walk(node))
+
+    # --- subviews -------------------------------------------------------------------------------
+
+    def _resolve(self, query: Node) -> Node:
+        """The query with its subviews spelled out."""
+        views = {
+            subview(n, state): (n, state) for n in range(len(self._nodes)) for state in (PRE, POST)
+        }
+
+        def spell_out(node: Node) -> Node:
+            match node:
+                case Stored(name=name) if name in views:
+                    return self._state(*views[name])
+                case SemiJoin():
+                    return push_down(node)
+            return node
+
+        return rewrite(query, spell_out)
+
+    def _state(self, number: int, state: str) -> Node:
+        """The rows of an operator before or after the changes."""
+        node = self._nodes[number]
+        if node in self._names:
+            rows = Stored(self._names[node], node.schema)
+            return rows if state == PRE else self._changed_rows(rows, number)
+        if isinstance(node, Scan):
+            # What has not changed is read as it is now.
+            return replace(node, state=state if number in self._changed else POST)
+        below = [self._state(self._nodes.index(child), state) for child in children(node)]
+        return with_children(node, tuple(below))
+
+    def _changed_rows(self, rows: Node, number: int) -> Node:
+        """Kept rows with their changes: deletes, then updates, then inserts."""
+        ids, names = self._plan.ids[self._nodes[number]], rows.names
+        changes = self._dag.changes(number)
+        for change in (c for c in changes if c.schema.kind == DELETE):
+            rows = antijoin(rows, change.leaf, change.schema.ids)
+        for change in (c for c in changes if c.schema.kind == UPDATE):
+            rows = _updated(rows, change)
+        inserts = [insert_rows(c, names) for c in changes if c.schema.kind == INSERT]
+        if inserts:
+            new = inserts[0] if len(inserts) == 1 else Distinct(union_all(inserts))
+            rows = union_all([antijoin(rows, new, ids), new])
+        return rows
+
+
+def _schema(piece: Piece) -> DiffSchema | None:
+    return piece.schema if isinstance(piece, Change) else None
+
+
+def _updated(rows: Node, change: Change) -> Node:
+    schema = change.schema
+    untouched = antijoin(rows, change.leaf, schema.ids)
+    wanted = keep(change.leaf, (*schema.ids, *map(post, schema.changed)))
+    values = {n: Column(post(n) if n in schema.changed else n) for n in rows.names}
+    return union_all([untouched, project(join_on(rows, wanted, schema.ids), values)])
+
+
+# --- pushing restrictions down --------------------------------------------------------------------
+
+
+def push_down(node: SemiJoin) -> Node:
+    """A semijoin by equal columns, as close to the tables as its columns come from."""
+    pairs = _pairs(node)
+    if pairs is None:
+        return node
+    return _restrict(node.left, node.right, pairs)
+
+
+Pairs = Mapping[str, tuple[str, Expression]]
+"""For each restricted column: the column of the keys, and the equality."""
+
+
+def _pairs(node: SemiJoin) -> Pairs | None:
+    found: dict[str, tuple[str, Expression]] = {}
+    for part in conjuncts(node.condition):
+        match part:
+            case Call("=" | "<=>", (Column(left), Column(right))) if left in node.left.names:
+                found[left] = (right, part)
+            case _:
+                return None
+    return found
+
+
+def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
+    """The rows that meet the keys, restricted below where all columns come from one input."""
+    match rows:
+        case Select():
+            return replace(rows, child=_restrict(rows.child, keys, pairs))
+        case Project():
+            plain = {o.name: o.expression for o in rows.outputs}
+            below = {c: e.name for c in pairs if isinstance(e := plain[c], Column)}
+            if len(below) == len(pairs) == len(set(below.values())):
+                renamed = _renamed(pairs, below)
+                return replace(rows, child=_restrict(rows.child, keys, renamed))
+        case Join() | SemiJoin() | AntiJoin():
+            return _restrict_sides(rows, keys, pairs)
+        case UnionAll():
+            return replace(rows, inputs=tuple(_restrict(each, keys, pairs) for each in rows.inputs))
+        case GroupBy() if pairs.keys() <= set(rows.keys):
+            return replace(rows, child=_restrict(rows.child, keys, pairs))
+        case Distinct():
+            return replace(rows, child=_restrict(rows.child, keys, pairs))
+    return _semijoin(rows, keys, pairs)
+
+
+def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) -> Node:
+    left = {c: pair for c, pair in pairs.items() if c in rows.left.names}
+    right = {c: pair for c, pair in pairs.items() if c not in left}
+    if left:
+        rows = replace(rows, left=_restrict(rows.left, keys, left))
+    if right:
+        rows = replace(rows, right=_restrict(rows.right, keys, right))
+    return _semijoin(rows, keys, pairs) if left and right else rows
+
+
+def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:
+    wanted = [key for key, _ in pairs.values()]
+    condition = None
+    for _, part in pairs.values():
+        condition = part if condition is None else Call("and", (condition, part))
+    assert condition is not None
+    return SemiJoin(rows, keep(keys, wanted), condition)
+
+
+def _renamed(pairs: Pairs, names: Mapping[str, str]) -> Pairs:
+    return {
+        names[c]: (key, rename_columns(part, lambda name: names.get(name, name)))
+        for c, (key, part) in pairs.items()
+    }

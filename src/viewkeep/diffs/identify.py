@@ -1,0 +1,206 @@
+"""Pass 1: the IDs of every operator's rows, and the plan with what it lacks of them
+(id_based_ivm, section 4 and table 1).
+
+Operators that keep what they produce are extended too: a group-by also counts its rows, and keeps
+the sums and counts that its averages are made of.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from viewkeep.diffs.build import keep, project
+from viewkeep.errors import QueryError
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    walk,
+    with_children,
+)
+from viewkeep.query.expressions import Cast, Column, Expression, Literal, columns_of, literal
+from viewkeep.query.inference import find_field
+from viewkeep.query.types import VOID
+
+ROWS = "#rows"
+"""How many rows a group has."""
+
+BRANCH = "#branch"
+"""Which input of a union a row comes from."""
+
+
+def sum_of(aggregate: str) -> str:
+    """The name of the sum that an average keeps."""
+    return f"{aggregate}#sum"
+
+
+def count_of(aggregate: str) -> str:
+    """The name of the number of values that are not NULL."""
+    return f"{aggregate}#count"
+
+
+@dataclass(frozen=True)
+class IdPlan:
+    """A plan in which every operator has its IDs among its columns.
+
+    `visible` are the columns of the view: pairs of the user's name and the name in the plan.
+    """
+
+    root: Node
+    ids: Mapping[Node, tuple[str, ...]]
+    visible: tuple[tuple[str, str], ...]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The operators, inputs first; their positions are their numbers."""
+        return list(walk(self.root))
+
+    def attributes(self, node: Node) -> tuple[str, ...]:
+        """The columns that are no IDs."""
+        return tuple(name for name in node.names if name not in self.ids[node])
+
+
+def identify(view: Node) -> IdPlan:
+    """The plan of a view, extended by IDs; tables need keys."""
+    extension = _Extension()
+    root = extension.extend(_without_renaming(view))
+    ids = {node: extension.ids[node] for node in walk(root)}
+    return IdPlan(root, ids, tuple((name, name) for name in view.names))
+
+
+def _without_renaming(view: Node) -> Node:
+    """A group-by whose columns are only renamed takes the new names itself, so that what it keeps
+    is the view, and not another copy of it."""
+    match view:
+        case Project(child=GroupBy(keys=keys, aggregates=aggregates) as group, outputs=outputs):
+            plain = {o.expression.name: o.name for o in outputs if isinstance(o.expression, Column)}
+            if len(plain) < len(outputs) or not set(plain) <= set(group.names):
+                return view
+            taken = set(plain.values())
+            names = {name: plain.get(name, name) for name in group.names}
+            clash = any(n in taken and n not in plain for n in group.names)
+            if clash or len(set(names.values())) < len(names):
+                return view
+            renaming = {names.get(c, c): Column(c) for c in keys}
+            rest = [c for c in group.child.names if c not in keys and c not in renaming]
+            needed = _arguments(aggregates)
+            if needed & set(keys) or needed - set(rest):
+                return view
+            child = project(group.child, renaming | {c: Column(c) for c in rest if c in needed})
+            renamed = tuple(replace(a, name=names[a.name]) for a in aggregates)
+            return GroupBy(child, tuple(names[k] for k in keys), renamed)
+    return view
+
+
+def _arguments(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
+    return {c for a in aggregates if a.argument is not None for c in columns_of(a.argument)}
+
+
+class _Extension:
+    """Extended operators, each with its IDs and with the columns that it had before."""
+
+    def __init__(self) -> None:
+        self.ids: dict[Node, tuple[str, ...]] = {}
+        self._done: dict[Node, Node] = {}
+
+    def extend(self, node: Node) -> Node:
+        if node not in self._done:
+            extended, ids = self._extend(node)
+            self._done[node] = extended
+            self.ids[extended] = ids
+        return self._done[node]
+
+    def _extend(self, node: Node) -> tuple[Node, tuple[str, ...]]:
+        match node:
+            case Scan():
+                if not node.table.key:
+                    raise QueryError(
+                        f'table "{node.name}" has no key: declare one, or recompute the view'
+                    )
+                return node, tuple(f"{node.alias}.{column}" for column in node.table.key)
+            case Stored():
+                raise QueryError(f"{node.name} is no table: its rows have no key")
+            case Select():
+                child = self.extend(node.child)
+                return with_children(node, (child,)), self.ids[child]
+            case Project():
+                return self._project(node)
+            case Join():
+                left, right = self.extend(node.left), self.extend(node.right)
+                return replace(node, left=left, right=right), self.ids[left] + self.ids[right]
+            case SemiJoin() | AntiJoin():
+                left, right = self.extend(node.left), self.extend(node.right)
+                return replace(node, left=left, right=right), self.ids[left]
+            case UnionAll():
+                return self._union(node)
+            case GroupBy():
+                return self._group(node)
+            case Distinct():
+                counted = GroupBy(node.child, node.child.names, (AggregateColumn(ROWS, "count"),))
+                return self._group(counted)
+
+    def _project(self, node: Project) -> tuple[Node, tuple[str, ...]]:
+        child = self.extend(node.child)
+        outputs, ids = list(node.outputs), list[str]()
+        for column in self.ids[child]:
+            plain = (o.name for o in node.outputs if o.expression == Column(column))
+            name = next(plain, None)
+            if name is None:
+                name = _fresh(column, [o.name for o in outputs])
+                outputs.append(Output(name, Column(column)))
+            ids.append(name)
+        return replace(node, child=child, outputs=tuple(outputs)), tuple(ids)
+
+    def _group(self, node: GroupBy) -> tuple[Node, tuple[str, ...]]:
+        child = self.extend(node.child)
+        kept = {a.name: a for a in node.aggregates}
+        for each in node.aggregates:
+            if each.argument is not None and each.function in ("sum", "avg"):
+                name = count_of(each.name)
+                kept.setdefault(name, AggregateColumn(name, "count", each.argument))
+            if each.function == "avg":
+                name = sum_of(each.name)
+                kept.setdefault(name, AggregateColumn(name, "sum", each.argument))
+        kept.setdefault(ROWS, AggregateColumn(ROWS, "count"))
+        return replace(node, child=child, aggregates=tuple(kept.values())), node.keys
+
+    def _union(self, node: UnionAll) -> tuple[Node, tuple[str, ...]]:
+        """All inputs with the IDs of all: those of another input are NULL."""
+        inputs = [self.extend(child) for child in node.inputs]
+        wanted = [[find_field(c, child.schema) for c in self.ids[child]] for child in inputs]
+        same = all([f.type for f in each] == [f.type for f in wanted[0]] for each in wanted)
+        names = [
+            [f"#id{j}" if same else f"#id{i}.{j}" for j in range(len(fields))]
+            for i, fields in enumerate(wanted)
+        ]
+        everything = {
+            n: f for ns, fs in zip(names, wanted, strict=True) for n, f in zip(ns, fs, strict=True)
+        }
+        branches = []
+        for i, (child, own) in enumerate(zip(inputs, names, strict=True)):
+            outputs: dict[str, Expression] = {c: Column(c) for c in node.inputs[i].names}
+            outputs[BRANCH] = literal(i)
+            for name, field in everything.items():
+                known = dict(zip(own, self.ids[child], strict=True))
+                null = Cast(Literal(None, VOID), field.type)
+                outputs[name] = Column(known[name]) if name in known else null
+            branch = project(child, outputs)
+            self.ids[branch] = tuple(own)
+            branches.append(branch)
+        union = UnionAll(tuple(keep(branch, branches[0].names) for branch in branches))
+        return union, (BRANCH, *everything)
+
+
+def _fresh(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name

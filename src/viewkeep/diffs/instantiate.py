@@ -1,0 +1,95 @@
+"""Pass 2: the rules of every operator, for the diffs of the base tables: the rule DAG
+(id_based_ivm, section 4). Group-bys wait for all changes of their input; all other rules take one
+change at a time."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from viewkeep.diffs.build import project
+from viewkeep.diffs.group_rules import group_rules
+from viewkeep.diffs.identify import IdPlan
+from viewkeep.diffs.join_rules import join_rules
+from viewkeep.diffs.model import DiffSchema, base_diff_columns, post, pre
+from viewkeep.diffs.project_rules import project_rules
+from viewkeep.diffs.rules import Change, Operator, Piece
+from viewkeep.diffs.script import BaseDiff
+from viewkeep.diffs.select_rules import select_rules
+from viewkeep.diffs.semijoin_rules import semijoin_rules
+from viewkeep.diffs.union_rules import union_rules
+from viewkeep.query.algebra import (
+    AntiJoin,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    children,
+)
+from viewkeep.query.expressions import Column
+
+RULES: dict[type, Callable[[Operator, Sequence[Sequence[Change]]], None]] = {
+    Select: select_rules,
+    Project: project_rules,
+    Join: join_rules,
+    UnionAll: union_rules,
+    SemiJoin: semijoin_rules,
+    AntiJoin: semijoin_rules,
+    GroupBy: group_rules,
+}
+"""The rules of each operator; a new operator needs a row here and a module."""
+
+BLOCKING = (GroupBy,)
+"""Operators that look at all changes of their input at once."""
+
+
+@dataclass(frozen=True)
+class RuleDag:
+    """The plan, the base diffs, and all instantiated rules in an order in which they can run."""
+
+    plan: IdPlan
+    diffs: tuple[BaseDiff, ...]
+    pieces: tuple[Piece, ...]
+    tuple_based: bool = False
+
+    def changes(self, number: int) -> list[Change]:
+        """The changes of an operator's output."""
+        return [p for p in self.pieces if isinstance(p, Change) and p.operator == number]
+
+
+def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = False) -> RuleDag:
+    """Every operator's rules for the changes that reach it, from the scans up."""
+    nodes, pieces = plan.nodes, list[Piece]()
+    made: dict[Node, list[Change]] = {}
+    for number, node in enumerate(nodes):
+        operator = Operator(number, node, plan, tuple_based)
+        if isinstance(node, Scan):
+            _scan(operator, node, diffs)
+        else:
+            inputs = [made[child] for child in children(node)]
+            if any(inputs):
+                RULES[type(node)](operator, inputs)
+        pieces += operator.pieces
+        made[node] = [piece for piece in operator.pieces if isinstance(piece, Change)]
+    return RuleDag(plan, tuple(diffs), tuple(pieces), tuple_based)
+
+
+def _scan(operator: Operator, scan: Scan, diffs: Iterable[BaseDiff]) -> None:
+    """The diffs of the table under the names of the scan."""
+    for diff in diffs:
+        if diff.table != scan.name:
+            continue
+        alias, own = f"{scan.alias}.", diff.schema
+        ids, before, after, changed = (
+            tuple(f"{alias}{c}" for c in part)
+            for part in (own.ids, own.before, own.after, own.changed)
+        )
+        schema = DiffSchema(own.kind, ids, before, after, changed)
+        values = {f"{alias}{c}": Column(c) for c in own.ids}
+        values |= {pre(f"{alias}{c}"): Column(pre(c)) for c in own.before}
+        values |= {post(f"{alias}{c}"): Column(post(c)) for c in own.after}
+        leaf = Stored(diff.name, base_diff_columns(own, scan.table.columns))
+        operator.emit("scan", schema, project(leaf, values), {operator.number}, True)

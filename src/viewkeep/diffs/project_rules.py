@@ -1,0 +1,93 @@
+"""Rules of generalized projections (id_based_ivm, table 8)."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from viewkeep.diffs.build import differ, project, select
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
+from viewkeep.diffs.rules import Change, Operator, recompute
+from viewkeep.query.algebra import Node, Project
+from viewkeep.query.expressions import Column, Expression, columns_of
+
+
+def project_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
+    """Computed columns change with what they are computed from."""
+    node = operator.node
+    assert isinstance(node, Project)
+    [changes] = inputs
+    expressions = {o.name: o.expression for o in node.outputs}
+    for change in changes:
+        if change.schema.kind == UPDATE:
+            _update(operator, expressions, change)
+        else:
+            _rows(operator, expressions, change)
+
+
+def _rows(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
+    """Inserts and deletes, with every column that can be told."""
+    schema, ids = change.schema, _ids(operator, expressions, change)
+    if schema.kind == INSERT:
+        after = operator.attributes
+        made = DiffSchema(INSERT, operator.ids, (), after, after)
+    else:
+        before = _known(operator, expressions, schema.knows_before)
+        made = DiffSchema(DELETE, ids, before)
+    computed = _computed(change, made, expressions)
+    operator.emit(f"project {schema.kind}", made, computed, change.sources, change.exact)
+
+
+def _update(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
+    schema = change.schema
+    changed = tuple(
+        name
+        for name in operator.attributes
+        if not columns_of(expressions[name]).isdisjoint(schema.changed)
+    )
+    if not changed:
+        return
+    if not all(schema.knows_after(columns_of(expressions[name])) for name in changed):
+        keys = _computed(
+            change, DiffSchema(UPDATE, _ids(operator, expressions, change)), expressions
+        )
+        recompute(operator, "project u", keys, _ids(operator, expressions, change), change.sources)
+        return
+    made = DiffSchema(
+        UPDATE,
+        _ids(operator, expressions, change),
+        _known(operator, expressions, schema.knows_before),
+        _known(operator, expressions, schema.knows_after),
+        changed,
+    )
+    computed = _computed(change, made, expressions)
+    if set(changed) <= set(made.before):
+        computed = select(computed, differ((pre(c), post(c)) for c in changed))
+    operator.emit("project u", made, computed, change.sources, change.exact)
+
+
+def _ids(operator: Operator, expressions: dict[str, Expression], change: Change) -> tuple[str, ...]:
+    """The IDs of the change under the projection's names."""
+    names = {e.name: name for name, e in expressions.items() if isinstance(e, Column)}
+    named = {
+        e.name: name
+        for name, e in expressions.items()
+        if isinstance(e, Column) and name in operator.ids
+    }
+    return tuple((names | named)[c] for c in change.schema.ids)
+
+
+def _known(
+    operator: Operator,
+    expressions: dict[str, Expression],
+    knows: Callable[[Iterable[str]], bool],
+) -> tuple[str, ...]:
+    return tuple(n for n in operator.attributes if knows(columns_of(expressions[n])))
+
+
+def _computed(change: Change, made: DiffSchema, expressions: dict[str, Expression]) -> Node:
+    values: dict[str, Expression] = {}
+    for name in made.ids:
+        values[name] = expressions[name]
+    for name in made.before:
+        values[pre(name)] = change.before(expressions[name])
+    for name in made.after:
+        values[post(name)] = change.after(expressions[name])
+    return project(change.leaf, values)

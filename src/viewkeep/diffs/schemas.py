@@ -1,0 +1,118 @@
+"""Which diffs of base tables a view wants (id_based_ivm, section 5): one insert, one delete, and an
+update for each set of columns that some condition reads, and for the rest."""
+
+from collections.abc import Iterable, Mapping
+
+from viewkeep.diffs.identify import IdPlan
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_name
+from viewkeep.diffs.script import BaseDiff
+from viewkeep.query.algebra import (
+    AntiJoin,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    children,
+)
+from viewkeep.query.expressions import columns_of
+from viewkeep.query.tables import Table
+
+
+def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
+    """For each operator with a condition on columns of the table: those columns, keys left out."""
+    found: dict[frozenset[str], None] = {}
+    for node in plan.nodes:
+        reads = _condition_reads(node)
+        for side in children(node) if reads else ():
+            origins = _origins(side)
+            own = frozenset(c for name in reads for t, c in origins.get(name, ()) if t == table)
+            own -= set(_table(plan, table).key)
+            if own:
+                found[own] = None
+    return list(found)
+
+
+def update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
+    """The conditional sets, and the columns that the view reads but no condition does."""
+    conditional = conditional_sets(plan, table)
+    declared = _table(plan, table)
+    rest = frozenset(declared.names).difference(declared.key, *conditional)
+    return [*conditional, rest] if rest else conditional
+
+
+def base_diffs(
+    plan: IdPlan, changes: Mapping[str, Iterable[tuple[str, frozenset[str]]]]
+) -> tuple[BaseDiff, ...]:
+    """Diffs for the given kinds of changes by table; updates with the columns they may change."""
+    found = []
+    for table, kinds in changes.items():
+        declared = _table(plan, table)
+        rest = tuple(c for c in declared.names if c not in declared.key)
+        updates = 0
+        for kind, columns in kinds:
+            changed = tuple(c for c in rest if c in columns)
+            schema = {
+                INSERT: DiffSchema(INSERT, declared.key, (), rest, rest),
+                DELETE: DiffSchema(DELETE, declared.key, rest),
+                UPDATE: DiffSchema(UPDATE, declared.key, rest, rest, changed),
+            }[kind]
+            updates += kind == UPDATE
+            number = updates if kind == UPDATE and updates > 1 else 0
+            found.append(BaseDiff(base_diff_name(table, kind, number), table, schema))
+    return tuple(found)
+
+
+def every_change(plan: IdPlan) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """All kinds of changes of all tables of the view."""
+    nothing = frozenset[str]()
+    return {
+        table: [
+            (INSERT, nothing),
+            (DELETE, nothing),
+            *((UPDATE, columns) for columns in update_sets(plan, table)),
+        ]
+        for table in dict.fromkeys(node.name for node in plan.nodes if isinstance(node, Scan))
+    }
+
+
+def _table(plan: IdPlan, name: str) -> Table:
+    return next(n.table for n in plan.nodes if isinstance(n, Scan) and n.name == name)
+
+
+def _condition_reads(node: Node) -> frozenset[str]:
+    match node:
+        case Select() | Join() | SemiJoin() | AntiJoin():
+            return columns_of(node.condition)
+        case GroupBy():
+            return frozenset(node.keys)
+    return frozenset()
+
+
+def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
+    """For each column, the columns of base tables that it is computed from."""
+    if isinstance(node, Scan):
+        return {f"{node.alias}.{c}": frozenset({(node.name, c)}) for c in node.table.names}
+    below: dict[str, frozenset[tuple[str, str]]] = {}
+    for child in children(node):
+        for name, origins in _origins(child).items():
+            below[name] = below.get(name, frozenset()) | origins
+    match node:
+        case Project():
+            return {o.name: _union(below, columns_of(o.expression)) for o in node.outputs}
+        case GroupBy():
+            arguments = {
+                a.name: columns_of(a.argument) if a.argument is not None else frozenset()
+                for a in node.aggregates
+            }
+            kept = {key: below[key] for key in node.keys}
+            return kept | {name: _union(below, reads) for name, reads in arguments.items()}
+    return below
+
+
+def _union(
+    below: Mapping[str, frozenset[tuple[str, str]]], names: Iterable[str]
+) -> frozenset[tuple[str, str]]:
+    return frozenset[tuple[str, str]]().union(*(below[name] for name in names))

@@ -1,0 +1,63 @@
+"""Rules of selections (id_based_ivm, table 6)."""
+
+from collections.abc import Sequence
+
+from viewkeep.diffs.build import fails, holds, select, semijoin
+from viewkeep.diffs.model import DELETE, DiffSchema
+from viewkeep.diffs.rules import POST, Change, Operator, as_insert, pass_on, recompute
+from viewkeep.query.algebra import Select
+from viewkeep.query.expressions import columns_of, conjunction
+
+
+def select_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
+    """Rows come and go with the condition; where it is not touched, changes pass."""
+    node = operator.node
+    assert isinstance(node, Select)
+    [changes] = inputs
+    for change in changes:
+        _propagate(operator, node, change)
+
+
+def _propagate(operator: Operator, node: Select, change: Change) -> None:
+    schema, reads = change.schema, columns_of(node.condition)
+    match schema.kind:
+        case "insert":
+            chosen = select(change.leaf, change.after(node.condition))
+            operator.emit("select +", schema, chosen, change.sources, change.exact)
+        case "delete" if schema.knows_before(reads):
+            chosen = select(change.leaf, change.before(node.condition))
+            operator.emit("select -", schema, chosen, change.sources, change.exact)
+        case "delete":
+            pass_on(operator, change, "select - (some may not be there)")
+        case _ if reads.isdisjoint(schema.changed):
+            _untouched(operator, node, change)
+        case _ if schema.knows_before(reads) and schema.knows_after(reads):
+            _touched(operator, node, change)
+        case _:
+            recompute(operator, "select u", change.leaf, schema.ids, change.sources)
+
+
+def _untouched(operator: Operator, node: Select, change: Change) -> None:
+    """An update of other columns; where the condition can be told, rows outside are left out."""
+    if change.schema.knows_after(columns_of(node.condition)):
+        chosen = select(change.leaf, change.after(node.condition))
+        operator.emit("select u", change.schema, chosen, change.sources, change.exact)
+    else:
+        pass_on(operator, change, "select u (some may not be there)")
+
+
+def _touched(operator: Operator, node: Select, change: Change) -> None:
+    """An update may keep a row, take it away or bring it: the values before and after tell."""
+    schema = change.schema
+    before, after = change.before(node.condition), change.after(node.condition)
+    stays = select(change.leaf, conjunction([holds(before), holds(after)]))
+    operator.emit("select u", schema, stays, change.sources, change.exact)
+    goes = select(change.leaf, conjunction([holds(before), fails(after)]))
+    deleted = DiffSchema(DELETE, schema.ids, schema.before)
+    operator.emit("select u: -", deleted, goes, change.sources, change.exact)
+    comes = operator.helper(
+        "select u: +", select(change.leaf, conjunction([fails(before), holds(after)]))
+    )
+    rows = semijoin(operator.input(node.child, POST), comes.leaf, schema.ids)
+    inserted = as_insert(rows, operator.ids, operator.attributes)
+    operator.emit("select u: +", *inserted, change.sources, change.exact)

@@ -1,0 +1,288 @@
+"""Algebra as SQL text: one Spark SQL query per node.
+
+It is the inverse of the SQL front end: what it prints, `sql.parse_view` reads. Every name stands
+in back quotes, and every text is escaped, since names of diffs hold dots, brackets and `#`. The
+names of a node's columns are distinct, also over both sides of a join, so none is qualified. A
+subtree that is used more than once becomes a common table expression.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from decimal import Decimal
+from math import isfinite
+
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    children,
+    walk,
+)
+from viewkeep.query.expressions import (
+    PRECEDENCE,
+    TRUE,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    Value,
+    conjuncts,
+    literal,
+)
+from viewkeep.query.types import VOID
+
+Leaf = Scan | Stored
+NameOf = Callable[[Leaf], str]
+"""The quoted name of the relation that holds the rows of a leaf."""
+
+_JOINS = {Join: "JOIN", SemiJoin: "LEFT SEMI JOIN", AntiJoin: "LEFT ANTI JOIN"}
+_LEAST = (-(2**31), -(2**63))
+"""Read as the negation of a number that is too large for its type."""
+
+_INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def to_sql(node: Node, name_of: NameOf) -> str:
+    """The query of a node, with output columns named as the node names them.
+
+    >>> from viewkeep.query.tables import Table
+    >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}), "p")
+    >>> dear = Select(parts, Call(">", (Column("p.price"), literal(3))))
+    >>> print(to_sql(dear, lambda leaf: quote(leaf.name)))
+    SELECT `p.pid`, `p.price`
+    FROM (SELECT `pid` AS `p.pid`, `price` AS `p.price` FROM `parts`) AS `_1`
+    WHERE `p.price` > 3
+    """
+    return _Printer(node, name_of).text()
+
+
+def quote(name: str) -> str:
+    """A name in back quotes.
+
+    >>> print(quote("x#post"), quote("a`b"))
+    `x#post` `a``b`
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+class _Printer:
+    """Prints one DAG; the shared subtrees are printed first, each under a name."""
+
+    def __init__(self, root: Node, name_of: NameOf) -> None:
+        self._root = root
+        self._name_of = name_of
+        uses = Counter(child for node in walk(root) for child in children(node))
+        shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
+        self._shared = {node: quote(f"shared#{i}") for i, node in enumerate(shared, 1)}
+
+    def text(self) -> str:
+        named = [f"{name} AS (\n{self._query(node)}\n)" for node, name in self._shared.items()]
+        prefix = "WITH " + ",\n".join(named) + "\n" if named else ""
+        return prefix + self._query(self._root)
+
+    def _query(self, node: Node) -> str:
+        match node:
+            case Scan():
+                columns = map(_named, map(quote, node.table.names), node.names)
+                return f"SELECT {', '.join(columns)} FROM {self._name_of(node)}"
+            case Stored():
+                return f"SELECT {_names(node.names)} FROM {self._name_of(node)}"
+            case Select() | Join() | SemiJoin() | AntiJoin():
+                return f"SELECT {_names(node.names)}{self._from(node, own=True)}"
+            case Project():
+                outputs = [_named(expression(o.expression), o.name) for o in node.outputs]
+                return f"SELECT {', '.join(outputs)}{self._from(node.child)}"
+            case GroupBy():
+                return self._grouped(node)
+            case Distinct():
+                return f"SELECT DISTINCT {_names(node.names)}{self._from(node.child)}"
+            case UnionAll():
+                return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
+
+    def _grouped(self, node: GroupBy) -> str:
+        outputs = [*map(quote, node.keys), *map(_aggregate, node.aggregates)]
+        keys = f"\nGROUP BY {_names(node.keys)}" if node.keys else ""
+        return f"SELECT {', '.join(outputs)}{self._from(node.child)}{keys}"
+
+    def _member(self, node: Node) -> str:
+        """An input of a union; a union in it needs brackets of its own."""
+        if node in self._shared or isinstance(node, UnionAll):
+            return f"SELECT {_names(node.names)} FROM {self._relation(node, '_1')}"
+        return self._query(node)
+
+    def _from(self, node: Node, own: bool = False) -> str:
+        """FROM and WHERE with the rows of a node; selections and joins need no block inside.
+
+        A shared node is read by its name, except where it is printed itself (`own`).
+        """
+        conditions: list[Expression] = []
+        while isinstance(node, Select) and (own or node not in self._shared):
+            conditions = [node.condition, *conditions]
+            node, own = node.child, False
+        where = f"\nWHERE {_conjunction(conditions)}" if conditions else ""
+        if isinstance(node, Join | SemiJoin | AntiJoin) and (own or node not in self._shared):
+            return f"\nFROM {self._joined(node)}{where}"
+        return f"\nFROM {self._relation(node, '_1')}{where}"
+
+    def _joined(self, node: Join | SemiJoin | AntiJoin) -> str:
+        left, right = self._relation(node.left, "_1"), self._relation(node.right, "_2")
+        if isinstance(node, Join) and node.condition == TRUE:
+            return f"{left}\nCROSS JOIN {right}"
+        return f"{left}\n{_JOINS[type(node)]} {right}\nON {_conjunction([node.condition])}"
+
+    def _relation(self, node: Node, alias: str) -> str:
+        shared = self._shared.get(node)
+        return f"{shared or f'({self._query(node)})'} AS {quote(alias)}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(quote, names))
+
+
+def _named(text: str, name: str) -> str:
+    return text if text == quote(name) else f"{text} AS {quote(name)}"
+
+
+def _aggregate(aggregate: AggregateColumn) -> str:
+    argument = "*" if aggregate.argument is None else expression(aggregate.argument)
+    return f"{aggregate.function.upper()}({argument}) AS {quote(aggregate.name)}"
+
+
+def _conjunction(conditions: Iterable[Expression]) -> str:
+    """Without brackets around each AND, which conditions of many parts nest deeply."""
+    parts = [part for condition in conditions for part in conjuncts(condition)]
+    if len(parts) == 1:
+        return expression(parts[0])
+    return " AND ".join(_bracketed(part) for part in parts)
+
+
+def expression(node: Expression) -> str:
+    """A scalar expression.
+
+    >>> print(expression(Call("<=>", (Column("a"), Literal("it's", literal("").type)))))
+    `a` <=> 'it\\'s'
+    """
+    match node:
+        case Column():
+            return quote(node.name)
+        case Literal():
+            return _literal(node)
+        case Cast():
+            return f"CAST({expression(node.argument)} AS {str(node.type).upper()})"
+        case Call("and"):
+            return _conjunction([node])
+        case Call():
+            return _call(node)
+
+
+def _bracketed(node: Expression) -> str:
+    """In brackets where it is more than one word to the parser."""
+    text = expression(node)
+    operator = isinstance(node, Call) and (node.function in PRECEDENCE or node.function in _FORMS)
+    return f"({text})" if operator else text
+
+
+def _call(call: Call) -> str:
+    form = _FORMS.get(call.function)
+    if form is not None:
+        return form(*map(_bracketed, call.arguments))
+    match call.function, call.arguments:
+        case "not", (argument,):
+            return f"NOT {_bracketed(argument)}"
+        case "negate", (argument,):
+            return f"-({expression(argument)})"
+        case "timestampadd", (Literal(str(unit)), amount, moment):
+            return _moved(unit.upper(), amount, _bracketed(moment))
+        case name, (left, right) if name in PRECEDENCE:
+            return f"{_bracketed(left)} {name.upper()} {_bracketed(right)}"
+    return f"{call.function.upper()}({', '.join(map(expression, call.arguments))})"
+
+
+def _moved(unit: str, amount: Expression, moment: str) -> str:
+    match amount:
+        case Literal(int(count)) if unit in _INTERVALS:
+            return f"({moment} + INTERVAL '{count}' {unit})"
+    if not unit.isalpha():
+        raise ValueError(f"{unit!r} is not a unit of time")
+    return f"TIMESTAMPADD({unit}, {expression(amount)}, {moment})"
+
+
+def _in(item: str, *choices: str) -> str:
+    return f"{item} IN ({', '.join(choices)})"
+
+
+def _case(*parts: str) -> str:
+    """Conditions and results alternate; the odd one at the end is ELSE."""
+    pairs = zip(parts[:-1:2], parts[1::2], strict=True)
+    branches = "".join(f" WHEN {condition} THEN {result}" for condition, result in pairs)
+    default = f" ELSE {parts[-1]}" if len(parts) % 2 else ""
+    return f"CASE{branches}{default} END"
+
+
+_FORMS: dict[str, Callable[..., str]] = {
+    "isnull": lambda argument: f"{argument} IS NULL",
+    "isnotnull": lambda argument: f"{argument} IS NOT NULL",
+    "in": _in,
+    "case": _case,
+    "like": lambda text, pattern: f"{text} LIKE {pattern}",
+    "div": lambda left, right: f"{left} DIV {right}",
+}
+"""The functions that have a syntax of their own, besides the operators."""
+
+
+def _literal(node: Literal) -> str:
+    """A constant; where its text alone would have another type, with a cast."""
+    if node.type == VOID:
+        return "NULL"
+    text = _value(node.value)
+    plain = node.value is not None and literal(node.value).type == node.type
+    if plain and not isinstance(node.value, Decimal) and node.value not in _LEAST:
+        return text
+    return f"CAST({text} AS {str(node.type).upper()})"
+
+
+def _value(value: Value) -> str:
+    match value:
+        case None | bool():
+            return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+        case int() if value < 0:
+            return f"({value})"  # two minus signs in a row start a comment
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case str():
+            return _text(value)
+        case float():
+            return _double(value)
+        case Decimal():
+            return f"{value:f}"
+        case int():
+            return str(value)
+
+
+def _text(value: str) -> str:
+    """A backslash escapes in Spark; two quotes in a row would join two strings."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _double(value: float) -> str:
+    if not isfinite(value):
+        name = "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        return f"CAST('{name}' AS DOUBLE)"
+    text = repr(value).upper()
+    text = text if "E" in text else f"{text}E0"
+    return f"({text})" if value < 0 or text[0] == "-" else text

@@ -1,0 +1,1 @@
+"""Runs delta scripts in DuckDB, in process."""
