@@ -40,6 +40,7 @@ bench: $(INSTALLED) ## Run every benchmark in bench/
 
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds
+	@$(PYTHON) -m bench.adaptive
 
 plots: $(INSTALLED) ## Measure and draw the figures in docs/plots/
 	@$(PYTHON) -m bench.skew --parts hubs --plot docs/plots/hubs.svg

@@ -2,10 +2,9 @@
 
 In most families hubs make first-order deltas linear, while lists as long as a threshold, N^eps,
 and as many heavy values as there can be, N^(1 - eps), make the adaptive strategy as slow as it
-gets. Step counts over growing sizes give the exponents.
+gets. bench/adaptive.py counts steps at growing sizes.
 """
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
@@ -15,15 +14,18 @@ from typing import Any
 import viewkeep as vk
 from bench._cases import TRIANGLE
 from bench._families import Change, Row
-from bench.bounds import exponent
 
 Rows = dict[str, list[Row]]
 EPSILONS = (0, 0.25, 0.5, 0.75, 1)
+SIZES = (1024, 4096, 16384)
+SMALL, LARGE = (512, 2048, 8192), (4096, 16384, 65536)
 
 PATH_3 = "Q() = R(a, b) * S(b, c) * T(c, d)"
 PATH_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, e)"
 LOOMIS_WHITNEY_4 = "Q() = R(a, b, c) * S(b, c, d) * T(c, d, a) * U(d, a, b)"
 CYCLE_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)"
+HIERARCHICAL = "Q(a) = R(a, b) * S(b)"
+HIERARCHICAL_PAIRS = "Q(a, c) = R(a, b) * S(b, c)"
 
 
 @dataclass(frozen=True)
@@ -48,79 +50,13 @@ class AdaptiveCase:
     quantity: str
     promised: float
     options: Mapping[str, Any] = field(default_factory=dict)
-    sizes: tuple[int, ...] = (1024, 4096, 16384)
+    sizes: tuple[int, ...] = SIZES
     delta: float | None = None
 
     @property
     def epsilon(self) -> float:
         """The epsilon of all splits."""
         return float(self.options.get("epsilon", 0.5))
-
-    def measure(self) -> float:
-        """The exponent that step counts, or numbers of entries, show."""
-        return self._exponent(self.sizes, strategy="epsilon", **self.options)
-
-    def measure_delta(self) -> float:
-        """The exponent of first-order deltas, at smaller sizes: they may take N^2 steps."""
-        return self._exponent([size // 4 for size in self.sizes[:2]], strategy="delta")
-
-    def _exponent(self, sizes: Sequence[int], **options: Any) -> float:
-        quantity = QUANTITIES[self.quantity]
-        found = [quantity(self, size, vk.maintain(self.query, **options)) for size in sizes]
-        return exponent(sizes, found)
-
-
-# --- what is measured -----------------------------------------------------------------------------
-
-
-def worst_update(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
-    """The steps of the dearest single update."""
-    return max(_steps(case, size, live))
-
-
-def average_update(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
-    """The steps of all updates, rebalancing included, by their number."""
-    steps = list(_steps(case, size, live))
-    return sum(steps) / len(steps)
-
-
-def loading(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
-    """The steps of preprocessing."""
-    live.load(case.family.rows(size, case.epsilon))
-    return live.steps
-
-
-def inserting(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
-    """The steps of all inserts into an empty database, one at a time, in a mixed order."""
-    rows = case.family.rows(size, case.epsilon)
-    changes = [(relation, row) for relation, content in rows.items() for row in content]
-    random.Random(0).shuffle(changes)
-    for relation, row in changes:
-        live.update(relation, row)
-    return live.steps
-
-
-def space(case: AdaptiveCase, size: int, live: vk.Maintainer) -> float:
-    """The entries of all maps."""
-    live.load(case.family.rows(size, case.epsilon))
-    return sum(live.sizes().values())
-
-
-QUANTITIES = {
-    "worst update": worst_update,
-    "average update": average_update,
-    "loading": loading,
-    "inserting": inserting,
-    "space": space,
-}
-
-
-def _steps(case: AdaptiveCase, size: int, live: vk.Maintainer) -> Iterator[int]:
-    live.load(case.family.rows(size, case.epsilon))
-    for change in case.family.stream(size, case.epsilon):
-        before = live.steps
-        live.update(*change)
-        yield live.steps - before
 
 
 def nothing(size: int, epsilon: float) -> list[Change]:
@@ -217,21 +153,24 @@ def wide_lists(size: int, epsilon: float) -> Rows:
 
 
 def tide_lists(size: int, epsilon: float) -> Rows:
-    """Wide lists and, in T, as many rows again that come and go."""
+    """Wide lists and, in R, as many rows again that come and go."""
     rows = wide_lists(size // 2, epsilon)
-    return rows | {"T": _tide(2 * sum(map(len, rows.values())))}
+    return rows | {"R": rows["R"] + _tide(rows)}
 
 
-def _tide(size: int) -> list[Row]:
-    return [(100 * size + i, 200 * size + i) for i in range(size // 2)]
+def _tide(rows: Rows) -> list[Row]:
+    """New a, each with all b of S, as many rows as there are."""
+    middle = list(dict.fromkeys(b for b, _ in rows["S"]))
+    count = sum(map(len, rows.values()))
+    return [(-1 - a, b) for a in range(ceil(count / len(middle))) for b in middle]
 
 
 def tide_stream(size: int, epsilon: float) -> list[Change]:
     """Down to a quarter of N and up to N, for the N of the moment: partitioned anew each time."""
-    rows = tide_lists(size, epsilon)
-    going = [("T", row) for row in rows["T"]] + [("S", row) for row in rows["S"][:9]]
+    rows = wide_lists(size // 2, epsilon)
+    going = [("R", row) for row in _tide(rows)] + [("S", row) for row in rows["S"][:9]]
     down: list[Change] = [(*each, -1) for each in going]
-    return 3 * (down + [(*each, 1) for each in reversed(going)])
+    return 2 * (down + [(*each, 1) for each in reversed(going)])
 
 
 def paired_lists(size: int, epsilon: float) -> Rows:
@@ -250,7 +189,7 @@ def mixed_lists(size: int, epsilon: float) -> Rows:
 
 
 LISTS = {
-    names[0]: Family(f"lists for {names[0]}", triangle_lists(names), triangle_visits)
+    names[0]: Family(f"lists, {names[0]}", triangle_lists(names), triangle_visits)
     for names in ROTATIONS
 }
 WAVES = Family("waves", wave_lists, wave_stream)
@@ -291,7 +230,7 @@ def skewed(text: str, power: float) -> Family:
         ]
         return [(*visit, n) for visit in visits for n in (1, -1)]
 
-    return Family("hubs and blocks", rows, stream)
+    return Family("hubs", rows, stream)
 
 
 JUST_LIGHT, JUST_HEAVY = 1_000_000, 2_000_000
@@ -301,18 +240,116 @@ def _placed(columns: int, values: Mapping[int, int]) -> Row:
     return tuple(values.get(column, 0) for column in range(columns))
 
 
+# --- the 4-cycle ----------------------------------------------------------------------------------
+
+
+def medium_lists(names: str) -> Callable[[int, float], Rows]:
+    """With R, S, T, U for the names: R(0, 0) meets as many c in S as a medium b can have, each
+    with as many d in T as make it medium, and so has a = 0 in U."""
+    first, second, third, last = names
+
+    def rows(size: int, epsilon: float) -> Rows:
+        degree = ceil(1.05 * theta(size, 1 / 3))
+        length = int(0.8 * size) // degree
+        long = [(0, c) for c in range(length)]
+        wide = [(c, d) for c in range(length) for d in range(degree)]
+        back = [(d, 0) for d in range(degree)]
+        return padded({second: long, third: wide, last: back}, first, size)
+
+    return rows
+
+
+def medium_visits(size: int, epsilon: float) -> list[Change]:
+    """The row between the special values comes and goes, in each relation."""
+    return [(name, (0, 0), n) for name in "RSTU" for n in (1, -1)]
+
+
+MEDIUM = tuple(
+    Family(f"medium, {names[0]}", medium_lists(names), medium_visits)
+    for names in ("RSTU", "STUR", "TURS", "URST")
+)
+
+
+# --- hierarchical queries -------------------------------------------------------------------------
+
+HUB, EDGE = -1, -2
+"""Values of b: with a long list of a, and with one that is about as long as the threshold."""
+
+
+def shared_lists(columns: int) -> Callable[[int, float], Rows]:
+    """As many heavy b as fit in, all with the same a, are in S, which has so many columns. A hub
+    and a b that is just light are not in S."""
+
+    def rows(size: int, epsilon: float) -> Rows:
+        limit = theta(size, epsilon)
+        degree, light = ceil(limit), min(ceil(0.4 * limit), size // 8)
+        heavy = range(size // 2 // degree)
+        r = [(a, b) for b in heavy for a in range(degree)]
+        r += [(size + a, EDGE) for a in range(light)]
+        r += [(2 * size + a, HUB) for a in range(size // 3)]
+        return padded({"R": r, "S": [_in_s(columns, b) for b in heavy]}, "R", size)
+
+    return rows
+
+
+def _in_s(columns: int, b: int) -> Row:
+    return (b, *[0] * (columns - 1))
+
+
+def shared_visits(columns: int) -> Callable[[int, float], list[Change]]:
+    """The hub and the just light b come and go in S, and the latter comes back."""
+    moves = ((HUB, 1), (HUB, -1), (EDGE, 1), (EDGE, -1), (EDGE, 1))
+    return lambda size, epsilon: [("S", _in_s(columns, b), n) for b, n in moves]
+
+
+def edge_stream(size: int, epsilon: float) -> list[Change]:
+    """The value on the edge becomes heavy and light again, and comes and goes in S at each step."""
+    high, low = ceil(1.5 * theta(size, epsilon)) + 1, int(0.5 * theta(size, epsilon)) - 1
+    start: list[Change] = [("R", (3 * size + a, EDGE), 1) for a in range(low)]
+    up: list[Change] = [("R", (3 * size + a, EDGE), 1) for a in range(low, high)]
+    down: list[Change] = [(name, row, -1) for name, row, _ in reversed(up)]
+    visit: list[Change] = [("S", (EDGE,), 1), ("S", (EDGE,), -1)]
+    return start + [change for step in up + down for change in (step, *visit)]
+
+
+def edge_lists(size: int, epsilon: float) -> Rows:
+    """Shared lists without the just light b, which comes with the stream."""
+    rows = shared_lists(1)(size, epsilon)
+    return rows | {"R": [(a, b) for a, b in rows["R"] if b != EDGE]}
+
+
+SHARED = Family("shared", shared_lists(1), shared_visits(1))
+SHARED_PAIRS = Family("shared", shared_lists(2), shared_visits(2))
+EDGES = Family("edge", edge_lists, edge_stream)
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
 def _update(
     title: str,
     query: str,
     promised: float,
-    sizes: Sequence[int] = (1024, 4096, 16384),
+    sizes: Sequence[int] = SIZES,
     **options: Any,
 ) -> AdaptiveCase:
     found = skewed(query, 1 - promised), "worst update", promised, options, tuple(sizes), 0.9
     return AdaptiveCase(title, query, *found)
 
 
-SHORT = (512, 2048, 8192)
+
+def _hierarchical(epsilon: float) -> Iterator[AdaptiveCase]:
+    options = {"epsilon": epsilon}
+    for kind, query, family in (
+        ("hierarchical", HIERARCHICAL, SHARED),
+        ("two outputs", HIERARCHICAL_PAIRS, SHARED_PAIRS),
+    ):
+        title = f"{kind}, eps {epsilon:g}"
+        yield AdaptiveCase(title, query, family, "worst update", epsilon, options, delta=0.9)
+        yield AdaptiveCase(title, query, family, "delay", 1 - epsilon, options, LARGE)
+    title, sizes = f"hierarchical, eps {epsilon:g}", (256, 1024, 4096) if epsilon > 0.5 else LARGE
+    yield AdaptiveCase(title, HIERARCHICAL, EDGES, "average update", epsilon, options, sizes)
+
 
 CASES = (
     *(
@@ -323,6 +360,7 @@ CASES = (
             "worst update",
             max(epsilon, 1 - epsilon),
             {"epsilon": epsilon},
+            LARGE,
             delta=0.9,
         )
         for epsilon in EPSILONS
@@ -336,17 +374,16 @@ CASES = (
             "worst update",
             0.5,
             {"space": "linear"},
+            LARGE,
             delta=0.9,
         )
         for family in LISTS.values()
     ),
-    AdaptiveCase("triangle, moving", TRIANGLE, WAVES, "average update", 0.5),
+    AdaptiveCase("triangle", TRIANGLE, WAVES, "average update", 0.5),
     AdaptiveCase(
-        "triangle, moving, eps 1/4", TRIANGLE, WAVES, "average update", 0.75, {"epsilon": 0.25}
+        "triangle, eps 0.25", TRIANGLE, WAVES, "average update", 0.75, {"epsilon": 0.25}
     ),
-    AdaptiveCase(
-        "triangle, growing and shrinking", TRIANGLE, TIDES, "average update", 0.5, {}, SHORT
-    ),
+    AdaptiveCase("triangle", TRIANGLE, TIDES, "average update", 0.5),
     *(
         AdaptiveCase(
             f"triangle, eps {epsilon:g}",
@@ -355,22 +392,27 @@ CASES = (
             "loading",
             1.5,
             {"epsilon": epsilon},
-            SHORT,
+            LARGE,
         )
         for epsilon in EPSILONS
     ),
-    AdaptiveCase("triangle", TRIANGLE, BLOCKS, "inserting", 1.5, {}, SHORT),
-    AdaptiveCase("triangle", TRIANGLE, MIXED, "inserting", 1.5, {}, SHORT),
-    AdaptiveCase("triangle", TRIANGLE, WIDE, "space", 1.5, {}, SHORT),
-    AdaptiveCase("triangle, linear space", TRIANGLE, WIDE, "space", 1, {"space": "linear"}, SHORT),
+    AdaptiveCase("triangle", TRIANGLE, BLOCKS, "inserting", 1.5, {}, LARGE),
+    AdaptiveCase("triangle", TRIANGLE, MIXED, "inserting", 1.5, {}, LARGE),
+    AdaptiveCase("triangle", TRIANGLE, WIDE, "space", 1.5, {}, SMALL),
+    AdaptiveCase("triangle, linear space", TRIANGLE, WIDE, "space", 1, {"space": "linear"}, SMALL),
     AdaptiveCase(
-        "triangle, linear space", TRIANGLE, BLOCKS, "space", 1, {"space": "linear"}, SHORT
+        "triangle, linear space", TRIANGLE, BLOCKS, "space", 1, {"space": "linear"}, SMALL
     ),
-    AdaptiveCase("triangle, linear space", TRIANGLE, MIXED, "space", 1, {"space": "linear"}, SHORT),
+    AdaptiveCase("triangle, linear space", TRIANGLE, MIXED, "space", 1, {"space": "linear"}, SMALL),
     _update("path of 3", PATH_3, 0.5),
     _update("path of 3, linear space", PATH_3, 0.5, space="linear"),
     _update("path of 4", PATH_4, 0.5),
-    _update("Loomis-Whitney, 4", LOOMIS_WHITNEY_4, 0.5, (8192, 16384, 32768)),
+    _update("Loomis-Whitney 4", LOOMIS_WHITNEY_4, 0.5, (8192, 16384, 32768)),
     _update("4-cycle", CYCLE_4, 2 / 3),
+    *(
+        AdaptiveCase("4-cycle", CYCLE_4, family, "worst update", 2 / 3, delta=0.9)
+        for family in MEDIUM
+    ),
+    *(case for epsilon in EPSILONS[1:-1] for case in _hierarchical(epsilon)),
 )
-"""What `make bounds` can print: each case is measured by itself."""
+"""What `make bounds` measures: each case by itself."""

@@ -1,9 +1,10 @@
 """SQL text of the algebra: read back by the front end, and run by DuckDB, it means the same."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any
 
@@ -31,6 +32,8 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
 )
+from viewkeep.query.evaluate import compile_expression
+from viewkeep.query.evaluate_functions import DECIMALS
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.tables import Table
 from viewkeep.query.types import (
@@ -152,6 +155,34 @@ def test_a_division_by_zero_is_an_error(
     call = Call(function, (Cast(Column("i"), kind), Cast(zero, kind)))
     with pytest.raises(duckdb.Error, match=r"(?i)division by zero"):
         answer(connection, Project(ONE, (Output("v", call),)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_quotients_and_averages_of_decimals_are_exact(
+    connection: duckdb.DuckDBPyConnection, seed: int
+) -> None:
+    """With more digits than a double holds, and rounded half up as Spark does."""
+    rng = random.Random(seed)
+    wide, narrow = DECIMAL(20, 2), DECIMAL(rng.randint(3, 9), rng.randint(0, 3))
+    values = [Decimal(rng.randint(-(10**19), 10**19)).scaleb(-2) for _ in range(3)]
+    divisor = Decimal(rng.choice([-1, 1]) * rng.randint(1, 999)).scaleb(-(narrow.scale or 0))
+    quotient = Call("/", (Literal(values[0], wide), Literal(divisor, narrow)))
+    node = Project(ONE, (Output("v", quotient),))
+    exact = evaluate_exactly(quotient, node.schema[0].type)
+    assert answer(connection, node) == [(exact,)]
+
+    rows: Node = UnionAll(tuple(Project(ONE, (Output("x", Literal(v, wide)),)) for v in values))
+    average = GroupBy(rows, (), (AggregateColumn("m", "avg", Column("x")),))
+    mean = (sum(values, Decimal(0)) / 3).quantize(Decimal("0.000001"), ROUND_HALF_UP)
+    assert answer(connection, average) == [(mean,)]
+    none = GroupBy(Select(rows, literal(False)), (), average.aggregates)
+    assert answer(connection, none) == [(None,)]
+
+
+def evaluate_exactly(expression: Expression, result: Type) -> Decimal:
+    """The value with the digits that the type of the result keeps."""
+    value: Decimal = compile_expression(expression, ())(())
+    return value.quantize(Decimal(1).scaleb(-(result.scale or 0)), ROUND_HALF_UP, DECIMALS)
 
 
 TEXTS = ["it's", 'a"b', "a`b", "back\\slash", "a\\'b", "\\", "'", "''", "x -- y", "/* */", "{0}"]

@@ -11,7 +11,7 @@ from viewkeep.diffs.build import antijoin, join_on, keep, project, union_all
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.instantiate import RuleDag
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
-from viewkeep.diffs.rules import POST, PRE, Change, Piece, insert_rows, subview
+from viewkeep.diffs.rules import NEW, POST, PRE, Change, Piece, insert_rows, subview
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -85,7 +85,9 @@ class _Composer:
     def _resolve(self, query: Node) -> Node:
         """The query with its subviews spelled out."""
         views = {
-            subview(n, state): (n, state) for n in range(len(self._nodes)) for state in (PRE, POST)
+            subview(n, state): (n, state)
+            for n in range(len(self._nodes))
+            for state in (PRE, POST, NEW)
         }
 
         def spell_out(node: Node) -> Node:
@@ -101,13 +103,15 @@ class _Composer:
     def _state(self, number: int, state: str) -> Node:
         """The rows of an operator before or after the changes."""
         node = self._nodes[number]
-        if node in self._names:
+        if node in self._names and state != NEW:
             rows = Stored(self._names[node], node.schema)
             return rows if state == PRE else self._changed_rows(rows, number)
         if isinstance(node, Scan):
             # What has not changed is read as it is now.
-            return replace(node, state=state if number in self._changed else POST)
-        below = [self._state(self._nodes.index(child), state) for child in children(node)]
+            before = state == PRE and number in self._changed
+            return replace(node, state=PRE if before else POST)
+        below_state = POST if state == NEW else state
+        below = [self._state(self._nodes.index(child), below_state) for child in children(node)]
         return with_children(node, tuple(below))
 
     def _changed_rows(self, rows: Node, number: int) -> Node:

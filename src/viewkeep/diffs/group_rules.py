@@ -1,7 +1,7 @@
 """Rules of grouping: sums, counts and averages by what changed; anything by affected groups
 (id_based_ivm, tables 7, 9, 11 and 12), with groups that appear and vanish."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from viewkeep.diffs.build import (
@@ -10,6 +10,7 @@ from viewkeep.diffs.build import (
     join_on,
     keep,
     project,
+    renamed,
     select,
     semijoin,
     union_all,
@@ -46,10 +47,17 @@ def group_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
     ]
     if not changes:
         return
-    if all(_is_exact(node, each) for each in node.aggregates):
-        _incremental(operator, node, changes)
-    else:
+    if not all(_is_exact(node, each) for each in node.aggregates):
         _by_groups(operator, node, changes)
+    elif len(changes) == 1 and _stays_in_its_group(node, changes[0]):
+        _updated_values(operator, node, changes[0])
+    else:
+        _incremental(operator, node, changes)
+
+
+def _stays_in_its_group(node: GroupBy, change: Change) -> bool:
+    schema = change.schema
+    return schema.kind == UPDATE and set(node.keys).isdisjoint(schema.changed)
 
 
 def _reads(node: GroupBy) -> frozenset[str]:
@@ -200,10 +208,11 @@ def _if_null(value: Expression, then: Expression, otherwise: Expression) -> Expr
     return Call("case", (Call("isnull", (value,)), then, otherwise))
 
 
-def _sum_up(node: GroupBy, aggregate: AggregateColumn) -> Expression:
+def _sum_up(
+    node: GroupBy, aggregate: AggregateColumn, added: Collection[str] | None = None
+) -> Expression:
     """The value after the change: the old one and what is added to it."""
-    names = {a.name: pre(a.name) for a in node.aggregates}
-    return _total(node, aggregate, lambda name: Column(names[name]))
+    return _total(node, aggregate, lambda name: Column(pre(name)), added)
 
 
 def _start(node: GroupBy, aggregate: AggregateColumn) -> Expression:
@@ -212,15 +221,23 @@ def _start(node: GroupBy, aggregate: AggregateColumn) -> Expression:
 
 
 def _total(
-    node: GroupBy, aggregate: AggregateColumn, old: Callable[[str], Expression]
+    node: GroupBy,
+    aggregate: AggregateColumn,
+    old: Callable[[str], Expression],
+    added: Collection[str] | None = None,
 ) -> Expression:
+    """Old and new together; `added` are the differences that there are, all if None."""
+
+    def plus(name: str) -> Expression:
+        if added is not None and f"{name}#by" not in added:
+            return old(name)
+        return Call("+", (_or_zero(node, name, old(name)), _added(node, name)))
+
     kind = find_field(aggregate.name, node.schema).type
     if aggregate.function == "count":
-        return Cast(Call("+", (old(aggregate.name), _added(node, aggregate.name))), kind)
-    values = _counted(node, aggregate)
-    count = Call("+", (old(values), _added(node, values)))
-    source = sum_of(aggregate.name) if aggregate.function == "avg" else aggregate.name
-    amount = Call("+", (_or_zero(node, source, old(source)), _added(node, source)))
+        return Cast(plus(aggregate.name), kind)
+    count = plus(_counted(node, aggregate))
+    amount = plus(sum_of(aggregate.name) if aggregate.function == "avg" else aggregate.name)
     value = Call("/", (amount, count)) if aggregate.function == "avg" else amount
     some = Call(">", (count, literal(0)))
     return Call("case", (some, Cast(value, kind), Cast(Literal(None, VOID), kind)))
@@ -243,6 +260,61 @@ def _added(node: GroupBy, name: str) -> Expression:
 def _or_zero(node: GroupBy, name: str, value: Expression) -> Expression:
     kind = find_field(name, node.schema).type
     return Call("coalesce", (Cast(value, kind), Cast(literal(0), kind)))
+
+
+# --- values that change within their groups -------------------------------------------------------
+
+
+def _updated_values(operator: Operator, node: GroupBy, change: Change) -> None:
+    """Rows stay in their groups: only the sums over changed values follow, by the differences."""
+    schema, ids = change.schema, operator.ids
+    moved = tuple(a for a in node.aggregates if _reads_any(a, schema.changed))
+    rows, after = _old_rows(operator, node, change)
+    values: dict[str, Expression] = {key: Column(key) for key in node.keys}
+    values |= {_by(a): _difference(node, a, after) for a in moved if a.function != "avg"}
+    sums = tuple(AggregateColumn(n, "sum", Column(n)) for n in values if n not in node.keys)
+    delta = operator.helper("group: by how much", GroupBy(project(rows, values), node.keys, sums))
+    names = tuple(a.name for a in moved)
+    read = (*names, *(_counted(node, a) for a in moved if a.function != "count"))
+    known = {c: Column(c) for c in ids} | {pre(c): Column(c) for c in dict.fromkeys(read)}
+    met = join_on(project(operator.output(PRE), known), delta.leaf, ids)
+    new: dict[str, Expression] = {c: Column(c) for c in (*ids, *map(pre, names))}
+    new |= {post(a.name): _sum_up(node, a, {_by(m) for m in moved}) for a in moved}
+    made = DiffSchema(UPDATE, ids, names, names, names)
+    found = select(project(met, new), differ((pre(c), post(c)) for c in names))
+    operator.emit("group u", made, found, change.sources, True)
+
+
+def _reads_any(aggregate: AggregateColumn, columns: Sequence[str]) -> bool:
+    argument = aggregate.argument
+    return argument is not None and not columns_of(argument).isdisjoint(columns)
+
+
+def _old_rows(
+    operator: Operator, node: GroupBy, change: Change
+) -> tuple[Node, Callable[[Expression], Expression]]:
+    """The rows as they were, beside the values that they get, and how to read the latter."""
+    schema, reads = change.schema, [c for c in node.child.names if c in _reads(node)]
+    changed = {c: post(c) for c in schema.changed if c in reads}
+    if _tell_all(operator, node, [change], reads):
+        values = {c: Column(schema.value_before(c)) for c in reads}
+        values |= {new: Column(new) for new in changed.values()}
+        return project(change.leaf, values), lambda e: renamed(e, changed)
+    old = keep(operator.input(node.child, PRE), dict.fromkeys((*schema.ids, *reads)))
+    new = keep(change.leaf, (*schema.ids, *changed.values()))
+    return join_on(old, new, schema.ids), lambda e: renamed(e, changed)
+
+
+def _difference(
+    node: GroupBy, aggregate: AggregateColumn, after: Callable[[Expression], Expression]
+) -> Expression:
+    old, kind = aggregate.argument, find_field(aggregate.name, node.schema).type
+    assert old is not None
+    one, none = Cast(literal(1), BIGINT), Cast(literal(0), BIGINT)
+    if aggregate.function == "count":
+        return Call("-", (_if_null(after(old), none, one), _if_null(old, none, one)))
+    new, before = (Cast(_if_null(e, literal(0), e), kind) for e in (after(old), old))
+    return Call("-", (new, before))
 
 
 # --- any aggregate --------------------------------------------------------------------------------

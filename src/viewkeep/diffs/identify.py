@@ -27,9 +27,18 @@ from viewkeep.query.algebra import (
     walk,
     with_children,
 )
-from viewkeep.query.expressions import Cast, Column, Expression, Literal, columns_of, literal
+from viewkeep.query.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    conjuncts,
+    literal,
+)
 from viewkeep.query.inference import find_field
-from viewkeep.query.types import VOID
+from viewkeep.query.types import VOID, Type
 
 ROWS = "#rows"
 """How many rows a group has."""
@@ -105,6 +114,23 @@ def _arguments(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
     return {c for a in aggregates if a.argument is not None for c in columns_of(a.argument)}
 
 
+def equal_ids(join: Join, left: tuple[str, ...], right: tuple[str, ...]) -> dict[str, str]:
+    """IDs of the right side that equal one of the left: the left one stands for both."""
+    found: dict[str, str] = {}
+    for part in conjuncts(join.condition):
+        match part:
+            case Call("=", (Column(first), Column(second))):
+                for own, other in ((first, second), (second, first)):
+                    same_type = _type(join, own) == _type(join, other)
+                    if own in left and other in right and same_type:
+                        found.setdefault(other, own)
+    return found
+
+
+def _type(node: Node, column: str) -> Type:
+    return find_field(column, node.schema).type
+
+
 class _Extension:
     """Extended operators, each with its IDs and with the columns that it had before."""
 
@@ -136,7 +162,10 @@ class _Extension:
                 return self._project(node)
             case Join():
                 left, right = self.extend(node.left), self.extend(node.right)
-                return replace(node, left=left, right=right), self.ids[left] + self.ids[right]
+                join = replace(node, left=left, right=right)
+                same = equal_ids(join, self.ids[left], self.ids[right])
+                rest = tuple(column for column in self.ids[right] if column not in same)
+                return join, self.ids[left] + rest
             case SemiJoin() | AntiJoin():
                 left, right = self.extend(node.left), self.extend(node.right)
                 return replace(node, left=left, right=right), self.ids[left]

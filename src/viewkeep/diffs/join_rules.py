@@ -1,8 +1,10 @@
 """Rules of joins with any condition, and of cross products (id_based_ivm, tables 4 and 10)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from viewkeep.diffs.build import join_on, project, semijoin
+from viewkeep.diffs.identify import equal_ids
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
 from viewkeep.diffs.rules import (
     POST,
@@ -39,7 +41,27 @@ def _propagate(operator: Operator, node: Join, side: Node, change: Change) -> No
     elif operator.tuple_based:
         _whole_pairs(operator, node, side, change)
     else:
-        pass_on(operator, change, f"join {schema.kind}")
+        _name_pairs(operator, node, change)
+
+
+def _name_pairs(operator: Operator, node: Join, change: Change) -> None:
+    """The change names pairs by the IDs of its side; an ID that equals one of the other side goes
+    by the name that stands for both."""
+    ids = operator.plan.ids
+    same = equal_ids(node, ids[node.left], ids[node.right])
+    gone = [c for c in change.schema.ids if c in same]
+    if not gone:
+        pass_on(operator, change, f"join {change.schema.kind}")
+        return
+    schema = change.schema
+    after = schema.after if schema.kind == DELETE else (*schema.after, *gone)
+    named = tuple(same.get(c, c) for c in schema.ids)
+    made = replace(schema, ids=named, before=(*schema.before, *gone), after=after)
+    values = {same.get(c, c): Column(c) for c in schema.ids}
+    values |= {pre(c): Column(schema.value_before(c)) for c in made.before}
+    values |= {post(c): Column(schema.value_after(c)) for c in made.after}
+    rows = project(change.leaf, values)
+    operator.emit(f"join {schema.kind}", made, rows, change.sources)
 
 
 def _meet(operator: Operator, node: Join, side: Node, rows: Node, state: str) -> Node:
@@ -73,12 +95,11 @@ def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change) -> 
     if schema.kind == DELETE:
         operator.emit("join -", *as_delete(pairs, ids, attributes), change.sources, True)
         return
-    values = {c: Column(c) for c in ids} | {post(c): Column(c) for c in attributes}
-    new = project(pairs, values)
-    old = project(
-        change.leaf,
-        {c: Column(c) for c in schema.ids} | {pre(c): Column(pre(c)) for c in schema.before},
-    )
-    both = join_on(new, old, schema.ids)
+    new = as_insert(pairs, ids, attributes)[1]
+    plan_ids = operator.plan.ids
+    same = equal_ids(node, plan_ids[node.left], plan_ids[node.right])
+    named = {same.get(c, c): Column(c) for c in schema.ids}
+    old = project(change.leaf, named | {pre(c): Column(pre(c)) for c in schema.before})
+    both = join_on(new, old, tuple(named))
     made = DiffSchema(UPDATE, ids, schema.before, attributes, schema.changed)
     operator.emit("join u", made, both, change.sources)

@@ -19,7 +19,8 @@ from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE, DiffSchema, post
 from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.expressions import Column, Expression
 
-PRE, POST = "pre", "post"
+PRE, POST, NEW = "pre", "post", "new"
+"""Rows before and after the changes; NEW are those after, computed from the inputs."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Operator:
         return Stored(subview(self.plan.nodes.index(child), state), child.schema)
 
     def output(self, state: str) -> Stored:
-        """Its own rows before or after the changes."""
+        """Its own rows before the changes, or computed anew."""
         return Stored(subview(self.number, state), self.node.schema)
 
     def emit(
@@ -176,7 +177,7 @@ def recompute(
 ) -> None:
     """The exact changes of the output rows with these values in some of their IDs."""
     before = operator.helper(rule, semijoin(operator.output(PRE), keys, columns))
-    after = operator.helper(rule, semijoin(operator.output(POST), keys, columns))
+    after = operator.helper(rule, semijoin(operator.output(NEW), keys, columns))
     compare(operator, rule, before.leaf, after.leaf, sources)
 
 

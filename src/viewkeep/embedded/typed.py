@@ -8,6 +8,7 @@ has anyway changes nothing in Spark, and tells DuckDB, and `sql/transpile.py`, w
 from dataclasses import replace
 
 from viewkeep.query.algebra import (
+    AggregateColumn,
     AntiJoin,
     GroupBy,
     Join,
@@ -18,10 +19,10 @@ from viewkeep.query.algebra import (
     SemiJoin,
     rewrite,
 )
-from viewkeep.query.expressions import Call, Cast, Column, Expression
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.type_rules import is_decimal
-from viewkeep.query.types import BINARY, DATE, DOUBLE, FLOAT, INT, STRING, VOID, Type
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
+from viewkeep.query.inference import Schema, find_field, type_of
+from viewkeep.query.type_rules import as_decimal, is_decimal
+from viewkeep.query.types import BIGINT, BINARY, DATE, DOUBLE, FLOAT, INT, STRING, VOID, Type
 
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
 _OTHER_RESULT = frozenset(
@@ -40,9 +41,10 @@ def with_types(node: Node) -> Node:
     >>> from viewkeep.sql.parse import parse_view
     >>> tables = {"u": Table({"m": "decimal(8, 2)"})}
     >>> print(with_types(parse_view("select sum(m) as s from u", tables)))
-    Project cast(sum(u.m) as decimal(18, 2)) as sum(u.m)
-      GroupBy sum(u.m) as sum(u.m)
-        Scan u
+    Project sum_1 as s
+      Project cast(sum_1 as decimal(18, 2)) as sum_1
+        GroupBy sum(u.m) as sum_1
+          Scan u
     """
     return rewrite(node, _typed_node)
 
@@ -66,21 +68,40 @@ def _typed_node(node: Node) -> Node:
 def _typed_groups(node: GroupBy) -> Node:
     """Sums and averages are cast after they are computed."""
     schema = node.child.schema
-    aggregates = tuple(
+    typed = tuple(
         a if a.argument is None else replace(a, argument=_typed(a.argument, schema))
         for a in node.aggregates
     )
-    grouped = replace(node, aggregates=aggregates)
-    widened = {a.name for a in aggregates if a.function in ("sum", "avg")}
-    if not widened:
+    exact = {a.name for a in typed if a.function == "avg" and is_decimal(_result(node, a.name))}
+    computed = [part for a in typed for part in (_sum_and_count(a) if a.name in exact else (a,))]
+    grouped = GroupBy(node.child, node.keys, tuple(computed))
+    widened = {a.name for a in typed if a.function in ("sum", "avg")} - exact
+    if not widened and not exact:
         return grouped
-    return Project(
-        grouped,
-        tuple(
-            Output(f.name, Cast(Column(f.name), f.type) if f.name in widened else Column(f.name))
-            for f in grouped.schema
-        ),
-    )
+    outputs = []
+    for field in node.schema:
+        value: Expression = Column(field.name)
+        if field.name in exact:
+            value = Cast(_typed_call(_average(field.name), grouped.schema), field.type)
+        elif field.name in widened:
+            value = Cast(value, field.type)
+        outputs.append(Output(field.name, value))
+    return Project(grouped, tuple(outputs))
+
+
+def _result(node: GroupBy, name: str) -> Type:
+    return find_field(name, node.schema).type
+
+
+def _sum_and_count(average: AggregateColumn) -> tuple[AggregateColumn, AggregateColumn]:
+    """What Spark computes an exact average from; DuckDB's own average is a double."""
+    total = AggregateColumn(f"{average.name}#sum", "sum", average.argument)
+    return total, AggregateColumn(f"{average.name}#count", "count", average.argument)
+
+
+def _average(name: str) -> Call:
+    number = Call("nullif", (Column(f"{name}#count"), Literal(0, BIGINT)))
+    return Call("/", (Column(f"{name}#sum"), number))
 
 
 def _typed(expression: Expression, schema: Schema) -> Expression:
@@ -100,6 +121,9 @@ def _typed_call(call: Call, schema: Schema) -> Expression:
     match call.function:
         case "length" | "div":
             arguments = tuple(map(_shown, arguments, types))
+        case "/" if is_decimal(result):
+            pairs = zip(arguments, types, strict=True)
+            arguments = tuple(Cast(argument, as_decimal(type_)) for argument, type_ in pairs)
         case "+" | "-" if types[0] == DATE:
             arguments = (arguments[0], Cast(arguments[1], INT))
     typed = Call(call.function, arguments)

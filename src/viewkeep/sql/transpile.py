@@ -55,6 +55,11 @@ _WHOLE_TEXT = """CASE WHEN regexp_full_match({0}, '\\s*[+-]?[0-9]+\\s*') THEN CA
 WHEN {0} IS NOT NULL THEN error('not an integer: ' || {0}) END"""
 """DuckDB would also read fractions, exponents, hexadecimals and underscores."""
 
+_QUOTIENT = """CASE WHEN {1} = 0 THEN error('division by zero') ELSE
+CAST(CAST(sign({0}) * sign({1}) * ((2 * abs({2}) + abs({3})) // (2 * abs({3}))) AS DECIMAL(38, 0))
+* CAST('1e-{5}' AS DECIMAL(38, {5})) AS DECIMAL({4}, {5})) END"""
+"""The quotient {0} / {1}, from their integers {2} and {3}, rounded half up to {5} digits."""
+
 _SUBSTRING = """CASE WHEN {1} IS NOT NULL AND {2} IS NOT NULL
 THEN substring({0}, greatest({3}, 1), greatest({3} + {2} - greatest({3}, 1), 0)) END"""
 _START = (
@@ -146,6 +151,17 @@ class _Generator(DuckDBGenerator):
             return f"CAST(trunc({self._divided(left, '/', right)}) AS BIGINT)"
         return f"CAST({self._divided(left, '//', right)} AS BIGINT)"
 
+    def _exact_quotient(self, division: exp.Div, result: exp.DataType) -> str | None:
+        """A quotient of two decimals; DuckDB's own is a double, which has only 15 digits."""
+        left, right = _digits(division.left), _digits(division.right)
+        (precision, scale), sides = _type_digits(result), (division.left, division.right)
+        if left is None or right is None:
+            return None
+        shift = scale + right[1] - left[1]
+        texts = [self.sql(side) for side in sides]
+        whole = [_scaled(texts[0], left[1], max(shift, 0)), _scaled(texts[1], right[1], -shift)]
+        return _QUOTIENT.format(*texts, *whole, precision, scale)
+
     def like_sql(self, expression: exp.Like) -> str:
         """Spark's patterns have an escape character."""
         negation = "NOT " if expression.args.get("negate") else ""
@@ -162,6 +178,8 @@ class _Generator(DuckDBGenerator):
         source = _cast_type(expression.this)
         value, name = self.sql(expression, "this"), self.sql(target)
         match source:
+            case None if target.this == exp.DType.DECIMAL and isinstance(expression.this, exp.Div):
+                return self._exact_quotient(expression.this, target) or f"CAST({value} AS {name})"
             case _ if source in _FRACTIONS and target.this in exp.DataType.INTEGER_TYPES:
                 return f"CAST(trunc({value}) AS {name})"
             case _ if source in _TEXTS and target.this in exp.DataType.INTEGER_TYPES:
@@ -193,6 +211,25 @@ def _substring(text: str, start: str, length: str) -> str:
     if start.isdigit() and start != "0" and length.isdigit():
         return f"substring({text}, {start}, {length})"
     return _SUBSTRING.format(text, start, length, _START.format(text, start))
+
+
+def _scaled(value: str, scale: int, shift: int) -> str:
+    """A decimal as an integer, times a power of ten."""
+    whole = f"CAST({value} * CAST('1e{scale}' AS DECIMAL(38, 0)) AS HUGEINT)"
+    return f"({whole} * CAST('1e{shift}' AS HUGEINT))" if shift > 0 else whole
+
+
+def _digits(node: exp.Expr) -> tuple[int, int] | None:
+    """Precision and scale of what is written as a decimal."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    decimal = isinstance(node, exp.Cast) and node.to.this == exp.DType.DECIMAL
+    return _type_digits(node.to) if isinstance(node, exp.Cast) and decimal else None
+
+
+def _type_digits(type_: exp.DataType) -> tuple[int, int]:
+    precision, *scale = [int(parameter.name) for parameter in type_.expressions] or [10]
+    return precision, scale[0] if scale else 0
 
 
 def _cast_type(node: exp.Expr) -> exp.DType | None:
