@@ -18,7 +18,7 @@ from bench._families import Change, Row
 Rows = dict[str, list[Row]]
 EPSILONS = (0, 0.25, 0.5, 0.75, 1)
 SIZES = (1024, 4096, 16384)
-SMALL, LARGE = (512, 2048, 8192), (4096, 16384, 65536)
+TINY, SMALL, LARGE = (128, 512, 2048), (512, 2048, 8192), (4096, 16384, 65536)
 
 PATH_3 = "Q() = R(a, b) * S(b, c) * T(c, d)"
 PATH_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, e)"
@@ -265,7 +265,7 @@ def medium_visits(size: int, epsilon: float) -> list[Change]:
 
 
 MEDIUM = tuple(
-    Family(f"medium, {names[0]}", medium_lists(names), medium_visits)
+    Family(f"lists, {names[0]}", medium_lists(names), medium_visits)
     for names in ("RSTU", "STUR", "TURS", "URST")
 )
 
@@ -337,18 +337,17 @@ def _update(
     return AdaptiveCase(title, query, *found)
 
 
-
 def _hierarchical(epsilon: float) -> Iterator[AdaptiveCase]:
-    options = {"epsilon": epsilon}
+    options, few = {"epsilon": epsilon}, epsilon > 0.5
     for kind, query, family in (
         ("hierarchical", HIERARCHICAL, SHARED),
         ("two outputs", HIERARCHICAL_PAIRS, SHARED_PAIRS),
     ):
-        title = f"{kind}, eps {epsilon:g}"
-        yield AdaptiveCase(title, query, family, "worst update", epsilon, options, delta=0.9)
-        yield AdaptiveCase(title, query, family, "delay", 1 - epsilon, options, LARGE)
-    title, sizes = f"hierarchical, eps {epsilon:g}", (256, 1024, 4096) if epsilon > 0.5 else LARGE
-    yield AdaptiveCase(title, HIERARCHICAL, EDGES, "average update", epsilon, options, sizes)
+        found, sizes = (f"{kind}, eps {epsilon:g}", query, family), LARGE if few else SIZES
+        yield AdaptiveCase(*found, "worst update", epsilon, options, delta=0.9)
+        yield AdaptiveCase(*found, "delay", 1 - epsilon, options, sizes)
+    found, sizes = (f"hierarchical, eps {epsilon:g}", HIERARCHICAL, EDGES), TINY if few else LARGE
+    yield AdaptiveCase(*found, "average update", epsilon, options, sizes)
 
 
 CASES = (
@@ -380,10 +379,8 @@ CASES = (
         for family in LISTS.values()
     ),
     AdaptiveCase("triangle", TRIANGLE, WAVES, "average update", 0.5),
-    AdaptiveCase(
-        "triangle, eps 0.25", TRIANGLE, WAVES, "average update", 0.75, {"epsilon": 0.25}
-    ),
-    AdaptiveCase("triangle", TRIANGLE, TIDES, "average update", 0.5),
+    AdaptiveCase("triangle, eps 0.25", TRIANGLE, WAVES, "average update", 0.75, {"epsilon": 0.25}),
+    AdaptiveCase("triangle", TRIANGLE, TIDES, "average update", 0.5, {}, SMALL),
     *(
         AdaptiveCase(
             f"triangle, eps {epsilon:g}",
@@ -410,7 +407,9 @@ CASES = (
     _update("Loomis-Whitney 4", LOOMIS_WHITNEY_4, 0.5, (8192, 16384, 32768)),
     _update("4-cycle", CYCLE_4, 2 / 3),
     *(
-        AdaptiveCase("4-cycle", CYCLE_4, family, "worst update", 2 / 3, delta=0.9)
+        AdaptiveCase(
+            "4-cycle", CYCLE_4, family, "worst update", 2 / 3, {}, (1024, 16384), delta=0.9
+        )
         for family in MEDIUM
     ),
     *(case for epsilon in EPSILONS[1:-1] for case in _hierarchical(epsilon)),

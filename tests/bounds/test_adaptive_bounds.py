@@ -34,7 +34,8 @@ def label(case: AdaptiveCase) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_no_bound_is_broken(case: AdaptiveCase) -> None:
-    line = measure(replace(case, sizes=SIZES) if case.sizes == LARGE else case)
+    shorter = case.sizes == LARGE and case.quantity != "delay"
+    line = measure(replace(case, sizes=SIZES) if shorter else case)
     margin = 0.05 if case.promised in (0.5, 2 / 3) else MARGIN.get(case.quantity, 0.05)
     assert line.measured <= case.promised + margin
     if case.delta is not None:
@@ -70,7 +71,7 @@ def test_verdicts_leave_a_margin(measured: float, verdict: str) -> None:
 
 
 def test_only_a_broken_bound_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = AdaptiveCase("tiny", HIERARCHICAL, SHARED, "delay", 0.5, {}, (64, 256, 1024))
+    tiny = AdaptiveCase("tiny", HIERARCHICAL, SHARED, "worst update", 0.5, {}, (64, 256, 1024))
     monkeypatch.setattr(adaptive, "CASES", [tiny])
     assert adaptive.main() == 0
     monkeypatch.setattr(adaptive, "CASES", [replace(tiny, promised=0)])
