@@ -99,13 +99,13 @@ def triangle_lists(names: Sequence[str]) -> Callable[[int, float], Rows]:
     return rows
 
 
-def padded(rows: Rows, relation: str, size: int) -> Rows:
+def padded(rows: Mapping[str, Sequence[Row]], relation: str, size: int) -> Rows:
     """With rows that meet nothing, so that there are `size` of them in all."""
     missing = size - sum(map(len, rows.values()))
     assert missing >= 0, f"{-missing} rows too many"
     lonely = [(10 * size + i, 20 * size + i) for i in range(missing)]
     return {relation: [*rows.get(relation, []), *lonely]} | {
-        name: content for name, content in rows.items() if name != relation
+        name: list(content) for name, content in rows.items() if name != relation
     }
 
 
@@ -148,7 +148,7 @@ def wide_lists(size: int, epsilon: float) -> Rows:
     width = max(min(int(0.6 * theta(size, epsilon)), half // degree), 1)
     middle = half // width
     r = [(a, (a * degree + i) % middle) for a in range(half // degree) for i in range(degree)]
-    s = [(b, b * width + i) for b in range(middle) for i in range(width)]
+    s: list[Row] = [(b, b * width + i) for b in range(middle) for i in range(width)]
     return {"R": list(dict.fromkeys(r)), "S": s}
 
 
@@ -176,7 +176,7 @@ def tide_stream(size: int, epsilon: float) -> list[Change]:
 def paired_lists(size: int, epsilon: float) -> Rows:
     """Complete bipartite blocks: every value as heavy as a square allows, in all relations."""
     side = int((size / 3) ** 0.5)
-    block = [(i, j) for i in range(side) for j in range(side)]
+    block: list[Row] = [(i, j) for i in range(side) for j in range(side)]
     return dict.fromkeys("RST", block)
 
 
@@ -243,7 +243,7 @@ def _placed(columns: int, values: Mapping[int, int]) -> Row:
 # --- the 4-cycle ----------------------------------------------------------------------------------
 
 
-def medium_lists(names: str) -> Callable[[int, float], Rows]:
+def medium_lists(names: Sequence[str]) -> Callable[[int, float], Rows]:
     """With R, S, T, U for the names: R(0, 0) meets as many c in S as a medium b can have, each
     with as many d in T as make it medium, and so has a = 0 in U."""
     first, second, third, last = names

@@ -1,0 +1,56 @@
+"""Whether a view is maintained by diffs or computed anew, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from viewkeep.diffs.identify import IdPlan, identify
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.query.tables import Table
+
+STRATEGIES = ("auto", "id", "tuple", "recompute")
+POLICIES = ("auto", "incremental", "strict", "full")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The strategy of a view, the reason for it, and the plan where diffs are used."""
+
+    strategy: str
+    reason: str
+    plan: IdPlan | None = None
+
+
+def decide(view: Node, strategy: str = "auto", policy: str = "auto") -> Decision:
+    """Diffs where they can be right; else recomputation with the reason, or under the policy
+    `strict` an error.
+
+    >>> from viewkeep.query.tables import Table
+    >>> log = Scan("log", Table({"line": "string"}), "log")
+    >>> print(decide(log).reason)
+    table "log" has no key: declare one, or recompute the view
+    """
+    _check("strategy", strategy, STRATEGIES)
+    _check("policy", policy, POLICIES)
+    if strategy == "recompute" or policy == "full":
+        return Decision("recompute", "as asked")
+    try:
+        plan = identify(view)
+    except QueryError as problem:
+        if policy == "strict" or strategy != "auto":
+            raise
+        return Decision("recompute", str(problem))
+    if strategy == "auto":
+        return Decision("id", "all tables have keys", plan)
+    return Decision(strategy, "as asked", plan)
+
+
+def tables_of(view: Node) -> Mapping[str, Table]:
+    """The base tables of a view."""
+    return {node.name: node.table for node in walk(view) if isinstance(node, Scan)}
+
+
+def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        hint = did_you_mean(str(value), allowed)
+        raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}{hint}')

@@ -1,0 +1,203 @@
+"""Keeps a view by delta scripts through random batches, and compares it with recomputation."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import duckdb
+
+from tests.diffs.random_tables import (
+    Database,
+    apply_batches,
+    as_arrow,
+    diff_as_arrow,
+    random_batch,
+    random_database,
+)
+from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.passes import Generated, generate
+from viewkeep.diffs.schemas import base_diffs, update_sets
+from viewkeep.diffs.script import BaseDiff, Script
+from viewkeep.embedded.executor import create, read, run
+from viewkeep.embedded.statements import query, quote
+from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.query.tables import Table
+from viewkeep.sql.parse import parse_view
+from viewkeep.sql.transpile import to_duckdb
+
+Kinds = dict[str, list[tuple[str, frozenset[str]]]]
+Bag = Counter[tuple[Any, ...]]
+
+
+def pre(table: str) -> str:
+    """Where a table is as it was before the changes."""
+    return f"{table}@pre"
+
+
+@dataclass(frozen=True)
+class BaseChanges:
+    """The changes of a batch that concern a view: their kinds, and the rows of each diff."""
+
+    kinds: Kinds
+    diffs: Mapping[str, tuple[Table, dict[str, list[Any]]]]
+
+
+def base_changes(full: Generated, batches: Mapping[str, ChangeBatch]) -> BaseChanges:
+    """The diffs that a script for just these changes reads; `full` is for all kinds of changes."""
+    read_tables = {node.name for node in walk(full.plan.root) if isinstance(node, Scan)}
+    kinds: Kinds = {}
+    columns: dict[tuple[str, str, frozenset[str]], dict[str, list[Any]]] = {}
+    for name, batch in batches.items():
+        if name not in read_tables:
+            continue
+        nothing, table = frozenset[str](), batch.table
+        if batch.inserts:
+            columns[name, INSERT, nothing] = insert_columns(table, batch.inserts)
+        if batch.deletes:
+            columns[name, DELETE, nothing] = delete_columns(table, batch.deletes)
+        for changed, updates in batch.by_changed(update_sets(full.plan, name)).items():
+            columns[name, UPDATE, changed] = update_columns(table, updates)
+    for name, kind, changed in columns:
+        kinds.setdefault(name, []).append((kind, changed))
+    diffs: list[BaseDiff] = list(base_diffs(full.plan, kinds))
+    rows = dict(zip((d.name for d in diffs), columns.values(), strict=True))
+    return BaseChanges(kinds, {d.name: (batches[d.table].table, rows[d.name]) for d in diffs})
+
+
+@dataclass
+class KeptView:
+    """A view and its caches in DuckDB, with the tables before and after the last batch."""
+
+    sql: str
+    tables: Mapping[str, Table]
+    database: Database
+    tuple_based: bool = False
+    node: Node | None = None
+    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+
+    def __post_init__(self) -> None:
+        self.connection.execute("SET threads = 1")
+        self._sources: dict[Any, str] = {(t, "pre"): quote(pre(t)) for t in self.tables}
+        self._load("", self.database)
+        node = self.node or parse_view(self.sql, self.tables)
+        self._view = node
+        self.full = generate(node, tuple_based=self.tuple_based)
+        script = self.full.script
+        create(self.connection, script, self._sources)
+        self._definitions = {m.name: self._text(m.definition) for m in script.materialized}
+        self._expected = to_duckdb(self.sql) if self.sql else self._text(node)
+
+    def refresh(self, batches: Mapping[str, ChangeBatch], minimized: bool = True) -> Script:
+        """Change the tables, and the view by the script for the kinds of changes there are."""
+        changes = base_changes(self.full, batches)
+        after = apply_batches(self.database, batches)
+        self._load("@pre", self.database)
+        self._load("", after)
+        for name, (table, columns) in changes.diffs.items():
+            self.connection.register(name, diff_as_arrow(table, columns))
+        made = generate(self._view, changes.kinds, self.tuple_based)
+        script = made.script if minimized else made.composed
+        run(self.connection, script, self._sources)
+        self.database = after
+        return script
+
+    def check(self) -> None:
+        """The view and all caches equal their definitions, and the view DuckDB's own answer."""
+        for name, definition in self._definitions.items():
+            columns = ", ".join(map(quote, self._columns(name)))
+            found = self.bag(f"SELECT {columns} FROM {quote(name)}")
+            expect(name, found, self.bag(definition))
+        visible = Counter(read(self.connection, self.full.script).fetchall())
+        expect("visible", plain(visible), plain(Counter(self._rows(self._expected))))
+
+    def bag(self, text: str) -> Bag:
+        """The rows of a query, with floats rounded: sums may differ in their last digits."""
+        return rounded(Counter(self._rows(text)))
+
+    def _rows(self, text: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(text).fetchall()
+
+    def _columns(self, name: str) -> tuple[str, ...]:
+        kept = {m.name: m for m in self.full.script.materialized}
+        return kept[name].definition.names
+
+    def _text(self, node: Node) -> str:
+        return query(node, lambda leaf: quote(leaf.name))
+
+    def _load(self, suffix: str, database: Database) -> None:
+        for name, table in self.tables.items():
+            rows = database[name].values()
+            self.connection.register(f"{name}{suffix}", as_arrow(table, rows))
+
+
+def expect(name: str, found: Bag, expected: Bag) -> None:
+    """Two bags are equal; what is too much and what is missing is told."""
+    assert found == expected, f"{name}: too much {found - expected}, missing {expected - found}"
+
+
+def rounded(bag: Bag) -> Bag:
+    """Floats with the digits that are sure."""
+    return _mapped(bag, lambda v: round(v, 6) + 0.0 if isinstance(v, float) else v)
+
+
+def plain(bag: Bag) -> Bag:
+    """All numbers as rounded floats: DuckDB's own answer has other number types."""
+    return _mapped(bag, lambda v: round(float(v), 4) + 0.0 if _is_number(v) else v)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _mapped(bag: Bag, change: Any) -> Bag:
+    result: Bag = Counter()
+    for row, count in bag.items():
+        result[tuple(map(change, row))] += count
+    return result
+
+
+def keep_through_batches(
+    sql: str,
+    tables: Mapping[str, Table],
+    seed: int,
+    tuple_based: bool = False,
+    batches: int = 10,
+    rows: int = 7,
+    size: int = 5,
+    node: Node | None = None,
+) -> None:
+    """Create a view over random tables and refresh it often; every other script is minimized."""
+    rng = Random(seed)
+    database = random_database(tables, rng, rows=rng.choice((0, rows, rows)))
+    with duckdb.connect() as connection:
+        view = KeptView(sql, tables, database, tuple_based, node, connection)
+        view.check()
+        for number in range(batches):
+            changes = random_batch(view.database, tables, rng, rng.randint(1, size), drawn_kinds(rng))
+            try:
+                view.refresh(changes, minimized=bool((number + seed) % 2))
+                view.check()
+            except Exception as error:
+                error.add_note(explain(sql or str(node), seed, number, view.database, changes))
+                raise
+
+
+def drawn_kinds(rng: Random) -> list[str]:
+    """Mostly all kinds of changes, sometimes only one or two."""
+    kinds = ["insert", "delete", "update"]
+    return rng.choice([kinds, kinds, [rng.choice(kinds)], rng.sample(kinds, 2)])
+
+
+def explain(
+    view: str, seed: int, number: int, database: Database, changes: Mapping[str, ChangeBatch]
+) -> str:
+    """What it takes to repeat a failure."""
+    told = [f"view {view}", f"seed {seed}, batch {number}"]
+    told += [f"{name}: {list(rows.values())}" for name, rows in database.items()]
+    for name, batch in changes.items():
+        told += [f"{name} {k}: {getattr(batch, k)}" for k in ("inserts", "deletes", "updates")]
+    return "\n".join(told)
