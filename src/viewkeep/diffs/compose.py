@@ -35,17 +35,18 @@ from viewkeep.query.expressions import Call, Column, Expression, conjuncts, rena
 VIEW = "view"
 
 
-def compose(dag: RuleDag) -> Script:
-    """The statements of all rules, then the changes of caches and view."""
-    return _Composer(dag).script()
+def compose(dag: RuleDag, named: Mapping[Node, str] | None = None) -> Script:
+    """The statements of all rules, then the changes of caches and view; `named` are operators of
+    the plan that are kept besides, with the names of their caches."""
+    return _Composer(dag, named or {}).script()
 
 
 class _Composer:
-    def __init__(self, dag: RuleDag) -> None:
+    def __init__(self, dag: RuleDag, named: Mapping[Node, str]) -> None:
         self._dag, self._plan = dag, dag.plan
         self._nodes = dag.plan.nodes
-        kept = caches(dag.plan, dag.tuple_based)
-        self._names = {node: f"cache_{self._nodes.index(node)}" for node in kept}
+        kept = dict.fromkeys(named, "asked for") | caches(dag.plan, dag.tuple_based)
+        self._names = {node: f"cache_{self._nodes.index(node)}" for node in kept} | {**named}
         self._names[dag.plan.root] = VIEW
         self._why = kept
         self._changed = {n for n, node in enumerate(self._nodes) if self._is_changed(node)}

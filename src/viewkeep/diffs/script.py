@@ -90,3 +90,8 @@ class Script:
         """The changes, in the order in which they are made."""
         found = [each for each in self.statements if isinstance(each, Apply)]
         return iter(sorted(found, key=lambda each: ORDER.index(each.schema.kind)))
+
+    def __str__(self) -> str:
+        from viewkeep.diffs.show import show_script  # which reads the values of this module
+
+        return show_script(self)
