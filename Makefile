@@ -30,7 +30,8 @@ check: $(INSTALLED) ## Lint, check the format and the types
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 
-test-all: check test ## Run check, then test: all that must pass
+test-all: check ## Run check, then all tests with many more random cases
+	@VIEWKEEP_LONG=1 $(PYTHON) -m pytest
 
 bench: $(INSTALLED) ## Run every benchmark in bench/
 	@for script in bench/[!_]*.py; do \

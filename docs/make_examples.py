@@ -24,6 +24,7 @@ PAGES = (
     ROOT / "docs" / "graph.md",
     ROOT / "docs" / "maintain.md",
     ROOT / "docs" / "maintenance.md",
+    ROOT / "docs" / "scripts.md",
 )
 VIEWKEEP = Path(sys.executable).with_name("viewkeep")
 WIDTH = "80"

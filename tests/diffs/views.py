@@ -214,8 +214,8 @@ full join on non-keys
 select c.cid, i.item, i.cost from customers c full join items i on c.boss = i.cost
 
 outer joins in a chain
-select c.cid, o.oid, l.item, i.kind from customers c left join orders o on c.cid = o.cid
-  left join lines l on o.oid = l.oid left join items i on l.item = i.item
+select c.cid, o.oid, l.item, l.quantity from customers c left join orders o on c.cid = o.cid
+  left join lines l on o.oid = l.oid
 
 left join of an inner join
 select c.cid, o.oid, l.quantity from customers c left join (orders o join lines l on o.oid = l.oid)
@@ -405,6 +405,18 @@ left join of a union
 select c.cid, u.y from customers c left join (select item as x, cost as y from items union all
   select oid, quantity from lines) u on c.cid = u.x
 
+join of unions
+select a.x, b.y from (select boss as x from customers union all select cost from items) a
+  join (select head as y from regions union all select cid from orders) b on a.x = b.y
+
+exists over outer joins
+select c.cid, g.tax from customers c left join regions g on c.region = g.region where exists
+  (select 1 from orders o left join lines l on o.oid = l.oid where o.cid = c.cid and l.item is null)
+
+join on one column twice
+select i.item, q.cid, q.boss from items i join (select distinct cid, boss from customers) q
+  on i.item = q.cid and i.item = q.boss
+
 except over aggregates
 select kind, count(*) as n from items group by kind except select region, count(*) from customers
   group by region
@@ -434,9 +446,9 @@ select cid from customers where 1 = 0
 
 many operators
 select q.region, sum(q.v) as v, count(*) as n from (select c.region, l.quantity * i.cost as v
-  from lines l join items i on l.item = i.item join orders o on o.oid = l.oid left join customers c
-  on c.cid = o.cid where i.cost is not null and not exists (select 1 from regions g
-  where g.head = o.cid)) q group by q.region having count(*) > 0
+  from lines l join items i on l.item = i.item left join customers c on c.cid = l.oid
+  where i.cost is not null and not exists (select 1 from regions g where g.head = l.oid)) q
+  group by q.region having count(*) > 0
 """
 
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, assert_never
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, assert_never
 
 import typer
 
@@ -17,11 +18,13 @@ from viewkeep.cli.options import (
 )
 from viewkeep.cli.screen import show, write
 from viewkeep.cli.source import read_argument, read_file
+from viewkeep.errors import ViewkeepError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from viewkeep.explain import Explanation, Outcome
+    from viewkeep.report.delta_script import ScriptOptions
     from viewkeep.report.workload import Line
 
 SOME_FAILED = 1
@@ -29,6 +32,20 @@ SOME_FAILED = 1
 
 Stated = tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str], Sequence[str], bool]
 """The constraints as stated: dependencies, keys, foreign keys, degrees, static, inserts only."""
+
+
+class Wanted(NamedTuple):
+    """Which delta script, and how much of it."""
+
+    changes: tuple[str, ...]
+    tuple_based: bool
+    full: bool
+
+    @property
+    def options(self) -> "ScriptOptions":
+        from viewkeep.report.delta_script import ScriptOptions
+
+        return ScriptOptions(*self)
 
 
 def explain(
@@ -49,6 +66,19 @@ def explain(
     as_json: Annotated[
         bool, typer.Option("--json", metavar="", help="Print JSON for programs.")
     ] = False,
+    script: Annotated[
+        bool, typer.Option("--script", metavar="", help="Show the whole delta script of a view.")
+    ] = False,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(help="Change that the script is for.", metavar='"T.column", "T+", "T-"'),
+    ] = None,
+    tuple_based: Annotated[
+        bool, typer.Option("--tuple", metavar="", help="Use tuple-based diffs in the script.")
+    ] = False,
+    svg: Annotated[
+        str | None, typer.Option(help="Draw the plan of the script.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Say how fast a view can be maintained, and why not faster.
 
@@ -65,13 +95,21 @@ def explain(
     - viewkeep explain cost.sql --schema tables.sql
 
     - viewkeep explain queries.cq --static T --json
+
+    - viewkeep explain view.sql --script --changes parts.price --svg plan.svg
     """
     stated = (fd or (), key or (), foreign_key or (), degree or (), static or (), insert_only)
     explanation = _explain(query, schema, stated)
+    about_script = (script, bool(changes), tuple_based, svg is not None)
+    if any(about_script):
+        _check_is_script(explanation)
+    wanted = Wanted(tuple(changes or ()), tuple_based, script)
+    if svg is not None:
+        _draw(explanation, wanted, svg)
     if as_json:
-        write(json.dumps(_document(explanation), indent=2) + "\n")
+        write(json.dumps(_document(explanation, wanted), indent=2) + "\n")
     else:
-        show(_page(explanation))
+        show(_page(explanation, wanted))
     if explanation.failed:
         raise typer.Exit(SOME_FAILED)
 
@@ -92,7 +130,44 @@ def _explain(query: str, schema: str | None, stated: Stated) -> "Explanation":
         return explain(source.text, tables, constraints)
 
 
-def _page(explanation: "Explanation") -> "RenderableType":
+def _check_is_script(explanation: "Explanation") -> None:
+    """Options about a script need one view that has one."""
+    from viewkeep.reading import Unclassified
+
+    match explanation.outcomes:
+        case (Unclassified(),):
+            return
+        case (conjunctive,):
+            raise ViewkeepError(
+                f'"{conjunctive.name}" is a conjunctive query, maintained without a delta script: '
+                "leave out --script, --changes, --tuple and --svg"
+            )
+        case several:
+            raise ViewkeepError(
+                "--script, --changes, --tuple and --svg are for one view, but the text has "
+                f"{len(several)}: {', '.join(each.name for each in several)}"
+            )
+
+
+def _draw(explanation: "Explanation", wanted: Wanted, file: str) -> None:
+    from viewkeep.reading import Unclassified
+    from viewkeep.report.delta_script import delta_script
+    from viewkeep.report.plan_picture import plan_picture
+
+    for outcome in explanation.outcomes:
+        if isinstance(outcome, Unclassified):
+            picture = plan_picture(delta_script(outcome.tree, wanted.options), outcome.name)
+            _write_file(file, picture)
+
+
+def _write_file(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ViewkeepError(f'cannot write "{name}": {error.strerror}') from None
+
+
+def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
     """One query in full, several in a table."""
     from viewkeep.explain import Analyzed
     from viewkeep.reading import Unclassified
@@ -103,7 +178,7 @@ def _page(explanation: "Explanation") -> "RenderableType":
         case (Analyzed(_, analysis),):
             return analysis_page(analysis)
         case (Unclassified(name, tree, reason),):
-            return algebra_page(name, tree, reason)
+            return algebra_page(name, tree, reason, wanted.options)
         case outcomes:
             return workload_page([_line(each) for each in outcomes], explanation.cascades)
 
@@ -123,22 +198,24 @@ def _line(outcome: "Outcome") -> "Line":
     assert_never(outcome)
 
 
-def _document(explanation: "Explanation") -> dict[str, Any]:
+def _document(explanation: "Explanation", wanted: Wanted) -> dict[str, Any]:
     from viewkeep.report.as_json import document
 
-    return document([_json(each) for each in explanation.outcomes], explanation.cascades)
+    return document([_json(each, wanted) for each in explanation.outcomes], explanation.cascades)
 
 
-def _json(outcome: "Outcome") -> dict[str, Any]:
+def _json(outcome: "Outcome", wanted: Wanted) -> dict[str, Any]:
     from viewkeep.explain import Analyzed
     from viewkeep.reading import Failed, Unclassified
     from viewkeep.report.as_json import analysis_json, failed_json, unsupported_json
+    from viewkeep.report.delta_script import script_json
 
     match outcome:
         case Analyzed(_, analysis):
             return analysis_json(analysis)
         case Unclassified(name, tree, reason):
-            return unsupported_json(name, tree, reason)
+            script = script_json(tree, wanted.options)
+            return {**unsupported_json(name, tree, reason), **script}
         case Failed(name, error):
             return failed_json(name, error)
     assert_never(outcome)

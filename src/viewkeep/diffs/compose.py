@@ -4,6 +4,7 @@ Subviews become queries over tables, caches and the view. A restriction of a sub
 is pushed down to what it is made of, so that only rows with those keys are read.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,7 +12,16 @@ from viewkeep.diffs.build import antijoin, join_on, keep, project, union_all
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.instantiate import RuleDag
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
-from viewkeep.diffs.rules import NEW, POST, PRE, Change, Piece, insert_rows, subview
+from viewkeep.diffs.rules import (
+    NEW,
+    POST,
+    PRE,
+    Change,
+    Piece,
+    after_changes,
+    insert_rows,
+    subview,
+)
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -33,6 +43,10 @@ from viewkeep.query.algebra import (
 from viewkeep.query.expressions import Call, Column, Expression, conjuncts, rename_columns
 
 VIEW = "view"
+AFTER = re.compile(
+    re.escape(after_changes(0, "")).replace("0", r"(?P<number>\d+)") + "(?P<rows>.+)"
+)
+"""Names that `after_changes` gives."""
 
 
 def compose(dag: RuleDag, named: Mapping[Node, str] | None = None) -> Script:
@@ -95,6 +109,9 @@ class _Composer:
             match node:
                 case Stored(name=name) if name in views:
                     return self._state(*views[name])
+                case Stored(name=name) if found := AFTER.fullmatch(name):
+                    rows = Stored(found["rows"], node.schema)
+                    return self._changed_rows(rows, int(found["number"]))
                 case SemiJoin():
                     return push_down(node)
             return node
@@ -136,9 +153,12 @@ def _schema(piece: Piece) -> DiffSchema | None:
 
 def _updated(rows: Node, change: Change) -> Node:
     schema = change.schema
+    changed = [c for c in schema.changed if c in rows.names]
+    if not changed:
+        return rows
     untouched = antijoin(rows, change.leaf, schema.ids)
-    wanted = keep(change.leaf, (*schema.ids, *map(post, schema.changed)))
-    values = {n: Column(post(n) if n in schema.changed else n) for n in rows.names}
+    wanted = keep(change.leaf, (*schema.ids, *map(post, changed)))
+    values = {n: Column(post(n) if n in changed else n) for n in rows.names}
     return union_all([untouched, project(join_on(rows, wanted, schema.ids), values)])
 
 

@@ -90,13 +90,23 @@ def _moves(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Move
         return _told(changes, reads)
     ids = operator.plan.ids[node.child]
     wanted = list(dict.fromkeys((*ids, *reads)))
-    before = [semijoin(operator.input(node.child, PRE), c.leaf, c.schema.ids) for c in changes]
-    after = [semijoin(operator.input(node.child, POST), c.leaf, c.schema.ids) for c in changes]
-    rule = "group: rows touched"
-    return Moves(
-        (operator.helper(rule, _once([keep(rows, wanted) for rows in before])).leaf,),
-        (operator.helper(rule, _once([keep(rows, wanted) for rows in after])).leaf,),
-    )
+    before = operator.helper("group: rows touched", _touched(operator, node, changes, PRE, wanted))
+    if node.child in operator.kept:
+        return Moves((before.leaf,), (operator.changed(node.child, before.leaf),))
+    after = operator.helper("group: rows touched", _touched(operator, node, changes, POST, wanted))
+    return Moves((before.leaf,), (after.leaf,))
+
+
+def _touched(
+    operator: Operator,
+    node: GroupBy,
+    changes: Sequence[Change],
+    state: str,
+    wanted: Sequence[str],
+) -> Node:
+    """The input rows that some change names, each once."""
+    rows = operator.input(node.child, state)
+    return _once([keep(semijoin(rows, c.leaf, c.schema.ids), wanted) for c in changes])
 
 
 def _once(nodes: Sequence[Node]) -> Node:

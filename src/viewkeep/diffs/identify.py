@@ -115,14 +115,16 @@ def _arguments(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
 
 
 def equal_ids(join: Join, left: tuple[str, ...], right: tuple[str, ...]) -> dict[str, str]:
-    """IDs of the right side that equal one of the left: the left one stands for both."""
+    """IDs of the right side that equal one of the left: the left one stands for both. It stands
+    for one only, so that a change of the right side keeps as many IDs as it has."""
     found: dict[str, str] = {}
     for part in conjuncts(join.condition):
         match part:
             case Call("=", (Column(first), Column(second))):
                 for own, other in ((first, second), (second, first)):
                     same_type = _type(join, own) == _type(join, other)
-                    if own in left and other in right and same_type:
+                    free = own not in found.values()
+                    if own in left and other in right and same_type and free:
                         found.setdefault(other, own)
     return found
 
@@ -161,13 +163,13 @@ class _Extension:
             case Project():
                 return self._project(node)
             case Join():
-                left, right = self.extend(node.left), self.extend(node.right)
+                left, right = self._sides(node)
                 join = replace(node, left=left, right=right)
                 same = equal_ids(join, self.ids[left], self.ids[right])
                 rest = tuple(column for column in self.ids[right] if column not in same)
                 return join, self.ids[left] + rest
             case SemiJoin() | AntiJoin():
-                left, right = self.extend(node.left), self.extend(node.right)
+                left, right = self._sides(node)
                 return replace(node, left=left, right=right), self.ids[left]
             case UnionAll():
                 return self._union(node)
@@ -176,6 +178,15 @@ class _Extension:
             case Distinct():
                 counted = GroupBy(node.child, node.child.names, (AggregateColumn(ROWS, "count"),))
                 return self._group(counted)
+
+    def _sides(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
+        """Both inputs; columns that were added to both get other names on the right."""
+        left, right = self.extend(node.left), self.extend(node.right)
+        taken = [*left.names, *right.names]
+        names = {n: _fresh(n, taken) if n in left.names else n for n in right.names}
+        renamed = project(right, {new: Column(old) for old, new in names.items()})
+        self.ids.setdefault(renamed, tuple(names[c] for c in self.ids[right]))
+        return left, renamed
 
     def _project(self, node: Project) -> tuple[Node, tuple[str, ...]]:
         child = self.extend(node.child)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from viewkeep.diffs.build import project
+from viewkeep.diffs.caches import caches
 from viewkeep.diffs.group_rules import group_rules
 from viewkeep.diffs.identify import IdPlan
 from viewkeep.diffs.join_rules import join_rules
@@ -64,8 +65,9 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
     """Every operator's rules for the changes that reach it, from the scans up."""
     nodes, pieces = plan.nodes, list[Piece]()
     made: dict[Node, list[Change]] = {}
+    kept = caches(plan, tuple_based)
     for number, node in enumerate(nodes):
-        operator = Operator(number, node, plan, tuple_based)
+        operator = Operator(number, node, plan, tuple_based, kept)
         if isinstance(node, Scan):
             _scan(operator, node, diffs)
         else:

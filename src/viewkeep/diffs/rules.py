@@ -1,6 +1,6 @@
 """What all rules share: the diffs of an operator's inputs in, diffs of its output out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -81,6 +81,9 @@ class Operator:
     node: Node
     plan: IdPlan
     tuple_based: bool = False
+    kept: Collection[Node] = ()
+    """The operators whose rows are kept in a cache."""
+
     pieces: list[Piece] = field(default_factory=list)
 
     @property
@@ -96,6 +99,10 @@ class Operator:
     def input(self, child: Node, state: str) -> Stored:
         """The rows of an input before or after the changes; how they are found comes later."""
         return Stored(subview(self.plan.nodes.index(child), state), child.schema)
+
+    def changed(self, child: Node, rows: Stored) -> Stored:
+        """Some rows of an input before the changes, as they are after them, with all inserts."""
+        return Stored(after_changes(self.plan.nodes.index(child), rows.name), rows.schema)
 
     def output(self, state: str) -> Stored:
         """Its own rows before the changes, or computed anew."""
@@ -126,6 +133,11 @@ class Operator:
 def subview(number: int, state: str) -> str:
     """The name of an operator's rows in one state."""
     return f"#{number}@{state}"
+
+
+def after_changes(number: int, rows: str) -> str:
+    """The name of rows of an operator with its changes."""
+    return f"#{number}@after {rows}"
 
 
 class Rules(Protocol):

@@ -1,9 +1,9 @@
 """Scripts for people, in the algebra of the papers (id_based_ivm, figure 7).
 
-    Δu(parts)    a diff of a table          X ⋈[c] Y   join        σ[c](X)    select
-    Δu7.2        a diff of operator 7       X ⋉[c] Y   semijoin    π[c](X)    project
-    price_pre    a value before the change  X ▷[c] Y   antijoin    γ[k; a](X) group
-    price_post   and after it               X ∪ Y      union all   δ(X)       distinct
+    Δu(parts)    a diff of a table          X ⋈[c] Y   join        σ[c] (X)    select
+    Δu7.2        a diff of operator 7       X ⋉[c] Y   semijoin    π[c] (X)    project
+    price_pre    a value before the change  X ▷[c] Y   antijoin    γ[k; a] (X) group
+    price_post   and after it               X ∪ Y      union all   δ (X)       distinct
 
 A condition that names one column on both sides is that name alone. What sums do about NULL, which
 counts as 0 in them, and casts of kept values, which only widen numbers, are not shown.
@@ -73,6 +73,10 @@ LONG = 56
 _COMPARISON = re.compile(r" (?:[=<>]|<=|>=|<>|is not|is) ")
 _DIFF = re.compile(r"d([+u-])(?:#(?=\d+\.\d+$)|(?=\d*\())")
 _HELPER = re.compile(r"t#(?=\d+\.\d+$)")
+_MENTIONED = re.compile(r"(?<!\w)(?:d[+u-](?:#\d+\.\d+|\d*\([^)\s]*)|t#\d+\.\d+)")
+_WORDS = str.maketrans(
+    {symbol: kind.__name__.lower() for kind, symbol in SYMBOLS.items()} | {"Δ": "d", "→": "->"}
+)
 _SUFFIXES = {KEY: "{}", "#pre": "{}_pre", "#post": "{}_post", "#by": "Δ{}"}
 _KEPT = {"#count": "count({})", "#sum": "sum({})"}
 
@@ -103,6 +107,24 @@ def column_text(name: str) -> str:
     return name.removeprefix("#") if name == BRANCH or name.startswith("#id") else name
 
 
+def note_text(note: str) -> str:
+    """A remark of a pass, with the names of diffs as scripts show them.
+
+    >>> note_text("t#6.5: du(parts) tells its rows")
+    't6.5: Δu(parts) tells its rows'
+    """
+    return _MENTIONED.sub(lambda found: relation_text(found[0]), note)
+
+
+def ascii_text(text: str) -> str:
+    """The same for screens without the symbols.
+
+    >>> ascii_text("Δu7.2 = σ[x] (Δu(parts))")
+    'du7.2 = select[x] (du(parts))'
+    """  # noqa: RUF002 - see above
+    return text.translate(_WORDS)
+
+
 def expression_text(expression: Expression) -> str:
     """An expression over readable names.
 
@@ -114,7 +136,11 @@ def expression_text(expression: Expression) -> str:
 
 def condition_text(condition: Expression) -> str:
     """A condition; an equality of two columns with the same name is that name."""
-    parts = list(map(_conjunct, conjuncts(condition)))
+    match conjuncts(condition):
+        case (Call("or"),):
+            return expression_text(condition)
+        case several:
+            parts = list(map(_conjunct, several))
     columns = map(column_text, columns_of(condition))
     return (", " if set(parts) <= set(columns) else " and ").join(parts)
 
@@ -260,13 +286,20 @@ def _head(node: Node) -> str:
 
 def _simpler(node: Node) -> Node:
     """The same for a reader: columns that rows are matched by need no projection of their own."""
+    node = _merged(node)
     match node:
         case Project(child=child) if _is_same(node):
             return _simpler(child)
-        case Project(child=Project(child=below, outputs=inner)) if _renames(inner):
-            return _simpler(Project(below, _through(node.outputs, inner)))
         case SemiJoin() | AntiJoin():
             return _keys_in_condition(node)
+    return node
+
+
+def _merged(node: Node) -> Node:
+    """A projection of renamed columns as one projection."""
+    match node:
+        case Project(child=Project(child=below, outputs=inner)) if _renames(inner):
+            return _merged(Project(below, _through(node.outputs, inner)))
     return node
 
 
@@ -289,7 +322,7 @@ def _through(outer: Sequence[Output], inner: Sequence[Output]) -> tuple[Output, 
 
 def _keys_in_condition(node: SemiJoin | AntiJoin) -> Node:
     """`X ⋉[x = y] Y` for a right side that only renames y to what the condition reads."""
-    right = _simpler(node.right)
+    right = _merged(node.right)
     if not isinstance(right, Project) or not _renames(right.outputs):
         return node
     taken, names = set(node.left.names), right.child.names
@@ -347,8 +380,9 @@ class _Layout:
     def __init__(self, query: Node, width: int) -> None:
         self._query, self._width = query, width
         uses = Counter(child for node in walk(query) for child in children(node))
-        self._shared = {n for n in walk(query) if uses[n] > 1 and len(list(walk(n))) > 2}
+        self._shared = {n for n, count in uses.items() if count > 1 and _is_deep(n)}
         self._names: dict[Node, str] = {}
+        self._known: dict[Node, str] = {}
 
     def statement(self, name: str) -> list[str]:
         lines, defined = self._definition(f"{name} = ", self._query, self._width), 0
@@ -387,14 +421,24 @@ class _Layout:
         return self._operator(node)
 
     def _operator(self, node: Node) -> str:
-        node = _simpler(node)
+        """The operator with its inputs in one line, made once."""
+        if node not in self._known:
+            self._known[node] = self._made(_simpler(node))
+        return self._known[node]
+
+    def _made(self, node: Node) -> str:
         inputs = [self._inline(child) for child in children(node)]
         match inputs:
             case []:
                 return _head(node)
             case [one]:
-                return f"{_head(node)}({_unbracketed(one)})"
+                return f"{_head(node)} ({_unbracketed(one)})"
         return f"({f' {_head(node)} '.join(inputs)})"
+
+
+def _is_deep(node: Node) -> bool:
+    """Whether a subtree is long enough to deserve a name."""
+    return any(children(child) for child in children(node))
 
 
 def _unbracketed(text: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +15,7 @@ from viewkeep.query.algebra import Node
 from viewkeep.report.adaptive import adaptive_sections
 from viewkeep.report.bounds import averaging_note, bounds_table, lower_bound_text
 from viewkeep.report.costs import costs_table, update_costs
+from viewkeep.report.delta_script import DEFAULT, ScriptOptions, script_sections
 from viewkeep.report.hints import hints
 from viewkeep.report.style import FAIR, grade, query_text, section
 from viewkeep.report.summary import headline, obstacle
@@ -56,21 +56,18 @@ def analysis_page(analysis: Analysis) -> Group:
     )
 
 
-def algebra_page(name: str, tree: Node, reason: ViewkeepError) -> Group:
-    """A valid view that is not a conjunctive query: why not, its operators, and what that means."""
+def algebra_page(
+    name: str, tree: Node, reason: ViewkeepError, options: ScriptOptions = DEFAULT
+) -> Group:
+    """A valid view that is not a conjunctive query: why not, and its delta script."""
     why = str(reason).removeprefix("not a conjunctive query: ")
     verdict = Text.assemble(
         (name, "bold"), "\n", ("not a conjunctive query, so no bounds are given", FAIR)
     )
-    future = (
-        "Views like this one are to be maintained by delta scripts over these operators. "
-        "That part is planned and not available yet."
-    )
     return Group(
         Panel(verdict, border_style=FAIR),
         section("Why", Text(why)),
-        section("Operators", *map(_indented, str(tree).splitlines())),
-        section("Maintenance", Text(future)),
+        *script_sections(tree, options),
     )
 
 
@@ -102,12 +99,6 @@ def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:
         place = " (the worst, before averaging)"
         body += [Text(REPLACED_ROWS)] * (not analysis.query.constraints.insert_only)
     yield section(f"Cost of one change, per table{place}", *body)
-
-
-def _indented(line: str) -> Padding:
-    """A line of a tree; where it is too long it goes on at its own indentation."""
-    content = line.lstrip()
-    return Padding(Text(content), (0, 0, 0, len(line) - len(content)))
 
 
 def _variable_order(analysis: Analysis) -> Iterator[RenderableType]:

@@ -1,0 +1,235 @@
+"""The delta script of an SQL view: what is kept, what each change reads, and the statements.
+
+The page shows the very script that is run. What would fill it is counted; `full` shows all: the
+rules, the script before minimization, and why accesses could go (id_based_ivm, section 4).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from viewkeep.diffs.passes import Generated, generate
+from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
+from viewkeep.diffs.show import (
+    column_text,
+    details,
+    note_text,
+    reads,
+    relation_text,
+    show_lines,
+    statement_text,
+)
+from viewkeep.errors import ViewkeepError
+from viewkeep.query.algebra import Node, Stored, walk
+from viewkeep.report.delta_script_changes import read_changes
+from viewkeep.report.delta_script_text import Formulas, Symbols, indented, plain_columns
+from viewkeep.report.id_plan import (
+    change_text,
+    diffs_section,
+    plan_json,
+    plan_section,
+    rules_json,
+    rules_section,
+)
+from viewkeep.report.style import BAD, GOOD, section
+
+MOST_LINES = 40
+"""Longer scripts are only counted, unless all is asked for."""
+
+NO_TABLE = "no table"
+READS = "  -- reads "
+PAGE = 76
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ScriptOptions:
+    """Which script, and how much of it: `changes` like `parts.price`, `parts+`, `parts-`."""
+
+    changes: tuple[str, ...] = ()
+    tuple_based: bool = False
+    full: bool = False
+
+
+DEFAULT = ScriptOptions()
+
+
+def delta_script(tree: Node, options: ScriptOptions) -> Generated:
+    """What every pass makes of a view; an error says why there is no script."""
+    changes = read_changes(tree, options.changes) if options.changes else None
+    return generate(tree, changes, options.tuple_based)
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def script_sections(tree: Node, options: ScriptOptions) -> Iterator[RenderableType]:
+    """How the view is maintained, or why it cannot be."""
+    try:
+        found = delta_script(tree, options)
+    except ViewkeepError as problem:
+        if options.changes:
+            raise  # they may be misspelt
+        yield section("Operators", *map(indented, str(tree).splitlines()))
+        yield section("Maintenance", Text("No delta script: ", BAD).append(f"{problem}."))
+        return
+    yield plan_section(found)
+    yield diffs_section(found)
+    yield _reads_section(found.script)
+    if options.full:
+        yield rules_section(found)
+        yield _script_section("Script before minimization", found.composed)
+        yield _notes_section(found.script)
+    yield _short_script(found.script, options)
+
+
+def _short_script(script: Script, options: ScriptOptions) -> RenderableType:
+    count = len(script.statements)
+    kind = "tuple-based" if options.tuple_based else "ID-based"
+    title = f"Delta script ({kind}, {count} statements)"
+    if options.full or len(script_lines(script, PAGE)) <= MOST_LINES:
+        return _script_section(title, script)
+    computes = sum(1 for _ in script.computes())
+    told = (
+        f"{computes} queries over diffs, then {count - computes} changes of what is kept. "
+        "--script shows them; --changes parts.price, parts+ or parts- shows those for some "
+        "changes."
+    )
+    return section(title, Text(told))
+
+
+def _script_section(title: str, script: Script) -> RenderableType:
+    return section(title, Formulas(lambda width: script_lines(script, width)))
+
+
+def script_lines(script: Script, width: int) -> list[str]:
+    """All statements, each with the tables, caches and views that it reads."""
+    return [line for each in script.statements for line in _annotated(each, script, width)]
+
+
+def _annotated(statement: Statement, script: Script, width: int) -> list[str]:
+    lines, names = show_lines(statement, width), ", ".join(reads(statement, script))
+    if not names:
+        return lines
+    if len(lines) == 1 and len(lines[0]) + len(READS) + len(names) <= width:
+        return [f"{lines[0]}{READS}{names}"]
+    return [*lines, f"{READS}{names}"]
+
+
+def _notes_section(script: Script) -> RenderableType:
+    notes = [f"{note_text(note)}." for note in script.notes] or ["None."]
+    body = (Symbols(Text(note)) for note in notes)
+    return section("Accesses that minimization removed", *body)
+
+
+# --- what changes read ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What the statements that depend on one diff of a table read."""
+
+    diff: BaseDiff
+    tables: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def reads_by_change(script: Script) -> list[Reads]:
+    """For each diff, the tables and the kept relations that its statements read."""
+    kept = {each.name for each in script.materialized}
+    found: list[Reads] = []
+    for diff in script.diffs:
+        reached = {diff.name}
+        names: dict[str, None] = {}
+        for each in script.computes():
+            if reached & _leaves(each):
+                reached.add(each.name)
+                names |= dict.fromkeys(reads(each, script))
+        tables = dict.fromkeys(name.partition("@")[0] for name in names if name not in kept)
+        found.append(Reads(diff, tuple(tables), tuple(name for name in names if name in kept)))
+    return found
+
+
+def _leaves(statement: Compute) -> set[str]:
+    return {node.name for node in walk(statement.query) if isinstance(node, Stored)}
+
+
+def _reads_section(script: Script) -> RenderableType:
+    table = plain_columns("table", "change", "reads tables", "reads kept")
+    lines = reads_by_change(script)
+    for each in lines:
+        tables = Text(", ".join(each.tables)) if each.tables else Text(NO_TABLE, GOOD)
+        kept = Text(", ".join(each.kept) or "nothing")
+        table.add_row(Text(each.diff.table), Text(change_text(each.diff)), tables, kept)
+    body: list[RenderableType] = [table]
+    if not any(each.tables for each in lines):
+        body.append(Text("The script touches no base table.", GOOD))
+    return section("What each change reads, besides diffs", *body)
+
+
+# --- for programs ---------------------------------------------------------------------------------
+
+
+def script_json(tree: Node, options: ScriptOptions) -> Json:
+    """The fields `script` and `script_problem`, of which one is null."""
+    try:
+        found = delta_script(tree, options)
+    except ViewkeepError as problem:
+        if options.changes:
+            raise
+        return {"script": None, "script_problem": str(problem)}
+    return {"script": _json(found, options), "script_problem": None}
+
+
+def _json(found: Generated, options: ScriptOptions) -> Json:
+    script = found.script
+    return {
+        "tuple_based": options.tuple_based,
+        "plan": plan_json(found),
+        "caches": [
+            {
+                "name": each.name,
+                "ids": [column_text(name) for name in each.ids],
+                "operator": f"{type(each.definition).__name__} {details(each.definition)}".strip(),
+                "reason": each.why,
+            }
+            for each in script.caches
+        ],
+        "diffs": [_diff_json(each) for each in reads_by_change(script)],
+        "rules": rules_json(found.dag),
+        "statements": [_statement_json(each, script) for each in script.statements],
+        "before_minimization": [statement_text(each) for each in found.composed.statements],
+        "notes": [note_text(note) for note in script.notes],
+    }
+
+
+def _diff_json(each: Reads) -> Json:
+    schema = each.diff.schema
+    return {
+        "diff": relation_text(each.diff.name),
+        "table": each.diff.table,
+        "kind": schema.kind,
+        "columns": _column_texts(schema.columns),
+        "changed": list(schema.changed) if schema.kind == "update" else [],
+        "reads_tables": list(each.tables),
+        "reads_kept": list(each.kept),
+    }
+
+
+def _statement_json(statement: Statement, script: Script) -> Json:
+    applied = isinstance(statement, Apply)
+    return {
+        "kind": "apply" if applied else "compute",
+        "diff": relation_text(statement.diff if isinstance(statement, Apply) else statement.name),
+        "target": statement.target if isinstance(statement, Apply) else None,
+        "text": statement_text(statement),
+        "reads": list(reads(statement, script)),
+    }
+
+
+def _column_texts(names: Sequence[str]) -> list[str]:
+    return [column_text(name) for name in names]

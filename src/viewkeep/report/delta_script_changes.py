@@ -1,0 +1,72 @@
+"""Which changes a script is wanted for, as people say it: `parts.price`, `parts+`, `parts-`."""
+
+from collections.abc import Iterable
+
+from viewkeep.diffs.identify import IdPlan, identify
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.schemas import update_sets
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.query.tables import Table
+
+KINDS = {"+": INSERT, "-": DELETE}
+
+Kinds = list[tuple[str, frozenset[str]]]
+
+
+def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
+    """The kinds of changes by table; columns that no condition tells apart change together."""
+    plan = identify(view)
+    tables = {node.name: node.table for node in walk(view) if isinstance(node, Scan)}
+    rows: dict[str, Kinds] = {}
+    columns: dict[str, set[str]] = {}
+    for text in (part.strip() for each in texts for part in each.split(",")):
+        table, what = _split(text, tables)
+        rows.setdefault(table, [])
+        if what in KINDS:
+            rows[table].append((KINDS[what], frozenset()))
+        else:
+            columns.setdefault(table, set()).add(what)
+    return {
+        table: [*dict.fromkeys(kinds), *_updates(plan, table, columns.get(table, set()))]
+        for table, kinds in rows.items()
+    }
+
+
+def _updates(plan: IdPlan, table: str, columns: set[str]) -> Kinds:
+    wanted = (columns & together for together in update_sets(plan, table))
+    return [(UPDATE, frozenset(found)) for found in wanted if found]
+
+
+def _split(text: str, tables: dict[str, Table]) -> tuple[str, str]:
+    """The table, and the sign or the column."""
+    name, what = (text[:-1], text[-1]) if text[-1:] in KINDS else _around_dot(text)
+    if name not in tables:
+        raise QueryError(
+            f'--changes "{text}": no table "{name}" in the view ({", ".join(tables)})'
+            + did_you_mean(name, tables)
+        )
+    table = tables[name]
+    if what in KINDS:
+        return name, what
+    if what not in table.names:
+        raise QueryError(
+            f'--changes "{text}": column "{what}" is not in {name} ({", ".join(table.names)})'
+            + did_you_mean(what, table.names)
+        )
+    if what in table.key:
+        raise QueryError(
+            f'--changes "{text}": {what} is in the key of {name}, and a change of it is '
+            f"{name}- and {name}+"
+        )
+    return name, what
+
+
+def _around_dot(text: str) -> tuple[str, str]:
+    name, dot, column = text.rpartition(".")
+    if not dot:
+        raise QueryError(
+            f'--changes "{text}": write {text}+ for inserts, {text}- for deletes, '
+            f"{text}.column for updates of a column"
+        )
+    return name, column

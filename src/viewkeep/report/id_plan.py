@@ -1,0 +1,161 @@
+"""The plan of a view as its delta script sees it: IDs, what is kept and why, rules and diffs
+(id_based_ivm, figures 5 and 6)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from viewkeep.diffs.instantiate import BLOCKING, RuleDag
+from viewkeep.diffs.model import DELETE, INSERT
+from viewkeep.diffs.passes import Generated
+from viewkeep.diffs.rules import Piece
+from viewkeep.diffs.script import BaseDiff, Materialized
+from viewkeep.diffs.show import column_text, details, relation_text
+from viewkeep.query.algebra import Node, Stored, children, walk
+from viewkeep.report.delta_script_text import Symbols, plain_columns
+from viewkeep.report.style import FAIR, GOOD, HEADING, section
+
+Json = dict[str, Any]
+
+STATES = {"pre": "before", "post": "after", "new": "after"}
+"""Rows before and after the changes, as rules ask for them (diffs/rules.py)."""
+
+
+def operator_text(node: Node) -> str:
+    """The kind of an operator, in a word, and what it does."""
+    return f"{type(node).__name__} {details(node)}".rstrip()
+
+
+def kept_nodes(generated: Generated) -> dict[Node, Materialized]:
+    """The operators whose rows are kept. A cache is called after the number of its operator."""
+    nodes = generated.plan.nodes
+    kept = {nodes[int(c.name.rpartition("_")[2])]: c for c in generated.script.caches}
+    return kept | {generated.plan.root: generated.script.view}
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def plan_section(generated: Generated) -> RenderableType:
+    """Every operator with its number, its IDs, and what is kept of it."""
+    tree = _tree(generated, generated.plan.root, set())
+    return section("Plan with the IDs of every operator", tree)
+
+
+def _tree(generated: Generated, node: Node, seen: set[Node]) -> Tree:
+    number = generated.plan.nodes.index(node)
+    if node in seen and children(node):
+        return Tree(Text(f"{number} (above)"), guide_style="dim")
+    seen.add(node)
+    tree = Tree(_label(generated, node, number), guide_style="dim")
+    for child in children(node):
+        tree.children.append(_tree(generated, child, seen))
+    return tree
+
+
+def _label(generated: Generated, node: Node, number: int) -> RenderableType:
+    ids = ", ".join(map(column_text, generated.plan.ids[node])) or "none: a single row"
+    label = Text.assemble((f"{number} ", "dim"), operator_text(node), "\n", (f"IDs: {ids}", "dim"))
+    kept = kept_nodes(generated).get(node)
+    if kept is not None:
+        why = "" if kept is generated.script.view else f": {kept.why}"
+        label.append(f"\nkept as {kept.name}{why}", GOOD)
+    return Symbols(label)
+
+
+def plan_json(generated: Generated) -> list[Json]:
+    """The operators, inputs first; positions are their numbers."""
+    plan, kept = generated.plan, kept_nodes(generated)
+    return [
+        {
+            "operator": operator_text(node),
+            "inputs": [plan.nodes.index(child) for child in children(node)],
+            "ids": [column_text(name) for name in plan.ids[node]],
+            "kept": kept[node].name if node in kept else None,
+        }
+        for node in plan.nodes
+    ]
+
+
+# --- diffs of tables ------------------------------------------------------------------------------
+
+
+def change_text(diff: BaseDiff) -> str:
+    """What a diff of a table is about: `insert`, `delete`, or `update of price`."""
+    changed = "" if diff.schema.kind in (INSERT, DELETE) else ", ".join(diff.schema.changed)
+    return f"{diff.schema.kind} of {changed}" if changed else diff.schema.kind
+
+
+def diffs_section(generated: Generated) -> RenderableType:
+    """The diffs that the view wants: updates by the columns that conditions read together."""
+    table = plain_columns("table", "change", "diff")
+    for diff in generated.script.diffs:
+        columns = ", ".join(map(column_text, diff.schema.columns))
+        shown = Symbols(Text(f"{relation_text(diff.name)}: {columns}"))
+        table.add_row(Text(diff.table), Text(change_text(diff)), shown)
+    return section("Diffs of tables", table)
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def rules_section(generated: Generated) -> RenderableType:
+    """Which rule of which operator turns which diff into which, from the tables up."""
+    return section("Rules, from the tables up", *_rules(generated.dag))
+
+
+def _rules(dag: RuleDag) -> Iterator[RenderableType]:
+    for number, node in enumerate(dag.plan.nodes):
+        pieces = [piece for piece in dag.pieces if piece.operator == number]
+        if not pieces:
+            continue
+        title = Text.assemble((f"{number} ", "dim"), (type(node).__name__, HEADING))
+        if isinstance(node, BLOCKING):
+            title.append("  blocking: it waits for all changes of its input", FAIR)
+        yield title
+        yield _rules_table(pieces)
+
+
+def _rules_table(pieces: list[Piece]) -> Table:
+    table = plain_columns()
+    for piece in pieces:
+        made, diffs = relation_text(piece.name), ", ".join(_diffs_read(piece))
+        rows = ", ".join(_rows_read(piece))
+        asked = f", with rows of {rows}" if rows else ""
+        table.add_row(
+            Symbols(Text(f"  {made}")), Symbols(Text(f"by {piece.rule}, from {diffs}{asked}"))
+        )
+    return table
+
+
+def rules_json(dag: RuleDag) -> list[Json]:
+    """The instantiated rules in the order in which they can run."""
+    return [
+        {
+            "diff": relation_text(piece.name),
+            "operator": piece.operator,
+            "rule": piece.rule,
+            "from": _diffs_read(piece),
+            "rows_of": _rows_read(piece),
+            "blocking": isinstance(dag.plan.nodes[piece.operator], BLOCKING),
+        }
+        for piece in dag.pieces
+    ]
+
+
+def _stored(piece: Piece) -> list[str]:
+    return list(dict.fromkeys(n.name for n in walk(piece.query) if isinstance(n, Stored)))
+
+
+def _diffs_read(piece: Piece) -> list[str]:
+    return [relation_text(name) for name in _stored(piece) if not name.startswith("#")]
+
+
+def _rows_read(piece: Piece) -> list[str]:
+    """Rows that a rule asks for: `6 before`, of the output of operator 6 before the changes."""
+    asked = (name[1:].partition("@") for name in _stored(piece) if name.startswith("#"))
+    return [f"{number} {STATES[state]}" for number, _, state in asked]

@@ -1,0 +1,1 @@
+"""Runs delta scripts on Spark DataFrames; the only part that imports pyspark."""

@@ -1,0 +1,162 @@
+"""The cost of a query in the cost model of the paper (id_based_ivm, appendix A).
+
+A query is taken as a diff-driven loop plan. It starts from its diffs, which cost nothing. A join
+of rows that are there already (the outer ones) with a kept relation costs
+
+    one index look-up per distinct value of the outer columns that it compares for equality,
+    one access per tuple of the relation with such a value.
+
+The rows joined so far then drive the next join. Without an equality to look up by, or without a
+diff to start from, a kept relation is read as a whole: one access per tuple.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+
+from viewkeep.diffs.sql_text import Leaf
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    children,
+)
+from viewkeep.query.expressions import (
+    Call,
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    conjuncts,
+    rename_columns,
+    substitute,
+)
+
+Size = Callable[[Node], int]
+"""The number of rows of a query."""
+
+
+def count_accesses(query: Node, is_kept: Callable[[Leaf], bool], size: Size) -> int:
+    """Index look-ups and tuple accesses of a query; a shared subtree is computed once."""
+    return _Counter(is_kept, size).full(query)
+
+
+class _Counter:
+    def __init__(self, is_kept: Callable[[Leaf], bool], size: Size) -> None:
+        self._is_kept = is_kept
+        self._size = size
+        self._done: set[Node] = set()
+        self._numbers = count(1)
+
+    def full(self, node: Node) -> int:
+        """The cost of all rows of a node."""
+        if isinstance(node, Leaf):
+            return self._size(node) if self._is_kept(node) else 0
+        if node in self._done:
+            return 0
+        self._done.add(node)
+        match node:
+            case Join() | SemiJoin() | AntiJoin():
+                return self._joined(node)
+        return sum(map(self.full, children(node)))
+
+    def _joined(self, node: Join | SemiJoin | AntiJoin) -> int:
+        """The side with diffs drives the other, but every left row of an antijoin is needed."""
+        left, right = self._starts(node.left), self._starts(node.right)
+        if left and not right:
+            return self.full(node.left) + self._probe(node.left, node.right, node.condition)
+        if right and not left and not isinstance(node, AntiJoin):
+            return self.full(node.right) + self._probe(node.right, node.left, node.condition)
+        return self.full(node.left) + self.full(node.right)
+
+    def _starts(self, node: Node) -> bool:
+        """Whether diffs lead to the rows of a node, without reading a kept relation as a whole."""
+        match node:
+            case Scan() | Stored():
+                return not self._is_kept(node)
+            case Join() | SemiJoin():
+                return self._starts(node.left) or self._starts(node.right)
+            case AntiJoin():
+                return self._starts(node.left)
+        return all(map(self._starts, children(node)))
+
+    def _probe(self, outer: Node, inner: Node, condition: Expression) -> int:
+        """The cost of the inner tuples that the outer rows look up."""
+        if self._starts(inner):
+            return self.full(inner)
+        outer, condition = self._renamed(outer, condition)
+        match inner:
+            case Scan() | Stored():
+                return self._look_up(outer, inner, condition)
+            case Select() | Distinct():
+                return self._probe(outer, inner.child, condition)
+            case Project():
+                values = {output.name: output.expression for output in inner.outputs}
+                inside = substitute(condition, lambda c: values.get(c.name, c))
+                return self._probe(outer, inner.child, inside)
+            case GroupBy():
+                keys = _about(condition, {*outer.names, *inner.keys})
+                return self._probe(outer, inner.child, keys)
+            case UnionAll():
+                return sum(self._probe(outer, each, condition) for each in inner.inputs)
+            case Join() | SemiJoin() | AntiJoin():
+                return self._chain(outer, inner, condition)
+
+    def _chain(self, outer: Node, inner: Join | SemiJoin | AntiJoin, condition: Expression) -> int:
+        """First the side that the outer rows find by equality, then the other one."""
+        sides: Sequence[Node] = (inner.left, inner.right)
+        if isinstance(inner, Join) and not _equalities(outer, inner.left, condition):
+            sides = (inner.right, inner.left)
+        first, second = sides
+        known = _about(condition, {*outer.names, *first.names})
+        rest = conjunction(p for p in conjuncts(condition) if p not in conjuncts(known))
+        so_far = Join(outer, first, known)
+        then = conjunction((rest, inner.condition))
+        return self._probe(outer, first, known) + self._probe(so_far, second, then)
+
+    def _look_up(self, outer: Node, leaf: Leaf, condition: Expression) -> int:
+        by_key = conjunction(_equalities(outer, leaf, condition))
+        used = [name for name in outer.names if name in columns_of(by_key)]
+        if not used:
+            return self.full(leaf)
+        keys = Distinct(Project(outer, tuple(Output(name, Column(name)) for name in used)))
+        return self._size(keys) + self._size(Join(keys, leaf, by_key))
+
+    def _renamed(self, outer: Node, condition: Expression) -> tuple[Node, Expression]:
+        """The outer columns that the condition reads, under names that no inner column has."""
+        number = next(self._numbers)
+        used = [name for name in outer.names if name in columns_of(condition)] or outer.names[:1]
+        names = {name: f"outer#{number}#{name}" for name in used}
+        outputs = tuple(Output(new, Column(old)) for old, new in names.items())
+        return Project(outer, outputs), rename_columns(condition, lambda c: names.get(c, c))
+
+
+def _equalities(outer: Node, inner: Node, condition: Expression) -> list[Expression]:
+    """The parts of a condition that compare an inner column with an outer value."""
+
+    def looks_up(inside: Expression, outside: Expression) -> bool:
+        columns = columns_of(outside)
+        indexed = isinstance(inside, Column) and inside.name in inner.names
+        return indexed and bool(columns) and columns <= set(outer.names)
+
+    return [
+        part
+        for part in conjuncts(condition)
+        if isinstance(part, Call)
+        and part.function in ("=", "<=>")
+        and (looks_up(*part.arguments) or looks_up(*reversed(part.arguments)))
+    ]
+
+
+def _about(condition: Expression, names: Iterable[str]) -> Expression:
+    """The parts of a condition that read only these columns."""
+    known = set(names)
+    return conjunction(part for part in conjuncts(condition) if columns_of(part) <= known)

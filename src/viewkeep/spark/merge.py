@@ -1,0 +1,81 @@
+"""The collected diffs of one relation, joined into as few as can be: each costs Spark a join."""
+
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from viewkeep.changes.values import same
+from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
+from viewkeep.diffs.script import Materialized
+from viewkeep.spark.changed import Part, matched_ids
+from viewkeep.spark.local import local
+from viewkeep.spark.report import RunError
+
+Key = tuple[Any, ...]
+
+
+def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[Part]:
+    """Diffs that say the same kind of thing as one; of two rows with the same IDs, the later."""
+    groups: dict[object, list[Part]] = {}
+    for part in parts:
+        alone = part.diff.table is None or not matched_ids(kept, part)
+        groups.setdefault(id(part) if alone else _said(kept, part), []).append(part)
+    return [_one(spark, kept, group) for group in groups.values()]
+
+
+def check_effective(kept: Materialized, part: Part) -> None:
+    """Which of two different values a row gets would depend on the order of the diff's rows."""
+    ids, values = matched_ids(kept, part), set_columns(part.schema)
+    table = part.diff.table
+    if table is None or part.schema.kind == DELETE or not (ids or values):
+        return
+    seen: dict[Key, Key] = {}
+    for row in _tuples(_picked(part, (*ids, *values))):
+        key, said = row[: len(ids)], row[len(ids) :]
+        if not same(seen.setdefault(key, said), said):
+            raise RunError(f"{part.name}: two rows of the diff set the same row differently")
+
+
+def set_columns(schema: DiffSchema) -> tuple[str, ...]:
+    """The columns that a diff sets."""
+    return schema.after if schema.kind == INSERT else schema.changed
+
+
+def _said(kept: Materialized, part: Part) -> object:
+    """What diffs must have in common to be one: the columns and their types."""
+    ids = matched_ids(kept, part)
+    values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
+    types = [part.schema.value_after(name) for name in (*sorted(ids), *values)]
+    fields = {field.name: field.dataType for field in part.diff.frame.schema}
+    return part.schema.kind, frozenset(ids), values, tuple(fields[name] for name in types)
+
+
+def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
+    if len(group) == 1:
+        return group[0]
+    first = group[0]
+    ids = matched_ids(kept, first)
+    values = tuple(name for name in set_columns(first.schema) if name not in ids)
+    schema = DiffSchema(first.schema.kind, ids, (), values, values)
+    tables = [_picked(part, (*ids, *values)).rename_columns(schema.columns) for part in group]
+    table = pa.concat_tables(tables)
+    last = {row[: len(ids)]: i for i, row in enumerate(_tuples(table))}
+    fields = {field.name: field.dataType for field in first.diff.frame.schema}
+    sources = map(first.schema.value_after, (*ids, *values))
+    types = [
+        StructField(name, fields[source])
+        for name, source in zip(schema.columns, sources, strict=True)
+    ]
+    diff = local(spark, table.take(list(last.values())), StructType(types))
+    return Part(" and ".join(part.name for part in group), schema, diff)
+
+
+def _picked(part: Part, names: tuple[str, ...]) -> pa.Table:
+    assert part.diff.table is not None
+    return part.diff.table.select([part.schema.value_after(name) for name in names])
+
+
+def _tuples(table: pa.Table) -> list[Key]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
