@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from viewkeep.errors import ParseError, QueryError, ViewkeepError, did_you_mean
-from viewkeep.query.algebra import Node
+from viewkeep.query.algebra import Node as Node  # the command line names it too
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, ForeignKey, Key
 from viewkeep.query.notation import parse_many
@@ -109,6 +109,16 @@ def read_query(text: str, tables: Tables) -> ConjunctiveQuery:
         case several:
             names = ", ".join(each.name for each in several)
             raise QueryError(f"one query is expected, but the text has {len(several)}: {names}")
+
+
+def read_view(text: str, tables: Tables) -> Node:
+    """The operators of the only SQL view of a text, also of one that is a conjunctive query."""
+    from viewkeep.sql import parse_view  # loads sqlglot, see above
+
+    if not is_sql(text):
+        raise QueryError("a delta script needs a view in SQL, over tables with keys")
+    [view] = [one for one in sql_statements(text) if not _CREATE_TABLE.match(one.text)]
+    return parse_view(view.text, with_created_tables(text, tables))
 
 
 def is_sql(text: str) -> bool:

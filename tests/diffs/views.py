@@ -356,6 +356,10 @@ aggregate of an aggregate
 select n, count(*) as k, sum(q) as s from (select oid, count(*) as n, sum(quantity) as q from lines
   group by oid) x group by n
 
+group by a group and its value
+select q.region, q.n, min(q.n) as m from (select region, count(*) as n from customers
+  group by region) q group by q.region, q.n
+
 three aggregates
 select max(k) as m, count(*) as c from (select n, count(*) as k from (select region, count(*) as n
   from customers group by region) x group by n) y

@@ -1,7 +1,7 @@
 """`viewkeep explain`: how fast a view can be maintained, and why not faster."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, assert_never
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from viewkeep.explain import Explanation, Outcome
+    from viewkeep.reading import Node
     from viewkeep.report.delta_script import ScriptOptions
     from viewkeep.report.workload import Line
 
@@ -40,12 +41,13 @@ class Wanted(NamedTuple):
     changes: tuple[str, ...]
     tuple_based: bool
     full: bool
+    tree: "Node | None"
 
     @property
     def options(self) -> "ScriptOptions":
         from viewkeep.report.delta_script import ScriptOptions
 
-        return ScriptOptions(*self)
+        return ScriptOptions(self.changes, self.tuple_based, self.full)
 
 
 def explain(
@@ -99,13 +101,12 @@ def explain(
     - viewkeep explain view.sql --script --changes parts.price --svg plan.svg
     """
     stated = (fd or (), key or (), foreign_key or (), degree or (), static or (), insert_only)
-    explanation = _explain(query, schema, stated)
+    explanation, read = _explain(query, schema, stated)
     about_script = (script, bool(changes), tuple_based, svg is not None)
-    if any(about_script):
-        _check_is_script(explanation)
-    wanted = Wanted(tuple(changes or ()), tuple_based, script)
+    tree = _only_view(explanation, read) if any(about_script) else None
+    wanted = Wanted(tuple(changes or ()), tuple_based, script, tree)
     if svg is not None:
-        _draw(explanation, wanted, svg)
+        _draw(explanation.outcomes[0].name, wanted, svg)
     if as_json:
         write(json.dumps(_document(explanation, wanted), indent=2) + "\n")
     else:
@@ -114,10 +115,14 @@ def explain(
         raise typer.Exit(SOME_FAILED)
 
 
-def _explain(query: str, schema: str | None, stated: Stated) -> "Explanation":
+Read = Callable[[], "Node"]
+"""Reads the only view again, as operators."""
+
+
+def _explain(query: str, schema: str | None, stated: Stated) -> tuple["Explanation", Read]:
     """Read everything, then explain; the imports wait until `--help` no longer can be meant."""
     from viewkeep.explain import explain
-    from viewkeep.reading import read_constraints, read_tables
+    from viewkeep.reading import read_constraints, read_tables, read_view
 
     constraints = read_constraints(*stated)
     source = read_argument(query)
@@ -127,37 +132,27 @@ def _explain(query: str, schema: str | None, stated: Stated) -> "Explanation":
         with declared.named_in_errors():
             tables = read_tables(declared.text)
     with source.named_in_errors():
-        return explain(source.text, tables, constraints)
+        explanation = explain(source.text, tables, constraints)
+    return explanation, lambda: read_view(source.text, tables or {})
 
 
-def _check_is_script(explanation: "Explanation") -> None:
-    """Options about a script need one view that has one."""
-    from viewkeep.reading import Unclassified
-
-    match explanation.outcomes:
-        case (Unclassified(),):
-            return
-        case (conjunctive,):
-            raise ViewkeepError(
-                f'"{conjunctive.name}" is a conjunctive query, maintained without a delta script: '
-                "leave out --script, --changes, --tuple and --svg"
-            )
-        case several:
-            raise ViewkeepError(
-                "--script, --changes, --tuple and --svg are for one view, but the text has "
-                f"{len(several)}: {', '.join(each.name for each in several)}"
-            )
+def _only_view(explanation: "Explanation", read: Read) -> "Node":
+    """Options about a script need one view."""
+    if len(explanation.outcomes) > 1:
+        names = ", ".join(each.name for each in explanation.outcomes)
+        raise ViewkeepError(
+            "--script, --changes, --tuple and --svg are for one view, but the text has "
+            f"{len(explanation.outcomes)}: {names}"
+        )
+    return read()
 
 
-def _draw(explanation: "Explanation", wanted: Wanted, file: str) -> None:
-    from viewkeep.reading import Unclassified
+def _draw(name: str, wanted: Wanted, file: str) -> None:
     from viewkeep.report.delta_script import delta_script
     from viewkeep.report.plan_picture import plan_picture
 
-    for outcome in explanation.outcomes:
-        if isinstance(outcome, Unclassified):
-            picture = plan_picture(delta_script(outcome.tree, wanted.options), outcome.name)
-            _write_file(file, picture)
+    assert wanted.tree is not None
+    _write_file(file, plan_picture(delta_script(wanted.tree, wanted.options), name))
 
 
 def _write_file(name: str, text: str) -> None:
@@ -169,14 +164,19 @@ def _write_file(name: str, text: str) -> None:
 
 def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
     """One query in full, several in a table."""
+    from rich.console import Group
+
     from viewkeep.explain import Analyzed
     from viewkeep.reading import Unclassified
+    from viewkeep.report.delta_script import script_sections
     from viewkeep.report.page import algebra_page, analysis_page
     from viewkeep.report.workload import workload_page
 
     match explanation.outcomes:
         case (Analyzed(_, analysis),):
-            return analysis_page(analysis)
+            if wanted.tree is None:
+                return analysis_page(analysis)
+            return Group(analysis_page(analysis), *script_sections(wanted.tree, wanted.options))
         case (Unclassified(name, tree, reason),):
             return algebra_page(name, tree, reason, wanted.options)
         case outcomes:
@@ -212,7 +212,8 @@ def _json(outcome: "Outcome", wanted: Wanted) -> dict[str, Any]:
 
     match outcome:
         case Analyzed(_, analysis):
-            return analysis_json(analysis)
+            known = analysis_json(analysis)
+            return known | script_json(wanted.tree, wanted.options) if wanted.tree else known
         case Unclassified(name, tree, reason):
             script = script_json(tree, wanted.options)
             return {**unsupported_json(name, tree, reason), **script}

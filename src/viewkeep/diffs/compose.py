@@ -5,10 +5,10 @@ is pushed down to what it is made of, so that only rows with those keys are read
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from viewkeep.diffs.build import antijoin, join_on, keep, project, union_all
+from viewkeep.diffs.build import KEY, antijoin, join_on, keep, project, union_all
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.instantiate import RuleDag
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
@@ -40,7 +40,7 @@ from viewkeep.query.algebra import (
     walk,
     with_children,
 )
-from viewkeep.query.expressions import Call, Column, Expression, conjuncts, rename_columns
+from viewkeep.query.expressions import Call, Column, conjunction, conjuncts
 
 VIEW = "view"
 AFTER = re.compile(
@@ -173,16 +173,18 @@ def push_down(node: SemiJoin) -> Node:
     return _restrict(node.left, node.right, pairs)
 
 
-Pairs = Mapping[str, tuple[str, Expression]]
-"""For each restricted column: the column of the keys, and the equality."""
+Pairs = Mapping[str, tuple[str, str]]
+"""For each restricted column: the column of the keys, and which equality compares them."""
 
 
 def _pairs(node: SemiJoin) -> Pairs | None:
-    found: dict[str, tuple[str, Expression]] = {}
+    found: dict[str, tuple[str, str]] = {}
     for part in conjuncts(node.condition):
         match part:
-            case Call("=" | "<=>", (Column(left), Column(right))) if left in node.left.names:
-                found[left] = (right, part)
+            case Call("=" | "<=>" as equal, (Column(left), Column(right))) if (
+                left in node.left.names
+            ):
+                found[left] = (right, equal)
             case _:
                 return None
     return found
@@ -221,16 +223,18 @@ def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) 
 
 
 def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:
-    wanted = [key for key, _ in pairs.values()]
-    condition = None
-    for _, part in pairs.values():
-        condition = part if condition is None else Call("and", (condition, part))
-    assert condition is not None
-    return SemiJoin(rows, keep(keys, wanted), condition)
+    """The restriction itself; rows that were joined by keys have columns called like these."""
+    names = {key: _free(key, rows.names) for key, _ in pairs.values()}
+    wanted = project(keys, {names[key]: Column(key) for key, _ in pairs.values()})
+    parts = [Call(by, (Column(c), Column(names[key]))) for c, (key, by) in pairs.items()]
+    return SemiJoin(rows, wanted, conjunction(parts))
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += KEY
+    return name
 
 
 def _renamed(pairs: Pairs, names: Mapping[str, str]) -> Pairs:
-    return {
-        names[c]: (key, rename_columns(part, lambda name: names.get(name, name)))
-        for c, (key, part) in pairs.items()
-    }
+    return {names[c]: pair for c, pair in pairs.items()}

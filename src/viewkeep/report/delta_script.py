@@ -91,7 +91,8 @@ def _short_script(script: Script, options: ScriptOptions) -> RenderableType:
     count = len(script.statements)
     kind = "tuple-based" if options.tuple_based else "ID-based"
     title = f"Delta script ({kind}, {count} statements)"
-    if options.full or len(script_lines(script, PAGE)) <= MOST_LINES:
+    short = count <= MOST_LINES and len(script_lines(script, PAGE)) <= MOST_LINES
+    if options.full or short:
         return _script_section(title, script)
     computes = sum(1 for _ in script.computes())
     told = (
