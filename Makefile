@@ -11,7 +11,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bounds plots docs
+.PHONY: help setup lock demo test test-all check bench bench-idivm bounds plots docs
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench: $(INSTALLED) ## Run every benchmark in bench/
 		name=$$(basename "$$script" .py); \
 		echo "== $$name"; $(PYTHON) -m "bench.$$name" || exit 1; \
 	done
+
+bench-idivm: $(INSTALLED) ## Compare ID-based scripts with tuple-based ones and recomputation
+	@$(PYTHON) -m bench.idivm
 
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds

@@ -20,7 +20,7 @@ from tests.diffs.random_tables import (
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
 from viewkeep.diffs.compose import compose
 from viewkeep.diffs.identify import IdPlan, identify
-from viewkeep.diffs.instantiate import instantiate
+from viewkeep.diffs.instantiate import RuleDag, instantiate
 from viewkeep.diffs.minimize import minimize
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.passes import generate
@@ -173,9 +173,12 @@ class PlayedView:
 
     def __post_init__(self) -> None:
         self.plan = identify(self.node)
-        full = instantiate(self.plan, base_diffs(self.plan, every_change(self.plan)), self.tuple_based)
+        full = instantiate(
+            self.plan, base_diffs(self.plan, every_change(self.plan)), self.tuple_based
+        )
         self.materialized = compose(full).materialized
         self.kept = self._recomputed()
+        self._scripts: dict[str, tuple[RuleDag, Script]] = {}
 
     def refresh(self, batches: Mapping[str, ChangeBatch], minimized: bool = True) -> None:
         """Change the tables, and the view by the script for the kinds of changes there are."""
@@ -187,13 +190,22 @@ class PlayedView:
     ) -> tuple[Script, Relations]:
         """Change the tables; the script that follows, and what it reads."""
         changes = base_changes(self.plan, batches)
-        diffs = base_diffs(self.plan, changes.kinds)
-        self.dag = instantiate(self.plan, diffs, self.tuple_based)
-        script = compose(self.dag)
         before, self.database = self.database, apply_batches(self.database, batches)
-        read_ = {name: list(zip(*columns.values())) for name, (_, columns) in changes.diffs.items()}
+        read_ = {
+            name: list(zip(*columns.values(), strict=True))
+            for name, (_, columns) in changes.diffs.items()
+        }
         relations = {**states(before, "pre"), **states(self.database, "post"), **read_}
-        return minimize(script) if minimized else script, relations
+        return self._script(changes.kinds, minimized), relations
+
+    def _script(self, kinds: Kinds, minimized: bool) -> Script:
+        known = str((kinds, minimized))
+        if known not in self._scripts:
+            dag = instantiate(self.plan, base_diffs(self.plan, kinds), self.tuple_based)
+            script = compose(dag)
+            self._scripts[known] = dag, minimize(script) if minimized else script
+        self.dag, script = self._scripts[known]
+        return script
 
     def check(self) -> None:
         """The view and all caches equal their definitions, and the view its first tree."""
@@ -209,7 +221,10 @@ class PlayedView:
 
     def _recomputed(self) -> dict[str, Rows]:
         found: dict[Any, Any] = self._current()
-        return {m.name: found.setdefault(m.name, evaluate(m.definition, found)) for m in self.materialized}
+        return {
+            m.name: found.setdefault(m.name, evaluate(m.definition, found))
+            for m in self.materialized
+        }
 
 
 def states(database: Database, state: str) -> dict[Any, Any]:
@@ -246,9 +261,7 @@ def drawn_kinds(rng: Random) -> list[str]:
     return rng.choice([kinds, kinds, [rng.choice(kinds)], rng.sample(kinds, 2)])
 
 
-def explain(
-    seed: int, number: int, database: Database, changes: Mapping[str, ChangeBatch]
-) -> str:
+def explain(seed: int, number: int, database: Database, changes: Mapping[str, ChangeBatch]) -> str:
     """What it takes to repeat a failure."""
     told = [f"seed {seed}, batch {number}"]
     told += [f"{name}: {list(rows.values())}" for name, rows in database.items()]

@@ -78,9 +78,7 @@ def _evaluate(node: Node, rows: Callable[[Node], Rows], relations: Relations) ->
             return _groups(node, rows(node.child))
 
 
-def _meets(
-    node: Join | SemiJoin | AntiJoin, left: Rows, right: Rows
-) -> Iterable[tuple[Row, Rows]]:
+def _meets(node: Join | SemiJoin | AntiJoin, left: Rows, right: Rows) -> Iterable[tuple[Row, Rows]]:
     """Every left row with the right rows that it meets; equal columns are looked up."""
     parts = conjuncts(node.condition)
     equal = [pair for pair in (_equality(part, node) for part in parts) if pair is not None]
@@ -186,7 +184,11 @@ def apply_diff(
         return others + [tuple([values[name] for name in names]) for values in new.values()]
     nothing: dict[str, Any] = {}
     return [
-        tuple([new.get(tuple([row[i] for i in places]), nothing).get(n, v) for n, v in
-               zip(names, row, strict=True)])
+        tuple(
+            [
+                new.get(tuple([row[i] for i in places]), nothing).get(n, v)
+                for n, v in zip(names, row, strict=True)
+            ]
+        )
         for row in rows
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.diffs.harness import PlayedView, as_bag, drawn_kinds, explain, expect, states
+from tests.diffs.harness import PlayedView, as_bag, drawn_kinds, expect, explain, states
 from tests.diffs.interpret import Row, Rows, apply_diff, evaluate, run_script
 from tests.diffs.random_tables import Database, random_batch, random_database
 from tests.diffs.views import TABLES, VIEWS
@@ -110,7 +110,9 @@ def test_every_diff_is_effective_and_in_any_order_they_tell_all(name: str) -> No
             play(view, rng)
 
 
-@pytest.mark.parametrize("name", ["selection", "join on a key", "left join", "aggregate over a union"])
+@pytest.mark.parametrize(
+    "name", ["selection", "join on a key", "left join", "aggregate over a union"]
+)
 def test_a_wrong_diff_is_found(name: str) -> None:
     """The check itself: a value that is not the final one fails it."""
     rng = Random(3)

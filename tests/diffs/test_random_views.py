@@ -27,7 +27,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import BIGINT, INT, VOID, Type
+from viewkeep.query.types import BIGINT, INT, VOID
 
 TABLES = {
     "r": Table({"a": "int", "b": "int", "c": "int not null"}, key=["a"]),
@@ -102,9 +102,7 @@ class Views:
         child = self._below(depth)
         keys = self._draw(st.lists(st.sampled_from(child.names), max_size=2, unique=True))
         functions = self._draw(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=2))
-        aggregates = [
-            AggregateColumn(self._fresh("g"), f, self._value(child)) for f in functions
-        ]
+        aggregates = [AggregateColumn(self._fresh("g"), f, self._value(child)) for f in functions]
         counted = AggregateColumn(self._fresh("g"), "count")
         return GroupBy(child, tuple(keys), (*aggregates, counted))
 

@@ -172,7 +172,8 @@ select i.item, i.cost from items i where exists (select 1 from lines l where l.i
   and l.quantity > i.cost)
 
 not exists with an inequality only
-select i.item, i.cost from items i where not exists (select 1 from customers c where c.boss > i.cost)
+select i.item, i.cost from items i where not exists (select 1 from customers c
+  where c.boss > i.cost)
 
 exists without correlation
 select item, kind from items where exists (select 1 from orders where status = 'b')
@@ -321,6 +322,9 @@ select region, count(distinct boss) as n, count(*) as k from customers group by 
 global aggregates
 select count(*) as n, sum(cost) as s, avg(cost) as m, min(kind) as k, sum(weight) as w from items
 
+global count
+select count(*) as n from items
+
 global sums
 select count(*) as n, sum(cost) as s, avg(cost) as m, count(kind) as k from items
 
@@ -341,8 +345,8 @@ select status, count(*) filter (where cid > 1) as n, sum(cid) filter (where plac
   from orders group by status
 
 join and aggregate
-select c.region, sum(l.quantity) as q, count(*) as n, avg(l.price) as p from customers c join orders o
-  on c.cid = o.cid join lines l on o.oid = l.oid where o.status <> 'c' group by c.region
+select c.region, sum(l.quantity) as q, count(*) as n, avg(l.price) as p from customers c
+  join orders o on c.cid = o.cid join lines l on o.oid = l.oid where o.status <> 'c' group by c.region
 
 join on non-keys and aggregate
 select i.kind, sum(c.boss * i.cost) as s, count(*) as n from items i join customers c
@@ -373,8 +377,8 @@ select o.oid, o.status, q.n from orders o join (select status, count(*) as n fro
   group by status) q on o.status = q.status where q.n < 3
 
 join on an aggregate
-select i.item, i.kind, q.oid from items i join (select oid, sum(quantity) as s from lines group by oid)
-  q on i.cost = q.s
+select i.item, i.kind, q.oid from items i join (select oid, sum(quantity) as s from lines
+  group by oid) q on i.cost = q.s
 
 antijoin over an aggregate
 select q.region, q.n from (select region, count(*) as n from customers group by region) q

@@ -25,7 +25,7 @@ LIMIT = 100_000
 
 
 class KeptView:
-    """A view and its caches, collected after each refresh."""
+    """A view and its caches; `check` collects them after each refresh."""
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class KeptView:
         self.node = parse_view(sql, tables)
         self.full = generate(self.node, tuple_based=tuple_based)
         self.frames: dict[Any, DataFrame] = self._tables("post")
-        self.check(create(spark, self.full.script, self.frames))
+        self.frames |= create(spark, self.script, self.frames)
 
     @property
     def script(self) -> Script:
         return self.full.script
 
     def refresh(self, batches: Mapping[str, ChangeBatch], **options: Any) -> Run:
-        """Change the tables and the view, and check all that is kept."""
+        """Change the tables and the view."""
         changes = base_changes(self.full.plan, batches)
         frames = self.frames | self._tables("pre")
         self.database = apply_batches(self.database, batches)
@@ -56,30 +56,29 @@ class KeptView:
             frames[name] = self.spark.createDataFrame(diff_as_arrow(table, columns))
         script = generate(self.node, changes.kinds, self.tuple_based).script
         done = run(self.spark, script, frames, **options)
-        self.frames = frames
-        self.check(done.frames)
-        done.close()
+        self.frames = frames | done.frames
         return done
 
-    def check(self, made: Mapping[str, DataFrame]) -> None:
-        """What was made equals Spark's answer of its definition; the view also DuckDB's.
+    def to_check(self) -> dict[str, DataFrame]:
+        """All that is kept, and what Spark answers to its definitions."""
+        frames: dict[str, DataFrame] = {}
+        for kept in self.script.materialized:
+            found = self.frames[kept.name]
+            expected = self._recomputed(kept.definition, frames)
+            assert tuple(found.columns) == kept.definition.names
+            assert found.dtypes == expected.dtypes, kept.name
+            frames |= {kept.name: found, f"expected {kept.name}": expected}
+        return frames
 
-        Relations that did not change are checked too. One job collects everything.
-        """
-        kept = {m.name: m for m in self.script.materialized}
-        found = {name: made[name] if name in made else self.frames[name] for name in kept}
-        expected: dict[str, DataFrame] = {}
-        for name, each in kept.items():
-            assert tuple(found[name].columns) == each.definition.names
-            expected[f"expected {name}"] = self._recomputed(each.definition, expected)
-        rows = collect({**found, **expected}, LIMIT)
-        for name in kept:
-            assert found[name].dtypes == expected[f"expected {name}"].dtypes, name
-            expect(name, rounded(bag(rows[name])), rounded(bag(rows[f"expected {name}"])))
-            self.frames[name] = self.spark.createDataFrame(rows[name], found[name].schema)
-        stored = [name for _, name in self.script.visible]
-        visible = bag(rows[self.script.view.name].select(stored))
-        expect("visible", plain(visible), plain(self._duckdb()))
+    def check(self, rows: Mapping[str, pa.Table]) -> None:
+        """What is kept equals Spark's answer; the columns of the view also DuckDB's."""
+        for kept in self.script.materialized:
+            found, expected = rows[kept.name], rows[f"expected {kept.name}"]
+            expect(kept.name, rounded(bag(found)), rounded(bag(expected)))
+            schema = self.frames[kept.name].schema
+            self.frames[kept.name] = self.spark.createDataFrame(found, schema)
+        visible = rows[self.script.view.name].select([name for _, name in self.script.visible])
+        expect("visible", plain(bag(visible)), plain(self._duckdb()))
 
     def _recomputed(self, definition: Node, caches: Mapping[str, DataFrame]) -> DataFrame:
         views: dict[str, DataFrame] = {}
@@ -104,6 +103,14 @@ class KeptView:
             for name, table in self.tables.items():
                 connection.register(name, as_arrow(table, self.database[name].values()))
             return Counter(connection.execute(to_duckdb(self.sql)).fetchall())
+
+
+def check(views: Mapping[str, KeptView]) -> None:
+    """Check several views; one job collects everything."""
+    parts = {(mode, n): f for mode, view in views.items() for n, f in view.to_check().items()}
+    rows = collect({f"{mode} {name}": frame for (mode, name), frame in parts.items()}, LIMIT)
+    for mode, view in views.items():
+        view.check({n: rows[f"{mode} {n}"] for m, n in parts if m == mode})
 
 
 def bag(table: pa.Table) -> Bag:

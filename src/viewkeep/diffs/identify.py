@@ -104,7 +104,8 @@ def _without_renaming(view: Node) -> Node:
             needed = _arguments(aggregates)
             if needed & set(keys) or needed - set(rest):
                 return view
-            child = project(group.child, renaming | {c: Column(c) for c in rest if c in needed})
+            columns = renaming | {c: Column(c) for c in rest if c in needed}
+            child = project(group.child, columns) if columns else group.child
             renamed = tuple(replace(a, name=names[a.name]) for a in aggregates)
             return GroupBy(child, tuple(names[k] for k in keys), renamed)
     return view

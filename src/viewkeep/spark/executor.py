@@ -164,18 +164,17 @@ class _Refresh:
                 self._keep(name, given[name], table)
 
     def _given_names(self) -> list[str]:
+        """The diffs that statements read, and those that tell whether anything changed."""
         read = [each for compute in self._computes.values() for each in _names(compute.query)]
         read += [apply.diff for apply in self._script.applies()]
+        read += [diff.name for diff in self._script.diffs if diff.name in self._frames]
         known = self._computes.keys() | self._kept.keys()
         return [name for name in dict.fromkeys(read) if name not in known]
 
     def _nothing_changed(self) -> bool:
-        diffs = [diff.name for diff in self._script.diffs]
-        return bool(diffs) and all(name in self._empty for name in self._used(diffs))
-
-    def _used(self, names: list[str]) -> list[str]:
-        given = set(self._given_names())
-        return [name for name in names if name in given]
+        """Whether all base diffs are there and empty; a script may recompute without them."""
+        diffs = self._script.diffs
+        return bool(diffs) and all(diff.name in self._empty for diff in diffs)
 
     def _pruned(self) -> list[Compute]:
         """What is left when empty diffs are left out."""

@@ -59,7 +59,9 @@ def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
     ids = matched_ids(kept, first)
     values = tuple(name for name in set_columns(first.schema) if name not in ids)
     schema = DiffSchema(first.schema.kind, ids, (), values, values)
-    tables = [_picked(part, (*ids, *values)).rename_columns(schema.columns) for part in group]
+    # Without the tables' schemas, which may differ in what can be NULL.
+    picked = [_picked(part, (*ids, *values)).columns for part in group]
+    tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
     table = pa.concat_tables(tables)
     last = {row[: len(ids)]: i for i, row in enumerate(_tuples(table))}
     fields = {field.name: field.dataType for field in first.diff.frame.schema}
