@@ -61,6 +61,8 @@ def check_effective(change: Change, node: Node, rows: Rows, state: States) -> No
             assert all(agrees(old, there) for there in before.get(key, ())), f"{where}: {told}"
             if change.exact:
                 assert len(before.get(key, ())) == 1, f"{where}: {told} is not one row"
+        elif change.exact:
+            assert key not in before, f"{where}: {told} was there"
     if change.exact:
         assert max(Counter(rows).values(), default=1) == 1, f"{where}: a row twice"
 

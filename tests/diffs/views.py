@@ -344,9 +344,13 @@ filtered aggregates
 select status, count(*) filter (where cid > 1) as n, sum(cid) filter (where placed is null) as s
   from orders group by status
 
+selection and aggregate
+select kind, sum(cost) as s, count(*) as n from items where cost > 1 group by kind
+
 join and aggregate
 select c.region, sum(l.quantity) as q, count(*) as n, avg(l.price) as p from customers c
-  join orders o on c.cid = o.cid join lines l on o.oid = l.oid where o.status <> 'c' group by c.region
+  join orders o on c.cid = o.cid join lines l on o.oid = l.oid where o.status <> 'c'
+  group by c.region
 
 join on non-keys and aggregate
 select i.kind, sum(c.boss * i.cost) as s, count(*) as n from items i join customers c

@@ -7,7 +7,7 @@ evaluates them over local relations without any job.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import reduce
 from typing import Any, cast
 
@@ -42,7 +42,8 @@ class Relation:
 
 
 def local(spark: SparkSession, table: pa.Table, schema: StructType) -> Relation:
-    """A collected table as a local relation."""
+    """A collected table as a local relation; however it was collected, its types are the same."""
+    table = table.cast(_arrow_schema(schema))
     return Relation(spark.createDataFrame(table, schema=schema), table)
 
 
@@ -55,7 +56,7 @@ def spark_schema(schema: Schema) -> StructType:
 def empty(spark: SparkSession, schema: Schema) -> Relation:
     """No rows."""
     declared = spark_schema(schema)
-    return local(spark, to_arrow_schema(declared).empty_table(), declared)
+    return local(spark, _arrow_schema(declared).empty_table(), declared)
 
 
 def with_types(frame: DataFrame, schema: Schema) -> DataFrame:
@@ -84,11 +85,11 @@ def is_local(frame: DataFrame) -> bool:
 
 def collect_local(frame: DataFrame) -> pa.Table:
     """The rows of a local relation, without a job (`toArrow` would start one)."""
-    schema = to_arrow_schema(frame.schema)
+    schema = _arrow_schema(frame.schema)
     columns: Iterable[tuple[Any, ...]] = zip(*frame.collect(), strict=True)
     values = list(columns) or [()] * len(schema)
     arrays = [
-        pa.array(map(_in_utc, column), field.type)
+        pa.array(_in_utc(column, field.type), field.type)
         for column, field in zip(values, schema, strict=True)
     ]
     return pa.table(arrays, schema=schema)
@@ -110,9 +111,15 @@ def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
     }
 
 
-def _in_utc(value: Any) -> Any:
-    """Spark collects timestamps as naive local times of this process."""
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:
+    """Spark collects moments as naive local times of this process; others have no time zone."""
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return list(values)
+    return [value and value.astimezone(UTC) for value in values]
 
 
 def _types(frame: DataFrame) -> list[tuple[str, int]]:
