@@ -144,10 +144,6 @@ def test_more_joins_cost_the_tuple_based_script_more_and_the_other_nothing(
     assert by_tuples[0] < by_tuples[1] < by_tuples[2]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="join_rules._whole_pairs reads the rows of its own diff again, so that `a` is too large",
-)
 @pytest.mark.parametrize("case", ["diff size 300", "fanout 25"])
 def test_a_tuple_based_diff_takes_a_look_up_and_its_rows_for_each_join(
     connection: Connection, case: str

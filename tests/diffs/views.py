@@ -345,7 +345,7 @@ select status, count(*) filter (where cid > 1) as n, sum(cid) filter (where plac
   from orders group by status
 
 selection and aggregate
-select kind, sum(cost) as s, count(*) as n from items where cost > 1 group by kind
+select kind, sum(cost) as s, count(*) as n from items where cost >= 0 group by kind
 
 join and aggregate
 select c.region, sum(l.quantity) as q, count(*) as n, avg(l.price) as p from customers c

@@ -7,18 +7,21 @@ from pathlib import Path
 from time import tzset
 from typing import Any
 
+import duckdb
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.kept import bag
-from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_columns
 from viewkeep.diffs.passes import generate
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
+from viewkeep.embedded.executor import run as run_in_duckdb
 from viewkeep.query.algebra import Output, Project, Scan, Select, Stored
 from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.tables import Table
 from viewkeep.query.types import INT, Field
 from viewkeep.spark.executor import Run, create, run
+from viewkeep.spark.local import empty
 from viewkeep.spark.report import RunError
 from viewkeep.sql.parse import parse_view
 
@@ -210,7 +213,7 @@ def test_moments_are_collected_as_they_are_wherever_this_process_runs(
 def test_a_diff_that_contradicts_itself_is_refused(spark: SparkSession, schema: DiffSchema) -> None:
     rows = [(1, 1, *range(i, i + len(schema.columns) - 2)) for i in (5, 6)]
     with pytest.raises(RunError, match="two rows of the diff set the same row differently"):
-        applied(spark, [(schema, rows)])
+        applied(spark, [(schema, rows)], local_rows=local_rows)
 
 
 def test_an_error_names_the_statement_and_other_results_are_not_blamed(
@@ -343,3 +346,28 @@ def test_a_large_diff_is_joined_where_it_is(spark: SparkSession, tmp_path: Path)
         small = run(spark, update, {**kept, "du(parts)": price_update(spark)})
         assert rows_of(done.frames["view"]) == rows_of(small.frames["view"])
         assert bag(done.frames["cache_6"].toArrow()) == bag(small.frames["cache_6"].toArrow())
+
+
+@pytest.mark.parametrize("sql", [V, COST])
+def test_accesses_are_those_that_are_counted_in_duckdb(
+    spark: SparkSession, tmp_path: Path, sql: str
+) -> None:
+    """The whole script, for all kinds of changes, most of them empty."""
+    update, kept = kept_on_disk(spark, sql, tmp_path)
+    frames = {**tables(spark, tmp_path / "again"), **kept}
+    frames |= {(name, "pre"): frames[name, "post"] for name in TABLES}
+    for diff in update.diffs:
+        schema = base_diff_columns(diff.schema, TABLES[diff.table].columns)
+        frames[diff.name] = empty(spark, schema).frame
+    frames["du(parts)"] = price_update(spark)
+    done = run(spark, update, frames, count_accesses=True)
+    with duckdb.connect() as connection:
+        for name, frame in frames.items():
+            stored_as = name if isinstance(name, str) else f"{name[0]}@{name[1]}"
+            rows = frame.toArrow()
+            connection.execute(f'CREATE TABLE "{stored_as}" AS SELECT * FROM rows')
+        sources = {key: f'"{key[0]}@{key[1]}"' for key in frames if isinstance(key, tuple)}
+        report = run_in_duckdb(connection, update, sources, count_accesses=True)
+    found = {each.name: each.accesses for each in done.report.statements}
+    assert found == {each.name: each.accesses for each in report.statements}
+    assert done.report.accesses

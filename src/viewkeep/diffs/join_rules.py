@@ -25,12 +25,13 @@ def join_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
     """Inserts meet the other side; deletes and most updates name the pairs by one side's IDs."""
     node = operator.node
     assert isinstance(node, Join)
-    for side, changes in zip((node.left, node.right), inputs, strict=True):
+    for side, changes, others in zip((node.left, node.right), inputs, inputs[::-1], strict=True):
         for change in changes:
-            _propagate(operator, node, side, change)
+            _propagate(operator, node, side, change, not others)
 
 
-def _propagate(operator: Operator, node: Join, side: Node, change: Change) -> None:
+def _propagate(operator: Operator, node: Join, side: Node, change: Change, alone: bool) -> None:
+    """`alone`: nothing changes on the other side."""
     schema, reads = change.schema, columns_of(node.condition)
     if schema.kind == INSERT:
         pairs = _meet(operator, node, side, insert_rows(change, side.names), POST)
@@ -39,7 +40,7 @@ def _propagate(operator: Operator, node: Join, side: Node, change: Change) -> No
     elif schema.kind == UPDATE and not reads.isdisjoint(schema.changed):
         recompute(operator, "join u", change.leaf, schema.ids, change.sources)
     elif operator.tuple_based:
-        _whole_pairs(operator, node, side, change)
+        _whole_pairs(operator, node, side, change, alone)
     else:
         _name_pairs(operator, node, change)
 
@@ -85,21 +86,34 @@ def _equality(condition: Expression) -> tuple[str, str] | None:
     return None
 
 
-def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change) -> None:
-    """A tuple-based diff has a row for each pair: it is joined with the other side."""
+def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alone: bool) -> None:
+    """A tuple-based diff has a row for each pair: it is joined with the other side, whose values
+    before the change are those after it if nothing changes there."""
     schema = change.schema
     state = PRE if schema.kind == DELETE else POST
-    current = semijoin(operator.input(side, state), change.leaf, schema.ids)
-    pairs = _meet(operator, node, side, current, state)
+    pairs = _meet(operator, node, side, _own_rows(operator, side, change, state), state)
     ids, attributes = operator.ids, operator.attributes
     if schema.kind == DELETE:
         operator.emit("join -", *as_delete(pairs, ids, attributes), change.sources, True)
         return
-    new = as_insert(pairs, ids, attributes)[1]
     plan_ids = operator.plan.ids
     same = equal_ids(node, plan_ids[node.left], plan_ids[node.right])
     named = {same.get(c, c): Column(c) for c in schema.ids}
     old = project(change.leaf, named | {pre(c): Column(pre(c)) for c in schema.before})
-    both = join_on(new, old, tuple(named))
-    made = DiffSchema(UPDATE, ids, schema.before, attributes, schema.changed)
-    operator.emit("join u", made, both, change.sources)
+    both = join_on(pairs, old, tuple(named))
+    stays = {c for c in attributes if alone and c not in side.names}
+    before = tuple(c for c in attributes if c in schema.before or c in stays)
+    values: dict[str, Expression] = {c: Column(c) for c in ids}
+    values |= {pre(c): Column(c if c in stays else pre(c)) for c in before}
+    values |= {post(c): Column(c) for c in attributes}
+    made = DiffSchema(UPDATE, ids, before, attributes, schema.changed)
+    operator.emit("join u", made, project(both, values), change.sources, change.exact)
+
+
+def _own_rows(operator: Operator, side: Node, change: Change, state: str) -> Node:
+    """The rows that a change names: from itself where it knows them, else from its side."""
+    schema, before = change.schema, state == PRE
+    if schema.knows_before(side.names) if before else schema.knows_after(side.names):
+        value = schema.value_before if before else schema.value_after
+        return project(change.leaf, {name: Column(value(name)) for name in side.names})
+    return semijoin(operator.input(side, state), change.leaf, schema.ids)

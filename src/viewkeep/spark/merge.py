@@ -4,11 +4,13 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField, StructType
 
 from viewkeep.changes.values import same
 from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
 from viewkeep.diffs.script import Materialized
+from viewkeep.diffs.sql_text import quote
 from viewkeep.spark.changed import Part, matched_ids
 from viewkeep.spark.local import local
 from viewkeep.spark.report import RunError
@@ -28,14 +30,25 @@ def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[P
 def check_effective(kept: Materialized, part: Part) -> None:
     """Which of two different values a row gets would depend on the order of the diff's rows."""
     ids, values = matched_ids(kept, part), set_columns(part.schema)
-    table = part.diff.table
-    if table is None or part.schema.kind == DELETE or not (ids or values):
+    if part.schema.kind == DELETE or not (ids or values):
         return
+    names = tuple(dict.fromkeys((*ids, *values)))
+    conflict = _conflict_in_spark if part.diff.table is None else _conflict
+    if conflict(part, names, len(ids)):
+        raise RunError(f"{part.name}: two rows of the diff set the same row differently")
+
+
+def _conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
     seen: dict[Key, Key] = {}
-    for row in _tuples(_picked(part, (*ids, *values))):
-        key, said = row[: len(ids)], row[len(ids) :]
-        if not same(seen.setdefault(key, said), said):
-            raise RunError(f"{part.name}: two rows of the diff set the same row differently")
+    rows = ((row[:ids], row[ids:]) for row in _tuples(_picked(part, names)))
+    return any(not same(seen.setdefault(key, said), said) for key, said in rows)
+
+
+def _conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
+    columns = [quote(part.schema.value_after(name)) for name in names]
+    said = part.diff.frame.selectExpr(*columns).distinct()
+    counts = said.groupBy(*map(F.col, columns[:ids])).count()
+    return not counts.where("count > 1").isEmpty()
 
 
 def set_columns(schema: DiffSchema) -> tuple[str, ...]:
