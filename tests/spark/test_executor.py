@@ -209,8 +209,11 @@ def test_moments_are_collected_as_they_are_wherever_this_process_runs(
 # Errors.
 
 
+@pytest.mark.parametrize("local_rows", [100, 0])
 @pytest.mark.parametrize("schema", [UPDATES, INSERTS])
-def test_a_diff_that_contradicts_itself_is_refused(spark: SparkSession, schema: DiffSchema) -> None:
+def test_a_diff_that_contradicts_itself_is_refused(
+    spark: SparkSession, schema: DiffSchema, local_rows: int
+) -> None:
     rows = [(1, 1, *range(i, i + len(schema.columns) - 2)) for i in (5, 6)]
     with pytest.raises(RunError, match="two rows of the diff set the same row differently"):
         applied(spark, [(schema, rows)], local_rows=local_rows)
@@ -364,7 +367,7 @@ def test_accesses_are_those_that_are_counted_in_duckdb(
     with duckdb.connect() as connection:
         for name, frame in frames.items():
             stored_as = name if isinstance(name, str) else f"{name[0]}@{name[1]}"
-            rows = frame.toArrow()
+            connection.register("rows", frame.toArrow())
             connection.execute(f'CREATE TABLE "{stored_as}" AS SELECT * FROM rows')
         sources = {key: f'"{key[0]}@{key[1]}"' for key in frames if isinstance(key, tuple)}
         report = run_in_duckdb(connection, update, sources, count_accesses=True)
