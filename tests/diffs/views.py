@@ -38,6 +38,9 @@ TABLES = {
         {"item": "int", "kind": "string", "weight": "double", "cost": "int"},
         key=["item"],
     ),
+    "tags": Table(
+        {"item": "int", "tag": "string"}, key=["item", "tag"], foreign_keys=["item -> items.item"]
+    ),
 }
 
 # A name, then the query until the next empty line.
@@ -141,6 +144,21 @@ select a.item, b.item as other, a.cost, b.weight from items a join items b on a.
 
 self-join by key
 select a.item, a.cost, b.kind from items a join items b on a.item = b.item and a.cost < 4
+
+self-join on part of a key
+select a.oid, a.item, b.item as other, a.quantity + b.quantity as q from lines a join lines b
+  on a.oid = b.oid
+
+table that is all key
+select tag, item + 1 as next from tags where item > 0
+
+join of tables that are all key
+select a.item, b.item as other, i.kind from tags a join tags b on a.tag = b.tag
+  join items i on a.item = i.item
+
+aggregate over a table that is all key
+select t.tag, count(*) as n, sum(i.cost) as s from tags t join items i on t.item = i.item
+  group by t.tag
 
 three aliases
 select a.cid, b.cid as second, c.cid as third from customers a join customers b on a.boss = b.cid

@@ -94,7 +94,8 @@ def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alo
     pairs = _meet(operator, node, side, _own_rows(operator, side, change, state), state)
     ids, attributes = operator.ids, operator.attributes
     if schema.kind == DELETE:
-        operator.emit("join -", *as_delete(pairs, ids, attributes), change.sources, True)
+        deleted = as_delete(pairs, ids, attributes)
+        operator.emit("join -", *deleted, change.sources, change.exact)
         return
     plan_ids = operator.plan.ids
     same = equal_ids(node, plan_ids[node.left], plan_ids[node.right])
@@ -107,7 +108,8 @@ def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alo
     values |= {pre(c): Column(c if c in stays else pre(c)) for c in before}
     values |= {post(c): Column(c) for c in attributes}
     made = DiffSchema(UPDATE, ids, before, attributes, schema.changed)
-    operator.emit("join u", made, project(both, values), change.sources, change.exact)
+    exact = change.exact and alone
+    operator.emit("join u", made, project(both, values), change.sources, exact)
 
 
 def _own_rows(operator: Operator, side: Node, change: Change, state: str) -> Node:
