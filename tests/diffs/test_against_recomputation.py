@@ -1,7 +1,6 @@
 """Every view, kept by scripts through many batches, equals the view computed anew."""
 
 from random import Random
-from typing import Any
 
 import duckdb
 import pytest
@@ -12,8 +11,6 @@ from tests.diffs.views import TABLES, VIEWS
 from viewkeep.sql.parse import parse_view
 
 BATCHES = 20
-AVERAGES_OF_DECIMALS = ("sum of decimals", "global aggregate of nothing", "join and aggregate")
-"""`embedded/typed.py` splits these into sums and counts, under names that the plan has too."""
 
 
 @pytest.mark.slow
@@ -27,13 +24,8 @@ def test_every_batch(name: str, tuple_based: bool) -> None:
     keep_through_batches(view, seed, BATCHES)
 
 
-def in_duckdb() -> list[Any]:
-    clash = pytest.mark.xfail(strict=True, reason="two columns are called like the average's sum")
-    return [pytest.param(n, marks=clash if n in AVERAGES_OF_DECIMALS else ()) for n in VIEWS]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", in_duckdb())
+@pytest.mark.parametrize("name", VIEWS)
 def test_in_duckdb(name: str) -> None:
     """The executor, the text of all queries, and DuckDB's own answer to the view."""
     seed = list(VIEWS).index(name)

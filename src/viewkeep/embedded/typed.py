@@ -95,13 +95,13 @@ def _result(node: GroupBy, name: str) -> Type:
 
 def _sum_and_count(average: AggregateColumn) -> tuple[AggregateColumn, AggregateColumn]:
     """What Spark computes an exact average from; DuckDB's own average is a double."""
-    total = AggregateColumn(f"{average.name}#sum", "sum", average.argument)
-    return total, AggregateColumn(f"{average.name}#count", "count", average.argument)
+    total = AggregateColumn(f"{average.name}#exact sum", "sum", average.argument)
+    return total, AggregateColumn(f"{average.name}#exact count", "count", average.argument)
 
 
 def _average(name: str) -> Call:
-    number = Call("nullif", (Column(f"{name}#count"), Literal(0, BIGINT)))
-    return Call("/", (Column(f"{name}#sum"), number))
+    number = Call("nullif", (Column(f"{name}#exact count"), Literal(0, BIGINT)))
+    return Call("/", (Column(f"{name}#exact sum"), number))
 
 
 def _typed(expression: Expression, schema: Schema) -> Expression:
