@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import duckdb
 
+from viewkeep.diffs.accesses import count_accesses as count_query_accesses
 from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.diffs.sql_text import Leaf
 from viewkeep.embedded import statements
-from viewkeep.embedded.accesses import count_accesses as count_query_accesses
 from viewkeep.embedded.statements import quote
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.algebra import Node, Scan

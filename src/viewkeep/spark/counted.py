@@ -6,11 +6,11 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from viewkeep.diffs.accesses import count_accesses
 from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Compute, Materialized
 from viewkeep.diffs.sql_text import Leaf, quote
 from viewkeep.query.algebra import Node, Scan
-from viewkeep.spark.accesses import count_accesses
 from viewkeep.spark.build import Builder
 from viewkeep.spark.changed import Part, apply, inserted, matching
 
