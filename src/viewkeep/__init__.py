@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from viewkeep.errors import SchemaError as SchemaError
     from viewkeep.errors import UnsupportedError as UnsupportedError
     from viewkeep.errors import ViewkeepError as ViewkeepError
+    from viewkeep.keeper import Keeper as Keeper
     from viewkeep.maintainer import Maintainer as Maintainer
     from viewkeep.maintainer import OutputChange as OutputChange
     from viewkeep.maintainer import maintain as maintain
@@ -42,6 +43,7 @@ _MODULES = {
     "ConjunctiveQuery": "viewkeep.query.conjunctive",
     "ConstraintError": "viewkeep.errors",
     "Constraints": "viewkeep.query.constraints",
+    "Keeper": "viewkeep.keeper",
     "Maintainer": "viewkeep.maintainer",
     "OutputChange": "viewkeep.maintainer",
     "ParseError": "viewkeep.errors",

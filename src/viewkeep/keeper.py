@@ -1,0 +1,355 @@
+"""Views over Delta tables, kept fresh: tables change, `refresh` brings every view up to date.
+
+A keeper holds nothing but the path of its lake: what is defined and what views reflect stands in
+the lake, so that any number of keepers, in any processes, may work on it at the same time.
+
+    create_table, register_table, create_view     definitions
+    apply                                         one atomic change of a table
+    refresh                                       all views, in the order in which they read
+    read, status, history, explain, script        what is there, and why
+    verify, repair                                a view beside its query
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from viewkeep.diffs.decide import decide
+from viewkeep.diffs.script import Script
+from viewkeep.errors import QueryError, SchemaError
+from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.tables import Table
+from viewkeep.spark.apply import apply_changes, given_changes
+from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
+from viewkeep.spark.creation import check_frame, declared_table, has_rows, write_rows
+from viewkeep.spark.explanation import explain_view
+from viewkeep.spark.files import read_frame
+from viewkeep.spark.lake import Lake
+from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
+from viewkeep.spark.standing import view_status
+from viewkeep.spark.verify import verify_view
+from viewkeep.spark.views import Source, View
+from viewkeep.sql.parse import parse_view
+from viewkeep.storage import RefreshReport, Verification, ViewStatus
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Keeper:
+    """The tables and views of a lake.
+
+    `spark` is a session; Viewkeep uses a session of its own beside it, with fixed settings. `path`
+    is a folder, or a URI that Spark and deltalake both understand, with `storage_options` for the
+    latter.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        path: str | Path,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._spark = spark
+        self._lake = Lake.open(spark, path, storage_options)
+        self._views: dict[str, View] = {}
+        if not self._lake.catalog.exists():
+            self._lake.catalog.create()
+
+    # --- definitions ----------------------------------------------------------------------------
+
+    def create_table(
+        self,
+        name: str,
+        data: Any,
+        key: Sequence[str] = (),
+        foreign_keys: Iterable[str] = (),
+        fds: Iterable[str] = (),
+        static: bool = False,
+    ) -> None:
+        """Make a table that Viewkeep owns, of rows or of a schema alone."""
+        constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
+        declared = _with_key(name, declared_table(data, key, constraints))
+        location = self._lake.place(name)
+        table = self._lake.at(location)
+        self._lake.catalog.read().check_free(name)
+        if table.exists():
+            raise CatalogError(
+                f'there is a Delta table in {location} already; register it as "{name}", '
+                "or remove the folder"
+            )
+        rows = write_rows(self._lake.spark, name, declared, data, table) if has_rows(data) else []
+        table.create(declared.columns, rows, {"create": name}, f'Table "{name}"')
+        self._define_table(TableDefinition(name, declared, location, owned=True), "create_table")
+
+    def register_table(
+        self,
+        name: str,
+        location: str | Path,
+        key: Sequence[str] = (),
+        foreign_keys: Iterable[str] = (),
+        fds: Iterable[str] = (),
+        static: bool = False,
+    ) -> None:
+        """Make an existing Delta table, which others write, known to the lake."""
+        self._lake.place(name)
+        self._lake.catalog.read().check_free(name)
+        table = self._lake.at(_absolute(location))
+        snapshot = table.snapshot()
+        columns = {field.name: field for field in snapshot.fields}
+        declared = Table(columns, key, foreign_keys, fds, static)
+        if declared.key:
+            check_frame(name, declared, self._lake.frame(snapshot))
+        self._define_table(
+            TableDefinition(name, declared, table.uri, owned=False), "register_table"
+        )
+
+    def create_view(
+        self,
+        name: str,
+        sql: str,
+        strategy: str = "auto",
+        policy: str = "auto",
+        replace: bool = False,
+    ) -> RefreshReport:
+        """Define a view and fill it; with `replace`, in place of one that is there.
+
+        A view that is replaced stays readable as it is until its new rows are there.
+        """
+        catalog = self._lake.catalog.read()
+        old = catalog.views.get(name)
+        if old is not None and old.ready and replace:
+            return self._replace_view(catalog, self._defined(catalog, name, sql, strategy, policy))
+        if old is None or old.ready:  # an unfinished one may be created again
+            catalog.check_free(name)
+        definition = self._defined(catalog, name, sql, strategy, policy)
+        self._lake.catalog.change(f"create_view {name}", lambda now: _taken(now, definition))
+        try:
+            report = self._build(definition)
+        except BaseException:
+            self._lake.catalog.change(f"give up {name}", lambda now: _given_up(now, definition))
+            raise
+        self._lake.catalog.change(f"finish {name}", lambda now: _finished(now, definition))
+        return report
+
+    def drop_view(self, name: str) -> None:
+        """Forget a view, and remove its files; views that read it are in the way."""
+
+        def dropped(catalog: Catalog) -> Catalog:
+            catalog.view(name)
+            _check_unread(catalog, name)
+            return catalog.excluding(name)
+
+        location = self._lake.catalog.read().view(name).location
+        self._lake.catalog.change(f"drop_view {name}", dropped)
+        self._lake.remove_view(name, location)
+
+    def drop_table(self, name: str) -> None:
+        """Forget a table; its folder stays, and can be registered again."""
+
+        def dropped(catalog: Catalog) -> Catalog:
+            catalog.table(name)
+            _check_unread(catalog, name)
+            return catalog.excluding(name)
+
+        self._lake.catalog.change(f"drop_table {name}", dropped)
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The base tables, as they are declared."""
+        return {name: each.table for name, each in self._lake.catalog.read().tables.items()}
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The SQL of the views."""
+        return {name: each.sql for name, each in self._lake.catalog.read().views.items()}
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def apply(
+        self, name: str, inserts: Any = None, updates: Any = None, deletes: Any = None
+    ) -> int:
+        """Change a table in one commit: deletes, then updates, then inserts; the new version.
+
+        Inserts are whole rows, updates have the key and any of the other columns, deletes the key.
+        """
+        catalog = self._lake.catalog.read()
+        if name in catalog.views:
+            raise CatalogError(f'"{name}" is a view; apply changes to the tables that it reads')
+        definition = catalog.table(name)
+        if not definition.owned:
+            raise CatalogError(
+                f'table "{name}" is registered: its own writers change it, and refresh sees that'
+            )
+        given = given_changes(name, definition.table, inserts, updates, deletes)
+        table = self._lake.at(definition.location)
+        version, _ = apply_changes(
+            self._lake.spark, definition, table, given, self._lake.driver_bytes
+        )
+        return version
+
+    def refresh(self, *names: str) -> list[RefreshReport]:
+        """Bring all views up to date, or those that are named with the views that they read."""
+        return refresh_round(self._lake, names or None, self._planned)
+
+    # --- what is there --------------------------------------------------------------------------
+
+    def read(self, name: str, version: int | None = None) -> "DataFrame":
+        """A table or view as a DataFrame, now or at one of its versions."""
+        catalog = self._lake.catalog.read()
+        if name not in catalog.entries:
+            catalog.view(name)
+        entry = catalog.entries[name]
+        table = self._lake.at(entry.location)
+        names = entry.table.names
+        if version is None and isinstance(entry, ViewDefinition):
+            version = self._planned(catalog.view(name), catalog).found().newest
+        snapshot = table.snapshot(version)
+        if isinstance(entry, ViewDefinition) and version is not None:
+            names = tuple(f.name for f in snapshot.fields if not f.name.startswith("#"))
+        return read_frame(self._spark, snapshot, snapshot.files).select(
+            *(f"`{each}`" for each in names)
+        )
+
+    def status(self) -> list[ViewStatus]:
+        """How fresh every view is."""
+        catalog = self._lake.catalog.read()
+        return [
+            view_status(self._lake, catalog, definition, self._planned)
+            for definition in catalog.views.values()
+        ]
+
+    def history(self, name: str) -> list[RefreshReport]:
+        """The refreshes of a view, newest first."""
+        return self._view(name).history()
+
+    def script(self, name: str) -> Script:
+        """The delta script of a view, for all kinds of changes."""
+        view = self._view(name)
+        if not view.is_incremental:
+            raise QueryError(f'view "{name}" has no script: {view.decision.reason}')
+        return view.script
+
+    def explain(self, name: str) -> str:
+        """How a view is kept, and why."""
+        return explain_view(self._view(name))
+
+    def verify(self, name: str) -> Verification:
+        """Compare a view with its query, at the versions that it reflects."""
+        return verify_view(self._view(name))
+
+    def repair(self, name: str) -> RefreshReport:
+        """Compute a view anew from the newest versions, whatever happened to its table."""
+        return self._build(self._lake.catalog.read().view(name), "repaired")
+
+    # --- helpers --------------------------------------------------------------------------------
+
+    def _view(self, name: str) -> View:
+        catalog = self._lake.catalog.read()
+        return self._planned(catalog.view(name), catalog)
+
+    def _planned(self, definition: ViewDefinition, catalog: Catalog) -> View:
+        """A view with its plan, which is made once for a definition."""
+        known = self._views.get(definition.name)
+        if known is None or known.definition != definition:
+            node = parse_view(definition.sql, _readable(catalog, definition.name))
+            decision = decide(node, definition.strategy, definition.policy)
+            sources = {
+                n: Source(n, catalog.entries[n].table, self._lake.at(catalog.entries[n].location))
+                for n in definition.inputs
+            }
+            known = View(self._lake, definition, node, decision, sources)
+            self._views[definition.name] = known
+        return known
+
+    def _defined(
+        self, catalog: Catalog, name: str, sql: str, strategy: str, policy: str
+    ) -> ViewDefinition:
+        """A definition that is checked: its SQL, its columns, and that views do not go in rings."""
+        location, build = self._lake.place(name), uuid4().hex[:12]
+        node = parse_view(sql, _readable(catalog, name))
+        inputs = tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Scan)))
+        draft = ViewDefinition(
+            name, sql, inputs, Table({"none": "int"}), location, strategy, policy, build, True
+        )
+        catalog.including(draft).order()
+        columns = self._planned(draft, catalog).layout.declared
+        return dataclasses.replace(draft, table=columns, ready=False)
+
+    def _build(self, definition: ViewDefinition, reason: str = "") -> RefreshReport:
+        pinned = pinned_inputs(self._lake, definition, self._planned)
+        view = self._planned(definition, self._lake.catalog.read())
+        return view.build(pinned.inputs(definition), pinned.tables(definition), None, reason)
+
+    def _replace_view(self, catalog: Catalog, definition: ViewDefinition) -> RefreshReport:
+        """Compute first, then swap the definition, then show: whoever dies between the last two
+        leaves a definition that the next refresh builds."""
+        ready = dataclasses.replace(definition, ready=True)
+        _check_readers(catalog.including(ready), definition.name)
+        start = self._planned(catalog.view(definition.name), catalog).found()
+        view = self._planned(ready, catalog)
+        pinned = pinned_inputs(self._lake, ready, self._planned)
+        built = view.computed(
+            pinned.inputs(ready), pinned.tables(ready), "the definition has changed"
+        )
+        self._lake.catalog.change(f"replace {view.name}", lambda now: now.including(ready))
+        return view.commit_built(built, start)
+
+    def _define_table(self, definition: TableDefinition, what: str) -> None:
+        def defined(catalog: Catalog) -> Catalog:
+            catalog.check_free(definition.name)
+            return catalog.including(definition)
+
+        self._lake.catalog.change(f"{what} {definition.name}", defined)
+
+
+def _readable(catalog: Catalog, name: str) -> dict[str, Table]:
+    """What the SQL of a view may name."""
+    return {known: table for known, table in catalog.declared().items() if known != name}
+
+
+def _taken(catalog: Catalog, definition: ViewDefinition) -> Catalog:
+    old = catalog.views.get(definition.name)
+    if old is None or old.ready:
+        catalog.check_free(definition.name)
+    return catalog.including(definition)
+
+
+def _finished(catalog: Catalog, definition: ViewDefinition) -> Catalog:
+    now = catalog.views.get(definition.name)
+    if now is None or now.build != definition.build:
+        raise CatalogError(f'view "{definition.name}": another process defines it as well')
+    return catalog.including(dataclasses.replace(definition, ready=True))
+
+
+def _given_up(catalog: Catalog, definition: ViewDefinition) -> Catalog:
+    now = catalog.views.get(definition.name)
+    return catalog.excluding(definition.name) if now == definition else catalog
+
+
+def _check_unread(catalog: Catalog, name: str) -> None:
+    readers = catalog.readers(name)
+    if readers:
+        raise CatalogError(f'"{name}" is read by {", ".join(readers)}; drop these views first')
+
+
+def _check_readers(catalog: Catalog, name: str) -> None:
+    """Refuse a definition that the views above it could not read any more."""
+    for reader in catalog.readers(name):
+        try:
+            parse_view(catalog.view(reader).sql, _readable(catalog, reader))
+        except QueryError as error:
+            raise QueryError(f'view "{reader}" reads "{name}", and would break: {error}') from error
+
+
+def _with_key(name: str, table: Table) -> Table:
+    if not table.key:
+        raise SchemaError(f'table "{name}" needs a key, as in key=["id"]: changes name rows by it')
+    return table
+
+
+def _absolute(location: str | Path) -> str:
+    text = str(location)
+    return text if "://" in text else str(Path(text).expanduser().absolute())

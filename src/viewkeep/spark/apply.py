@@ -1,0 +1,119 @@
+"""Changes of tables that Viewkeep owns: checked against the rows that are there, one commit."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import SparkSession
+
+from viewkeep.changes import ChangeBatch, Delete, Insert, Modification, Update, net
+from viewkeep.errors import SchemaError
+from viewkeep.query.tables import Table
+from viewkeep.spark.catalog import TableDefinition
+from viewkeep.spark.delta import ConflictError, LakeTable, Snapshot
+from viewkeep.spark.feed import Feed
+from viewkeep.spark.given import given_rows
+from viewkeep.spark.rewrite import DRIVER_BYTES, find_rows, rewrite
+from viewkeep.spark.rows import to_arrow, to_rows
+
+TRIES = 20
+
+
+@dataclass(frozen=True)
+class Given:
+    """Checked rows to insert, to update (keys and some columns) and to delete (keys)."""
+
+    inserts: pa.Table
+    updates: pa.Table
+    deletes: pa.Table
+
+    def log(self, table: Table) -> Iterator[Modification]:
+        """Deletes first, then updates, then inserts."""
+        for key in to_rows(self.deletes.select(list(table.key))):
+            yield Delete(key)
+        others = [name for name in self.updates.column_names if name not in table.key]
+        keys = to_rows(self.updates.select(list(table.key)))
+        for key, values in zip(keys, to_rows(self.updates.select(others)), strict=True):
+            yield Update(key, dict(zip(others, values, strict=True)))
+        for row in to_rows(self.inserts.select(list(table.names))):
+            yield Insert(row)
+
+    def keys(self, key: Sequence[str]) -> pa.Table:
+        """All keys that are named."""
+        names = list(key)
+        return pa.concat_tables(
+            [part.select(names) for part in (self.inserts, self.updates, self.deletes)]
+        )
+
+
+def given_changes(
+    name: str, table: Table, inserts: Any = None, updates: Any = None, deletes: Any = None
+) -> Given:
+    """What a user gives, with declared types; nothing is looked up yet."""
+    found = Given(
+        given_rows(name, "inserts", inserts, table, table.names),
+        given_rows(name, "updates", updates, table, table.key),
+        given_rows(name, "deletes", deletes, table, table.key),
+    )
+    changed = [each for each in found.updates.column_names if each not in table.key]
+    if found.updates.num_rows and not changed:
+        raise SchemaError(f'table "{name}", updates: only keys are given; name what changes')
+    return found
+
+
+def apply_changes(
+    spark: SparkSession,
+    definition: TableDefinition,
+    table: LakeTable,
+    given: Given,
+    driver_bytes: int = DRIVER_BYTES,
+) -> tuple[int, ChangeBatch]:
+    """Commit the changes; the version they are in. After a conflict everything is checked anew."""
+    for _ in range(TRIES):
+        snapshot = table.snapshot()
+        batch = _netted(spark, definition, table, snapshot, given, driver_bytes)
+        if batch.is_empty:
+            return snapshot.version, batch
+        try:
+            return _commit(spark, definition, table, snapshot, batch, driver_bytes), batch
+        except ConflictError:
+            continue
+    raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
+
+
+def _netted(
+    spark: SparkSession,
+    definition: TableDefinition,
+    table: LakeTable,
+    snapshot: Snapshot,
+    given: Given,
+    driver_bytes: int,
+) -> ChangeBatch:
+    declared = definition.table
+    there = find_rows(spark, table, snapshot, given.keys(declared.key), driver_bytes)
+    places = [declared.names.index(name) for name in declared.key]
+    rows = to_rows(there.select(list(declared.names)))
+    before = {tuple(row[place] for place in places): row for row in rows}
+    return net(definition.name, declared, before, given.log(declared))
+
+
+def _commit(
+    spark: SparkSession,
+    definition: TableDefinition,
+    table: LakeTable,
+    snapshot: Snapshot,
+    batch: ChangeBatch,
+    driver_bytes: int,
+) -> int:
+    declared = definition.table
+    gone = _arrow(declared, [*batch.deletes, *(old for old, _ in batch.updates)])
+    came = _arrow(declared, [*batch.inserts, *(new for _, new in batch.updates)])
+    keys = gone.select(list(declared.key))
+    files = rewrite(spark, table, snapshot, keys, came, driver_bytes)
+    notes = Feed(spark, definition.name, declared, table).write(batch)
+    return table.commit(snapshot.version, files.add, files.remove, {"apply": True, **notes})
+
+
+def _arrow(declared: Table, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+    return to_arrow(declared.columns, list(rows))

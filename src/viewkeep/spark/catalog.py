@@ -1,0 +1,271 @@
+"""The definitions of a lake: its tables and views, in a Delta table of their own.
+
+Every change of the definitions is one commit, so the catalog has a history, and two processes
+never both define something. `_viewkeep/catalog.json` is a copy for people to read.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
+
+from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
+from viewkeep.query.tables import Table
+from viewkeep.query.types import STRING, Field
+from viewkeep.spark.delta import ConflictError, LakeTable, StorageError
+from viewkeep.spark.files import Folder
+from viewkeep.spark.rows import to_arrow, to_rows
+
+TRIES = 20
+T = TypeVar("T")
+_FIELDS = tuple(Field(name, STRING, nullable=False) for name in ("kind", "name", "definition"))
+
+
+class CatalogError(ViewkeepError):
+    """A name that is not defined, is defined already, or is needed by others."""
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A base table: its columns, where it is, and whether Viewkeep writes it."""
+
+    name: str
+    table: Table
+    location: str
+    owned: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The definition as JSON values."""
+        return {
+            "location": self.location,
+            "owned": self.owned,
+            **_table_as_json(self.table),
+        }
+
+    @staticmethod
+    def from_json(name: str, said: Mapping[str, Any]) -> "TableDefinition":
+        """The definition of JSON values."""
+        return TableDefinition(name, _table_from_json(said), said["location"], said["owned"])
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """A view: its SQL, what it reads, and its columns as a table that other views may read.
+
+    `build` is new whenever the definition is. `ready` is false from the moment a name is taken
+    until the view is there for the first time.
+    """
+
+    name: str
+    sql: str
+    inputs: tuple[str, ...]
+    table: Table
+    location: str
+    strategy: str = "auto"
+    policy: str = "auto"
+    build: str = ""
+    ready: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The definition as JSON values."""
+        return {
+            "sql": self.sql,
+            "inputs": list(self.inputs),
+            "location": self.location,
+            "strategy": self.strategy,
+            "policy": self.policy,
+            "build": self.build,
+            "ready": self.ready,
+            **_table_as_json(self.table),
+        }
+
+    @staticmethod
+    def from_json(name: str, said: Mapping[str, Any]) -> "ViewDefinition":
+        """The definition of JSON values."""
+        return ViewDefinition(
+            name,
+            said["sql"],
+            tuple(said["inputs"]),
+            _table_from_json(said),
+            said["location"],
+            said["strategy"],
+            said["policy"],
+            said["build"],
+            said["ready"],
+        )
+
+
+Definition = TableDefinition | ViewDefinition
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All definitions, at one version of the catalog."""
+
+    version: int = 0
+    entries: Mapping[str, Definition] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> dict[str, TableDefinition]:
+        """The base tables."""
+        return {n: d for n, d in self.entries.items() if isinstance(d, TableDefinition)}
+
+    @property
+    def views(self) -> dict[str, ViewDefinition]:
+        """The views, also those that are not ready."""
+        return {n: d for n, d in self.entries.items() if isinstance(d, ViewDefinition)}
+
+    def declared(self) -> dict[str, Table]:
+        """What SQL can name: tables and views that are ready, with their columns."""
+        return {
+            name: each.table
+            for name, each in self.entries.items()
+            if isinstance(each, TableDefinition) or each.ready
+        }
+
+    def table(self, name: str) -> TableDefinition:
+        """A table, or an error that names the nearest one."""
+        return self._found(name, self.tables, "table")
+
+    def view(self, name: str) -> ViewDefinition:
+        """A view, or an error that names the nearest one."""
+        return self._found(name, self.views, "view")
+
+    @staticmethod
+    def _found(name: str, known: Mapping[str, T], what: str) -> T:
+        if name not in known:
+            hint = did_you_mean(str(name), known)
+            listed = ", ".join(known) or "none yet"
+            raise CatalogError(f'there is no {what} "{name}" in this lake ({listed}){hint}')
+        return known[name]
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that something has; SQL does not tell upper from lower case."""
+        for known in self.entries:
+            if known.lower() == name.lower():
+                what = "table" if known in self.tables else "view"
+                raise CatalogError(f'there is a {what} "{known}" already; choose another name')
+
+    def readers(self, name: str) -> list[str]:
+        """The views that read a table or view."""
+        return [view.name for view in self.views.values() if name in view.inputs]
+
+    def order(self, wanted: Iterable[str] | None = None) -> list[ViewDefinition]:
+        """The views that are ready, each after the views it reads; with those below `wanted`."""
+        views = {name: each for name, each in self.views.items() if each.ready}
+        graph = {name: [i for i in each.inputs if i in views] for name, each in views.items()}
+        try:
+            ordered = list(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            raise CatalogError(f"views read each other: {' -> '.join(error.args[1])}") from None
+        if wanted is not None:
+            needed = self._below(wanted, graph)
+            ordered = [name for name in ordered if name in needed]
+        return [views[name] for name in ordered]
+
+    def _below(self, wanted: Iterable[str], graph: Mapping[str, list[str]]) -> set[str]:
+        needed: set[str] = set()
+        todo = [self.view(name).name for name in wanted]
+        while todo:
+            name = todo.pop()
+            if name not in graph:
+                raise CatalogError(f'view "{name}" was never finished; create it again')
+            needed.add(name)
+            todo += [each for each in graph[name] if each not in needed]
+        return needed
+
+    def including(self, definition: Definition) -> "Catalog":
+        """With a definition, in place of one of the same name."""
+        return replace(self, entries={**self.entries, definition.name: definition})
+
+    def excluding(self, name: str) -> "Catalog":
+        """Without a definition."""
+        return replace(self, entries={n: d for n, d in self.entries.items() if n != name})
+
+
+class CatalogStore:
+    """The catalog of a lake, where it is kept."""
+
+    def __init__(self, table: LakeTable) -> None:
+        self._table = table
+
+    def exists(self) -> bool:
+        """Whether the lake has a catalog."""
+        return self._table.exists()
+
+    def create(self) -> None:
+        """An empty catalog, unless there is one."""
+        try:
+            self._table.create(_FIELDS, [], {"change": "init"}, "The definitions of this lake")
+        except ConflictError:
+            return
+
+    def read(self) -> Catalog:
+        """The newest definitions."""
+        snapshot = self._table.snapshot()
+        rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
+        try:
+            found = [_entry(*row) for row in rows]
+        except (KeyError, ValueError, TypeError) as error:
+            raise StorageError(f"{self._table.uri}: the catalog is damaged: {error!r}") from error
+        return Catalog(snapshot.version, {each.name: each for each in found})
+
+    def change(self, what: str, changed: Callable[[Catalog], Catalog]) -> Catalog:
+        """Commit what a function makes of the newest catalog; after a conflict, ask it again."""
+        for _ in range(TRIES):
+            catalog = changed(self.read())
+            try:
+                return self._write(catalog, what)
+            except ConflictError:
+                continue
+        raise ConflictError(f"{self._table.uri}: too many processes define things; try again")
+
+    def _write(self, catalog: Catalog, what: str) -> Catalog:
+        rows = [
+            (
+                "table" if isinstance(each, TableDefinition) else "view",
+                each.name,
+                json.dumps(each.as_json(), indent=1),
+            )
+            for each in catalog.entries.values()
+        ]
+        old = self._table.snapshot(catalog.version).files
+        new = Folder(self._table).write(to_arrow(_FIELDS, rows))
+        version = self._table.commit(catalog.version, [new], old, {"change": what})
+        Folder(self._table).write_text("../catalog.json", _for_people(catalog))
+        return replace(catalog, version=version)
+
+
+def _for_people(catalog: Catalog) -> str:
+    said = {
+        "tables": {name: each.as_json() for name, each in catalog.tables.items()},
+        "views": {name: each.as_json() for name, each in catalog.views.items()},
+    }
+    return json.dumps(said, indent=2) + "\n"
+
+
+def _entry(kind: str, name: str, definition: str) -> Definition:
+    said = json.loads(definition)
+    if kind == "table":
+        return TableDefinition.from_json(name, said)
+    return ViewDefinition.from_json(name, said)
+
+
+def _table_as_json(table: Table) -> dict[str, Any]:
+    return {
+        "columns": {f.name: f"{f.type}{'' if f.nullable else ' not null'}" for f in table.columns},
+        "key": list(table.key),
+        "foreign_keys": [str(each) for each in table.foreign_keys],
+        "fds": [str(each) for each in table.fds],
+        "static": table.static,
+    }
+
+
+def _table_from_json(said: Mapping[str, Any]) -> Table:
+    try:
+        return Table(
+            said["columns"], said["key"], said["foreign_keys"], said["fds"], said["static"]
+        )
+    except QueryError as error:
+        raise ValueError(str(error)) from error

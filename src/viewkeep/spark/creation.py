@@ -1,0 +1,118 @@
+"""New tables: their columns and rows from what a user gives, and keys that are checked first."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import StructType
+
+from viewkeep.changes import ChangeError
+from viewkeep.diffs.sql_text import quote
+from viewkeep.errors import SchemaError
+from viewkeep.query.tables import Table
+from viewkeep.spark.delta import DataFile, LakeTable
+from viewkeep.spark.files import Folder, write_frame
+from viewkeep.spark.given import given_rows
+from viewkeep.spark.local import spark_schema, with_types
+from viewkeep.spark.matching import key_tuples, repeated
+from viewkeep.spark.report import named
+from viewkeep.spark.rows import declared_fields
+
+Constraints = Mapping[str, Any]
+
+
+def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> Table:
+    """The columns of what a user gives: a schema in any form, or rows that have one."""
+    if isinstance(data, Table):
+        return data if data.key else Table({f.name: f for f in data.columns}, key, **constraints)
+    return Table(_columns(data), key, **constraints)
+
+
+def _columns(data: Any) -> Mapping[str, Any]:
+    match data:
+        case Mapping():
+            return data
+        case str():
+            return _spark_columns(StructType.fromDDL(data))
+        case StructType():
+            return _spark_columns(data)
+        case DataFrame():
+            return _spark_columns(data.schema)
+    if hasattr(data, "iterrows"):
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise SchemaError(
+            f"{type(data).__name__} has no columns; give a DataFrame, an Arrow table, "
+            'or a schema as in {"pid": "int", "price": "double"}'
+        )
+    return {field.name: field for field in declared_fields(pa.table(data).schema)}
+
+
+def _spark_columns(schema: Any) -> dict[str, str]:
+    return {
+        field.name: field.dataType.simpleString() + ("" if field.nullable else " not null")
+        for field in schema
+    }
+
+
+def has_rows(data: Any) -> bool:
+    """Whether rows were given, and not only columns."""
+    return not isinstance(data, Table | Mapping | str | StructType)
+
+
+def write_rows(
+    spark: SparkSession, name: str, declared: Table, data: Any, table: LakeTable
+) -> list[DataFile]:
+    """The rows of a new table in files, with keys that are checked; not committed yet."""
+    if isinstance(data, DataFrame):
+        return _write_frame(spark, name, declared, data, table)
+    rows = given_rows(name, "rows", data, declared, declared.names)
+    _check_rows(name, declared, rows)
+    return [Folder(table).write(rows)] if rows.num_rows else []
+
+
+def _write_frame(
+    spark: SparkSession, name: str, declared: Table, data: DataFrame, table: LakeTable
+) -> list[DataFile]:
+    """In the order of the key, so that changes of neighbouring keys touch few files."""
+    rows = with_types(data, declared.columns)
+    with named(f'table "{name}"'):
+        ordered = rows.repartitionByRange(*(F.col(quote(each)) for each in declared.key))
+        files = write_frame(ordered, table, declared.key)
+        places = [each.location(table.uri) for each in files]
+        written = spark.read.schema(spark_schema(declared.columns)).parquet(*places)
+        check_frame(name, declared, written if places else rows)
+    return files
+
+
+def check_frame(name: str, declared: Table, rows: DataFrame) -> None:
+    """Refuse keys that stand twice, and NULL where there must be none."""
+    keys = [F.col(quote(each)) for each in declared.key]
+    twice = rows.groupBy(*keys).count().where("count > 1").limit(1).collect()
+    if twice:
+        _refuse_repeated(name, declared, tuple(twice[0])[:-1])
+    needed = [field.name for field in declared.columns if not field.nullable]
+    for found in rows.where(" OR ".join(f"{quote(n)} IS NULL" for n in needed)).limit(1).collect():
+        _refuse_null(name, [n for n in needed if found[n] is None])
+
+
+def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:
+    again = repeated(key_tuples(rows.select(list(declared.key))))
+    if again is not None:
+        _refuse_repeated(name, declared, again)
+    empty = [f.name for f in declared.columns if not f.nullable and rows[f.name].null_count]
+    if empty:
+        _refuse_null(name, empty)
+
+
+def _refuse_repeated(name: str, declared: Table, key: tuple[Any, ...]) -> None:
+    said = ", ".join(f"{n} = {value!r}" for n, value in zip(declared.key, key, strict=True))
+    raise ChangeError(f'table "{name}", key ({said}): two rows have this key; keep one of them')
+
+
+def _refuse_null(name: str, columns: Sequence[str]) -> None:
+    raise ChangeError(
+        f'table "{name}": NULL in {", ".join(columns)}; keys and NOT NULL columns need values'
+    )

@@ -1,0 +1,335 @@
+"""Delta tables through deltalake: snapshots to read, and commits that happen or do not.
+
+A commit names the version it starts from and succeeds only as the next one: whoever comes second
+gets a `ConflictError` and looks again. Files are written before the commit that names them, so a
+process that dies leaves files that no version knows, and nothing else.
+
+    snapshot   the files of one version, with what the log tells about them
+    commit     files added and removed, with Viewkeep's notes in the commit's metadata
+    log        the commits between two versions, newest first
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from viewkeep.errors import SchemaError, ViewkeepError
+from viewkeep.query.types import Field
+from viewkeep.spark.rows import arrow_schema, declared_fields
+
+NOTES = "viewkeep"
+"""The key of Viewkeep's notes in the metadata of a commit."""
+
+CONFIGURATION = {
+    # The last commit of a view says what it reflects: it must not expire.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 36500 days",
+}
+READABLE_FEATURES = frozenset({"deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
+"""Features of readers that change nothing for tables that pass the other checks."""
+
+Notes = Mapping[str, Any]
+Action = AddAction | RemoveAction
+
+
+class StorageError(ViewkeepError):
+    """A table that cannot be read or written; what was committed before is still there."""
+
+
+class ConflictError(StorageError):
+    """Another process committed first; nothing was changed."""
+
+
+class UnsupportedTableError(StorageError):
+    """A table that uses something of Delta which cannot be read correctly here."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a table: its path below the table's folder, and bounds of its columns."""
+
+    path: str
+    size: int
+    rows: int
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    least: Mapping[str, Any] = field(default_factory=dict)
+    greatest: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    modified: int = field(default_factory=lambda: int(time.time() * 1000))
+
+    def location(self, uri: str) -> str:
+        """Where it is; paths in the log are encoded, and may lead out of the table's folder.
+
+        >>> DataFile("day=a%20b/1.parquet", 0, 0).location("/lake/parts")
+        '/lake/parts/day=a b/1.parquet'
+        """
+        path = unquote(self.path)
+        return path if "://" in path or path.startswith("/") else f"{uri}/{path}"
+
+    def stats(self) -> str:
+        """The statistics as Delta writes them."""
+        said = {
+            "numRecords": self.rows,
+            "minValues": {name: _plain(value) for name, value in self.least.items()},
+            "maxValues": {name: _plain(value) for name, value in self.greatest.items()},
+            "nullCount": dict(self.nulls),
+        }
+        return json.dumps(said)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table."""
+
+    uri: str
+    version: int
+    fields: tuple[Field, ...]
+    files: tuple[DataFile, ...]
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(each.rows for each in self.files)
+
+    @property
+    def size(self) -> int:
+        """How many bytes its files have."""
+        return sum(each.size for each in self.files)
+
+    @cached_property
+    def by_path(self) -> dict[str, DataFile]:
+        """The files by their paths."""
+        return {each.path: each for each in self.files}
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One entry of a table's log; `notes` are Viewkeep's, None in the commits of others."""
+
+    version: int
+    timestamp: int
+    operation: str
+    notes: Notes | None
+
+
+class LakeTable:
+    """A Delta table in its folder; nothing is cached, every call reads the log."""
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+        self.uri = uri.rstrip("/")
+        self.options = dict(options or {}) or None
+
+    def exists(self) -> bool:
+        """Whether there is a Delta table."""
+        with told(self.uri):
+            return DeltaTable.is_deltatable(self.uri, self.options)
+
+    def version(self) -> int:
+        """The newest version."""
+        return self._open(None).version()
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """A version, or the newest one; refused where it cannot be read correctly."""
+        table = self._open(version)
+        _check_readable(table, self.uri)
+        with told(self.uri):
+            fields = declared_fields(pa.schema(table.schema()))
+            partitions = tuple(table.metadata().partition_columns)
+            return Snapshot(self.uri, table.version(), fields, _files(table), partitions)
+
+    def create(
+        self, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes, description: str
+    ) -> None:
+        """Make the table; a `ConflictError` if there is one."""
+        with told(self.uri):
+            try:
+                create_table_with_add_actions(
+                    self.uri,
+                    _delta_schema(fields),
+                    [_add(each) for each in files],
+                    mode="error",
+                    description=description,
+                    configuration=CONFIGURATION,
+                    storage_options=self.options,
+                    commit_properties=_properties(notes),
+                )
+            except DeltaError as error:
+                if "already exists" in str(error):
+                    raise ConflictError(f"{self.uri}: there is a table already") from error
+                raise
+
+    def commit(
+        self,
+        start: int,
+        add: Sequence[DataFile] = (),
+        remove: Sequence[DataFile] = (),
+        notes: Notes | None = None,
+    ) -> int:
+        """Make the next version after `start`, or raise a `ConflictError`."""
+        table = self._open(start)
+        actions: list[Action] = [*(_remove(each) for each in remove), *(_add(each) for each in add)]
+        return self._write(table, actions, "append", table.schema(), notes)
+
+    def replace(
+        self, start: int, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes
+    ) -> int:
+        """Make the next version after `start` of these files only, with these columns."""
+        table = self._open(start)
+        actions: list[Action] = [_add(each) for each in files]
+        return self._write(table, actions, "overwrite", _delta_schema(fields), notes)
+
+    def become(self, wanted: Sequence[DataFile], notes: Notes) -> int:
+        """Make a next version of exactly these files, whatever the newest version holds."""
+        newest = self.snapshot()
+        paths = {each.path for each in wanted}
+        gone = [each for each in newest.files if each.path not in paths]
+        return self.commit(
+            newest.version, [f for f in wanted if f.path not in newest.by_path], gone, notes
+        )
+
+    def log(self, after: int, until: int | None = None) -> list[Commit]:
+        """The commits after a version up to another one, newest first."""
+        table = self._open(until)
+        count = table.version() - after
+        if count <= 0:
+            return []
+        with told(self.uri):
+            found = [_commit(each) for each in table.history(count)]
+        if [each.version for each in found] != list(range(table.version(), after, -1)):
+            raise StorageError(
+                f"{self.uri}: the log of versions {after + 1} to {table.version()} is not "
+                "complete; it was cleaned up or damaged"
+            )
+        return found
+
+    def _write(
+        self,
+        table: DeltaTable,
+        actions: list[Action],
+        mode: str,
+        schema: Schema,
+        notes: Notes | None,
+    ) -> int:
+        start = table.version()
+        with told(self.uri):
+            try:
+                table.create_write_transaction(
+                    actions, mode, schema, commit_properties=_properties(notes or {})
+                )
+            except CommitFailedError as error:
+                if self.version() == start:  # nobody came first: a full disk, a missing right
+                    raise StorageError(f"{self.uri}: {error}") from error
+                raise
+        return start + 1
+
+    def _open(self, version: int | None) -> DeltaTable:
+        with told(self.uri):
+            return DeltaTable(self.uri, version=version, storage_options=self.options)
+
+
+@contextmanager
+def told(place: str) -> Iterator[None]:
+    """Errors of storage with the place where they happened."""
+    try:
+        yield
+    except CommitFailedError as error:
+        raise ConflictError(f"{place}: another process committed first") from error
+    except TableNotFoundError as error:
+        raise StorageError(f"{place}: there is no Delta table") from error
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise StorageError(f"{place}: {error}") from error
+
+
+def _properties(notes: Notes) -> CommitProperties:
+    # Without retries: a retry would commit after whatever came between.
+    return CommitProperties(custom_metadata={NOTES: notes} if notes else None, max_commit_retries=0)
+
+
+def _delta_schema(fields: Iterable[Field]) -> Schema:
+    fields = tuple(fields)
+    for each in fields:
+        bad = sorted(set(each.name) & set(" ,;{}()\n\t="))
+        if bad:
+            raise SchemaError(
+                f'column "{each.name}": Delta tables allow no {" ".join(map(repr, bad))} in names; '
+                "give it another name, in a view with AS"
+            )
+    return Schema.from_arrow(arrow_schema(fields))
+
+
+def _check_readable(table: DeltaTable, uri: str) -> None:
+    with told(uri):
+        protocol = table.protocol()
+        configuration = table.metadata().configuration
+    unknown = sorted(set(protocol.reader_features or ()) - READABLE_FEATURES)
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        unknown = ["columnMapping"]
+    elif protocol.min_reader_version == 2 and not unknown:
+        unknown = []  # column mapping is possible and not used
+    if unknown:
+        raise UnsupportedTableError(
+            f"{uri}: the table uses {', '.join(unknown)}, which cannot be read here; "
+            "copy it into a table without, or switch it off"
+        )
+    if "deletionVectors" in (protocol.reader_features or ()):
+        with told(uri):
+            vectors = pa.table(table.deletion_vectors()).num_rows
+        if vectors:
+            raise UnsupportedTableError(
+                f"{uri}: {vectors} files have deletionVectors, which cannot be read here; "
+                "purge them (REORG TABLE ... APPLY (PURGE)) and switch them off"
+            )
+
+
+def _files(table: DeltaTable) -> tuple[DataFile, ...]:
+    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return tuple(_file(row) for row in rows)
+
+
+def _file(row: Mapping[str, Any]) -> DataFile:
+    def part(prefix: str) -> dict[str, Any]:
+        return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
+
+    def known(prefix: str) -> dict[str, Any]:
+        return {name: value for name, value in part(prefix).items() if value is not None}
+
+    return DataFile(
+        row["path"],
+        row["size_bytes"],
+        row["num_records"] if row["num_records"] is not None else -1,
+        part("partition."),
+        known("min."),
+        known("max."),
+        known("null_count."),
+        row["modification_time"],
+    )
+
+
+def _commit(entry: Mapping[str, Any]) -> Commit:
+    return Commit(
+        entry["version"], entry.get("timestamp", 0), entry.get("operation", ""), entry.get(NOTES)
+    )
+
+
+def _add(each: DataFile) -> AddAction:
+    return AddAction(each.path, each.size, {}, each.modified, True, each.stats())
+
+
+def _remove(each: DataFile) -> RemoveAction:
+    return RemoveAction(each.path, True, int(time.time() * 1000), each.size, {})
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value

@@ -1,0 +1,211 @@
+"""Parquet files of Delta tables: written and read on the driver, or by Spark.
+
+Small tables are handled on the driver, where writing takes milliseconds and a Spark job would take
+a tenth of a second. Bounds of columns are kept only for types whose bounds all engines read the
+same way: integers, dates and short strings.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from deltalake.fs import DeltaStorageHandler
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.diffs.sql_text import quote
+from viewkeep.query.types import Field
+from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, told
+from viewkeep.spark.local import spark_schema
+from viewkeep.spark.rows import arrow_schema
+
+ROW_GROUP = 128 * 1024
+PAGE_ROWS = "4000"
+"""Rows of a page in files that Spark writes: keys that are looked up cost a page each."""
+SHORT = 64
+"""Longer strings have no bounds."""
+
+
+class Folder:
+    """The folder of a table, as Arrow reads and writes files in it."""
+
+    def __init__(self, table: LakeTable) -> None:
+        self.uri = table.uri
+        with told(self.uri):
+            self._files, self._base = _file_system(table)
+
+    def write(self, table: pa.Table, name: str = "part") -> DataFile:
+        """A new file with these rows."""
+        path = f"{name}-{uuid4()}.parquet"
+        with told(f"{self.uri}/{path}"):
+            self._files.create_dir(f"{self._base}/{path}".rpartition("/")[0], recursive=True)
+            with self._files.open_output_stream(f"{self._base}/{path}") as sink:
+                pq.write_table(
+                    table, sink, row_group_size=ROW_GROUP, write_page_index=True, version="2.6"
+                )
+        return self._described(path)
+
+    def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
+        """The rows of some files, with these columns; what a file does not have is NULL."""
+        schema = arrow_schema(fields)
+        tables = [schema.empty_table(), *(self._read(each, schema) for each in files)]
+        return pa.concat_tables(tables)
+
+    def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
+        """The rows of a file by its path in the folder."""
+        return self.read([DataFile(path, 0, 0)], fields)
+
+    def write_text(self, name: str, text: str) -> None:
+        """A file for people beside the data."""
+        path = f"{self._base}/{name}"
+        with told(path), self._files.open_output_stream(path) as sink:
+            sink.write(text.encode())
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        with told(self.uri):
+            if self._files.get_file_info(self._base).type != pafs.FileType.NotFound:
+                self._files.delete_dir(self._base)
+
+    def described(self, folder: str) -> list[DataFile]:
+        """The Parquet files below a folder of the table, with what their footers tell."""
+        with told(f"{self.uri}/{folder}"):
+            found = self._files.get_file_info(
+                pafs.FileSelector(f"{self._base}/{folder}", recursive=False)
+            )
+        names = sorted(each.base_name for each in found if each.base_name.endswith(".parquet"))
+        described = [self._described(f"{folder}/{name}") for name in names]
+        return [each for each in described if each.rows]
+
+    def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
+        location = each.location(self._base)
+        with told(location):
+            # Hive-style folders would otherwise become columns.
+            rows = pq.read_table(location, filesystem=self._files, partitioning=None)
+        return _conformed(rows, schema, each)
+
+    def _described(self, path: str) -> DataFile:
+        place = f"{self._base}/{path}"
+        with told(place):
+            size = self._files.get_file_info(place).size
+            with self._files.open_input_file(place) as source:
+                footer = pq.read_metadata(source)
+        least, greatest, nulls = _bounds(footer)
+        return DataFile(path, size, footer.num_rows, {}, least, greatest, nulls)
+
+
+def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]) -> DataFrame:
+    """Some files of a version as a DataFrame with the columns of the version."""
+    names = [quote(each.name) for each in snapshot.fields]
+    groups: dict[tuple[Any, ...], list[DataFile]] = {}
+    for each in files:
+        key = tuple(each.partition.get(name) for name in snapshot.partitions)
+        groups.setdefault(key, []).append(each)
+    if not groups:
+        return spark.createDataFrame([], spark_schema(snapshot.fields))
+    frames = [_read_group(spark, snapshot, key, group) for key, group in groups.items()]
+    found = frames[0]
+    for frame in frames[1:]:
+        found = found.union(frame)
+    return found.selectExpr(*names)
+
+
+def write_frame(frame: DataFrame, table: LakeTable, order: Sequence[str] = ()) -> list[DataFile]:
+    """Write a DataFrame into new files of a table, by one Spark job; not committed yet."""
+    folder = f"spark-{int(time.time())}-{uuid4()}"
+    if order:
+        frame = frame.sortWithinPartitions(*(F.col(quote(name)) for name in order))
+    writer = frame.write.mode("error")
+    for option, value in _WRITE_OPTIONS.items():
+        writer = writer.option(option, value)
+    writer.parquet(f"{table.uri}/{folder}")
+    return Folder(table).described(folder)
+
+
+_WRITE_OPTIONS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.page.row.count.limit": PAGE_ROWS,
+}
+
+
+def _read_group(
+    spark: SparkSession, snapshot: Snapshot, key: tuple[Any, ...], files: Sequence[DataFile]
+) -> DataFrame:
+    """Files of one partition; its values stand in the log, not in the files."""
+    own = tuple(each for each in snapshot.fields if each.name not in snapshot.partitions)
+    types = {each.name: each.type for each in snapshot.fields}
+    places = [each.location(snapshot.uri) for each in files]
+    reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
+    rows = reader.parquet(*places)
+    # Spark takes a file that is not there for an empty one.
+    missing = len(places) - len(rows.inputFiles())
+    if missing:
+        raise StorageError(
+            f"{snapshot.uri}: {missing} files of version {snapshot.version} are gone, "
+            "probably vacuumed; repair the views that need this version"
+        )
+    for name, value in zip(snapshot.partitions, key, strict=True):
+        rows = rows.withColumn(name, F.lit(value).cast(str(types[name])))
+    return rows
+
+
+def _file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:
+    if "://" not in table.uri or table.uri.startswith("file://"):
+        return pafs.LocalFileSystem(), table.uri.removeprefix("file://")
+    handler = DeltaStorageHandler(table.uri, table.options)
+    return pafs.PyFileSystem(handler), ""
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
+    columns = []
+    for field in schema:
+        if field.name in each.partition:
+            value = each.partition[field.name]
+            columns.append(pa.array([value] * rows.num_rows, field.type))
+        elif field.name in rows.column_names:
+            columns.append(rows[field.name].cast(field.type))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
+    """The least and greatest values and the NULLs of columns, over all row groups."""
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    unknown: set[str] = set()
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            name, stats = column.path_in_schema, column.statistics
+            if stats is None or not stats.has_null_count:
+                unknown.add(name)
+                continue
+            nulls[name] = nulls.get(name, 0) + stats.null_count
+            if stats.null_count == group.num_rows:
+                continue
+            if not stats.has_min_max or not _is_plain(stats.min) or not _is_plain(stats.max):
+                unknown.add(name)
+                continue
+            least[name] = min(least.get(name, stats.min), stats.min)
+            greatest[name] = max(greatest.get(name, stats.max), stats.max)
+    for name in unknown:
+        for known in (least, greatest, nulls):
+            known.pop(name, None)
+    return least, greatest, nulls
+
+
+def _is_plain(value: Any) -> bool:
+    match value:
+        case bool():
+            return False
+        case int():
+            return True
+        case str():
+            return len(value) <= SHORT
+    return type(value) is date

@@ -1,0 +1,110 @@
+"""A lake: a folder of Delta tables, and a Spark session with the settings that views need.
+
+<lake>/<table>                                   tables that Viewkeep owns
+<lake>/<view>                                    views, plain tables for every reader
+<lake>/_viewkeep/catalog, catalog.json           the definitions
+<lake>/_viewkeep/caches/<view>/<build>/<cache>   what scripts keep besides the views
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeep.errors import SchemaError
+from viewkeep.spark.catalog import CatalogStore
+from viewkeep.spark.delta import LakeTable, Snapshot, StorageError
+from viewkeep.spark.files import Folder, read_frame
+from viewkeep.spark.rewrite import DRIVER_BYTES
+
+OWN = "_viewkeep"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    # Moments as all engines read them; Spark's own form is deprecated.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Listing a few hundred files is faster here than by a job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where tables are, and the session that reads them."""
+
+    spark: SparkSession
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    driver_bytes: int = DRIVER_BYTES
+
+    @staticmethod
+    def open(
+        spark: SparkSession,
+        uri: str | Path,
+        options: Mapping[str, str] | None = None,
+        driver_bytes: int = DRIVER_BYTES,
+    ) -> "Lake":
+        """A lake with a session of its own, so that a user's settings change no results."""
+        return Lake(_session(spark), _location(uri), dict(options or {}), driver_bytes)
+
+    @property
+    def catalog(self) -> CatalogStore:
+        """Where the definitions are kept."""
+        return CatalogStore(self.at(f"{self.uri}/{OWN}/catalog"))
+
+    def at(self, uri: str) -> LakeTable:
+        """A table anywhere."""
+        return LakeTable(uri, self.options)
+
+    def place(self, name: str) -> str:
+        """The folder of a table or view; names are plain, since they become parts of paths."""
+        if not _NAME.fullmatch(name):
+            raise SchemaError(
+                f'"{name}" is not a name: give a letter, then letters, digits and underscores'
+            )
+        return f"{self.uri}/{name}"
+
+    def cache(self, view: str, build: str, name: str) -> LakeTable:
+        """The table of a cache."""
+        safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        return self.at(f"{self.uri}/{OWN}/caches/{view}/{build}/{safe}")
+
+    def remove_view(self, name: str, location: str) -> None:
+        """Remove the files of a view and of its caches."""
+        for place in (location, f"{self.uri}/{OWN}/caches/{name}"):
+            Folder(self.at(place)).remove()
+
+    def frame(self, snapshot: Snapshot) -> DataFrame:
+        """All rows of a version."""
+        return read_frame(self.spark, snapshot, snapshot.files)
+
+
+def _session(spark: SparkSession) -> SparkSession:
+    own = spark.newSession()
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+    # Small diffs gain nothing from the many partitions that a cluster's tables may need.
+    asked = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    cores = spark.sparkContext.defaultParallelism
+    own.conf.set("spark.sql.shuffle.partitions", str(min(asked, max(8, 4 * cores))))
+    return own
+
+
+def _location(uri: str | Path) -> str:
+    text = str(uri).rstrip("/")
+    if "://" not in text:
+        text = str(Path(text).expanduser().absolute())
+    bad = sorted(set(text) & set("[]"))
+    if bad:
+        raise StorageError(f"{text}: Delta's log cannot be kept in folders with {' '.join(bad)}")
+    return text

@@ -1,0 +1,105 @@
+"""The table of a view: the columns of its SQL, then what Viewkeep needs besides.
+
+Hidden columns (IDs that the SQL does not select, counts, sums behind averages) have names that
+start with `#`. `stored` names are those of the script, `public` ones those of the table.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame
+
+from viewkeep.diffs.script import Script
+from viewkeep.diffs.sql_text import quote
+from viewkeep.errors import SchemaError
+from viewkeep.query.algebra import Node
+from viewkeep.query.inference import find_field
+from viewkeep.query.tables import Table
+from viewkeep.query.types import Field
+
+HIDDEN = "#"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Pairs of public and stored names, and the stored IDs; a view without a script has none."""
+
+    columns: tuple[tuple[str, str], ...]
+    stored: tuple[Field, ...]
+    visible: int
+    ids: tuple[str, ...] | None
+
+    @staticmethod
+    def of_script(script: Script) -> "Layout":
+        """The table of a view that diffs are applied to."""
+        view = script.view
+        shown = {stored for _, stored in script.visible}
+        hidden = [(_hidden(n), n) for n in view.definition.names if n not in shown]
+        columns = (*script.visible, *hidden)
+        _check(columns, len(script.visible))
+        return Layout(columns, view.definition.schema, len(script.visible), view.ids)
+
+    @staticmethod
+    def of_node(view: Node) -> "Layout":
+        """The table of a view that is always computed anew."""
+        columns = tuple((name, name) for name in view.names)
+        _check(columns, len(columns))
+        return Layout(columns, view.schema, len(columns), None)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns of the table."""
+        found = [(public, find_field(stored, self.stored)) for public, stored in self.columns]
+        return tuple(replace(field, name=public, nullable=True) for public, field in found)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the SQL."""
+        return [public for public, _ in self.columns[: self.visible]]
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The IDs, as columns of the table."""
+        public = {stored: name for name, stored in reversed(self.columns)}
+        return tuple(public[name] for name in self.ids or ())
+
+    @property
+    def declared(self) -> Table:
+        """The view as a table that other views read; with a key if the SQL selects all IDs."""
+        columns = {f.name: replace(f) for f in self.fields[: self.visible]}
+        key = self.keys if self.keys and set(self.keys) <= set(self.names) else ()
+        return Table(columns, key=key)
+
+    def to_public(self, rows: pa.Table) -> pa.Table:
+        """Stored rows as rows of the table."""
+        found = rows.select([stored for _, stored in self.columns])
+        return found.rename_columns([public for public, _ in self.columns])
+
+    def public_frame(self, frame: DataFrame) -> DataFrame:
+        """Stored rows as rows of the table."""
+        return frame.selectExpr(
+            *(f"{quote(stored)} AS {quote(public)}" for public, stored in self.columns)
+        )
+
+    def stored_frame(self, frame: DataFrame) -> DataFrame:
+        """Rows of the table as the script names them."""
+        public = {stored: name for name, stored in reversed(self.columns)}
+        names = [field.name for field in self.stored]
+        return frame.selectExpr(*(f"{quote(public[n])} AS {quote(n)}" for n in names))
+
+
+def _hidden(stored: str) -> str:
+    return stored if stored.startswith(HIDDEN) else f"{HIDDEN}{stored}"
+
+
+def _check(columns: tuple[tuple[str, str], ...], visible: int) -> None:
+    seen: set[str] = set()
+    for number, (public, _) in enumerate(columns):
+        if public.lower() in seen:
+            raise SchemaError(f'two columns of the view are named "{public}"; rename one with AS')
+        if number < visible and HIDDEN in public:
+            raise SchemaError(
+                f'column "{public}": names with {HIDDEN} are Viewkeep\'s own; rename it with AS'
+            )
+        seen.add(public.lower())

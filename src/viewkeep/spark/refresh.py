@@ -1,0 +1,270 @@
+"""Brings one view to newer versions of what it reads: the cheapest way that is right.
+
+nothing      the inputs have no newer versions, or these have no other rows
+incremental  the changes, through the view's delta script
+recompute    where the view has no script, the policy says so, or the changes are too many
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.changes import ChangeBatch, difference
+from viewkeep.diffs.identify import IdPlan
+from viewkeep.spark.caches import Cache, order_of, write_cache
+from viewkeep.spark.changed import Changed
+from viewkeep.spark.delta import ConflictError, DataFile, Snapshot
+from viewkeep.spark.executor import Run, run
+from viewkeep.spark.files import write_frame
+from viewkeep.spark.inputs import Inputs, diff_inputs
+from viewkeep.spark.jobs import Jobs, counted_jobs
+from viewkeep.spark.local import collect, local, spark_schema
+from viewkeep.spark.rewrite import Rewrite, rewrite
+from viewkeep.spark.rows import to_arrow, to_rows
+from viewkeep.spark.views import REPORT, STATE, Found, Frames, View
+from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
+
+LARGE_SHARE = 0.3
+"""Under the policy `auto`, a view is computed anew when more than this share of a table changed."""
+MOST_CHANGES = 2_000_000
+"""More changes than these are never brought in one by one."""
+MOST_ROWS = 200_000
+"""The most changed rows of a view or cache that come to the driver."""
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """The rows of a kept relation that change, as they were and as they are now."""
+
+    gone: pa.Table
+    came: pa.Table
+
+
+def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
+    """Bring a view to these versions of its inputs, which reflect these versions of tables."""
+    found = view.found()
+    if found.state.build != view.definition.build:
+        return view.build(inputs, tables, found, "the definition has changed")
+    if found.state.is_ahead_of(inputs):
+        raise ConflictError(f'view "{view.name}": another process has seen newer changes')
+    if dict(found.state.inputs) == dict(inputs):
+        return RefreshReport(
+            view.name,
+            "none",
+            "nothing changed",
+            rows=found.report.rows,
+            before=found.state.inputs,
+            after=dict(inputs),
+            version=found.version,
+        )
+    return _Refresh(view, found, inputs, tables).run()
+
+
+class _Refresh:
+    """One refresh of one view."""
+
+    def __init__(self, view: View, found: Found, inputs: Pins, tables: Pins) -> None:
+        self._view, self._found, self._inputs, self._tables = view, found, inputs, tables
+        self._timer = Timer()
+
+    def run(self) -> RefreshReport:
+        counts = {name: self._count(name) for name in self._moved()}
+        reason = self._why_anew(counts)
+        if reason:
+            known = {name: count for name, count in counts.items() if count is not None}
+            return self._view.build(self._inputs, self._tables, self._found, reason, known)
+        with counted_jobs(self._view.lake.spark) as jobs:
+            with self._timer.phase("changes"):
+                batches = {name: self._batch(name) for name in self._moved()}
+            inputs = diff_inputs(self._plan, batches)
+            changes = {name: batch.size for name, batch in batches.items()}
+            if not inputs.diffs:
+                return self._untouched(changes, jobs)
+            return self._incremental(inputs, changes, jobs)
+
+    @property
+    def _plan(self) -> IdPlan:
+        plan = self._view.decision.plan
+        assert plan is not None
+        return plan
+
+    # --- which way ------------------------------------------------------------------------------
+
+    def _moved(self) -> list[str]:
+        before = self._found.state.inputs
+        return [name for name, version in self._inputs.items() if before.get(name) != version]
+
+    def _count(self, name: str) -> int | None:
+        return self._view.feed(name).count(self._found.state.inputs[name], self._inputs[name])
+
+    def _batch(self, name: str) -> ChangeBatch:
+        return self._view.feed(name).changes(self._found.state.inputs[name], self._inputs[name])
+
+    def _why_anew(self, counts: Mapping[str, int | None]) -> str:
+        if not self._view.is_incremental:
+            return self._view.decision.reason
+        for name, count in counts.items():
+            if count is None:
+                continue
+            if count > MOST_CHANGES:
+                return f"{count:,} changes of {name} are too many to bring in one by one"
+            if self._view.definition.policy == "auto" and count > 1000:
+                rows = self._view.sources[name].table.snapshot(self._inputs[name]).rows
+                if count > LARGE_SHARE * rows:
+                    return f"{count:,} changes of {name}, which has {rows:,} rows"
+        return ""
+
+    # --- bringing changes in --------------------------------------------------------------------
+
+    def _untouched(self, changes: Mapping[str, int], jobs: Jobs) -> RefreshReport:
+        """The inputs have new versions that change nothing here: only the state is written."""
+        report = replace(
+            self._report(changes, self._found.report.rows), reason="no change concerns the view"
+        )
+        return self._commit(Rewrite(), self._found.state.caches, report, jobs, {"changes": None})
+
+    def _incremental(self, inputs: Inputs, changes: Mapping[str, int], jobs: Jobs) -> RefreshReport:
+        view, timer = self._view, self._timer
+        snapshot = view.table.snapshot(self._found.newest)
+        caches = view.caches(self._found.state)
+        script = view.script_for(inputs.kinds)
+        with timer.phase("compute"):
+            frames = self._frames(inputs, snapshot, caches)
+            done = run(view.lake.spark, script, frames)
+        with done:
+            with timer.phase("compute"):
+                rows = _row_changes(done)
+            with timer.phase("write"):
+                versions = self._write_caches(caches, done, rows)
+                files, batch = self._write_view(snapshot, done, rows)
+                notes = view.changes_written(batch)
+            changed = _changed_rows(rows.get(script.view.name), view.layout.ids)
+        count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
+        report = replace(
+            self._report(changes, count),
+            rows_changed=changed,
+            accesses=done.report.accesses,
+            jobs=done.report.jobs,
+        )
+        return self._commit(files, versions, report, jobs, notes)
+
+    def _frames(self, inputs: Inputs, snapshot: Snapshot, caches: Mapping[str, Cache]) -> Frames:
+        view, spark = self._view, self._view.lake.spark
+        before, after = self._found.state.inputs, self._inputs
+        frames = Frames(
+            view,
+            {
+                **{(name, "pre"): before[name] for name in view.sources},
+                **{(name, "post"): after[name] for name in view.sources},
+            },
+        )
+        for name, (table, columns) in inputs.diffs.items():
+            typed = {field.name: field for field in table.columns}
+            fields = [replace(typed[c.partition("#")[0]], name=c) for c in columns]
+            rows = to_arrow(fields, list(zip(*columns.values(), strict=True)))
+            frames[name] = local(spark, rows, spark_schema(tuple(fields))).frame
+        for name, cache in caches.items():
+            frames[name] = cache.frame(spark)
+        frames[view.script.view.name] = view.layout.stored_frame(view.lake.frame(snapshot))
+        return frames
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def _write_caches(
+        self,
+        caches: Mapping[str, Cache],
+        done: Run,
+        rows: Mapping[str, RowChanges | None],
+    ) -> dict[str, int]:
+        """New versions of the caches that change; the others keep theirs."""
+        versions = dict(self._found.state.caches)
+        for name, cache in caches.items():
+            if name in done.changed:
+                files = self._cache_files(cache, done.changed[name], rows[name])
+                versions[name] = self._view.replace_cache(cache.kept, cache.table, files)
+        return versions
+
+    def _cache_files(
+        self, cache: Cache, changed: Changed, rows: RowChanges | None
+    ) -> list[DataFile]:
+        if rows is None or cache.is_heavy:
+            order = order_of(self._view.script, cache.kept.name)
+            return write_cache(changed.new, cache.table, order)
+        return cache.changed(rows.gone, rows.came)
+
+    def _write_view(
+        self, snapshot: Snapshot, done: Run, rows: Mapping[str, RowChanges | None]
+    ) -> tuple[Rewrite, ChangeBatch | None]:
+        """The new files of the view, and its changes where they are few."""
+        view, name = self._view, self._view.script.view.name
+        declared = view.layout.declared
+        if name not in done.changed:
+            return Rewrite(), ChangeBatch(view.name, declared) if declared.key else None
+        changes = rows[name]
+        if changes is None:
+            frame = view.layout.public_frame(done.changed[name].new)
+            return Rewrite(tuple(write_frame(frame, view.table)), snapshot.files), None
+        gone, came = view.layout.to_public(changes.gone), view.layout.to_public(changes.came)
+        keys = gone.select(list(dict.fromkeys(view.layout.keys)))
+        files = rewrite(view.lake.spark, view.table, snapshot, keys, came, view.lake.driver_bytes)
+        return files, self._batch_of(gone, came)
+
+    def _batch_of(self, gone: pa.Table, came: pa.Table) -> ChangeBatch | None:
+        declared = self._view.layout.declared
+        if not declared.key:
+            return None
+        names = list(declared.names)
+        olds, news = to_rows(gone.select(names)), to_rows(came.select(names))
+        return difference(self._view.name, declared, olds, news)
+
+    def _commit(
+        self,
+        files: Rewrite,
+        caches: Pins,
+        report: RefreshReport,
+        jobs: Jobs,
+        notes: Mapping[str, object],
+    ) -> RefreshReport:
+        view = self._view
+        state = ViewState(
+            view.definition.build, dict(self._inputs), dict(self._tables), dict(caches)
+        )
+        report = view.timed(report, self._timer, jobs)
+        said = {STATE: state.notes(), REPORT: report.notes(), **notes}
+        version = view.table.commit(self._found.newest, files.add, files.remove, said)
+        return replace(report, version=version)
+
+    def _report(self, changes: Mapping[str, int], rows: int) -> RefreshReport:
+        return RefreshReport(
+            self._view.name,
+            self._view.decision.strategy,
+            changes=dict(changes),
+            rows=rows,
+            before=self._found.state.inputs,
+            after=dict(self._inputs),
+        )
+
+
+def _row_changes(done: Run) -> dict[str, RowChanges | None]:
+    """The changed rows of all kept relations, by one job; None where they are too many."""
+    frames = {}
+    for name, changed in done.changed.items():
+        frames[f"gone {name}"], frames[f"came {name}"] = changed.gone, changed.came
+    tables = collect(frames, MOST_ROWS)
+    found: dict[str, RowChanges | None] = {}
+    for name in done.changed:
+        gone, came = tables[f"gone {name}"], tables[f"came {name}"]
+        few = max(gone.num_rows, came.num_rows) <= MOST_ROWS
+        found[name] = RowChanges(gone, came) if few else None
+    return found
+
+
+def _changed_rows(rows: RowChanges | None, ids: tuple[str, ...] | None) -> int:
+    """How many rows were inserted, deleted or updated."""
+    if rows is None:
+        return 0
+    if not ids:
+        return int(max(rows.gone.num_rows, rows.came.num_rows))
+    keys = [set(to_rows(table.select(list(ids)))) for table in (rows.gone, rows.came)]
+    return len(keys[0] | keys[1])

@@ -1,0 +1,293 @@
+"""One view of a lake: built from scratch, or brought to newer versions of what it reads.
+
+The view's commit is the moment when a refresh has happened (see `viewkeep.storage`): it carries
+the `ViewState` (what the rows reflect) and the `RefreshReport`. Everything before it, new files
+and new versions of caches, is invisible until then.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+
+from viewkeep.changes import ChangeBatch
+from viewkeep.diffs.decide import Decision
+from viewkeep.diffs.passes import generate
+from viewkeep.diffs.script import Materialized, Script
+from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.tables import Table
+from viewkeep.spark.build import Builder
+from viewkeep.spark.caches import Cache, order_of, write_cache
+from viewkeep.spark.catalog import ViewDefinition
+from viewkeep.spark.delta import DataFile, LakeTable, StorageError
+from viewkeep.spark.feed import CHANGES, HARMLESS, Feed
+from viewkeep.spark.files import write_frame
+from viewkeep.spark.jobs import Jobs, counted_jobs
+from viewkeep.spark.lake import Lake
+from viewkeep.spark.layout import Layout
+from viewkeep.spark.local import Relation, with_types
+from viewkeep.spark.report import named
+from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
+
+STATE, REPORT = "state", "report"
+"""The notes of a view's commit."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table or view that a view reads."""
+
+    name: str
+    declared: Table
+    table: LakeTable
+
+
+@dataclass(frozen=True)
+class Found:
+    """A view as it stands: the version that a refresh made, and what its rows reflect.
+
+    `newest` may be later, where others have put files together without changing rows.
+    """
+
+    version: int
+    newest: int
+    state: ViewState
+    report: RefreshReport
+
+
+@dataclass(frozen=True)
+class Built:
+    """A view that was computed and is not shown yet."""
+
+    files: Sequence[DataFile]
+    state: ViewState
+    report: RefreshReport
+
+
+@dataclass(frozen=True)
+class View:
+    """A defined view with its plan, ready to be built and refreshed."""
+
+    lake: Lake
+    definition: ViewDefinition
+    node: Node
+    decision: Decision
+    sources: Mapping[str, Source]
+    scripts: dict[str, Script] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the view."""
+        return self.definition.name
+
+    @property
+    def table(self) -> LakeTable:
+        """Where the view is."""
+        return self.lake.at(self.definition.location)
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether it is kept by diffs."""
+        return self.decision.plan is not None
+
+    @cached_property
+    def script(self) -> Script:
+        """The script for all kinds of changes: it knows what is kept."""
+        return self.script_for(None)
+
+    def script_for(self, kinds: Any) -> Script:
+        """The script for some kinds of changes; made once."""
+        known = repr(kinds)
+        if known not in self.scripts:
+            tuple_based = self.decision.strategy == "tuple"
+            self.scripts[known] = generate(self.node, kinds, tuple_based).script
+        return self.scripts[known]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns of its table."""
+        if self.is_incremental:
+            return Layout.of_script(self.script)
+        return Layout.of_node(self.node)
+
+    # --- what is there --------------------------------------------------------------------------
+
+    def found(self) -> Found:
+        """The newest version that a refresh made; an error if others have changed rows since."""
+        newest = self.table.version()
+        for commit in self._commits(newest):
+            if commit.notes is not None and STATE in commit.notes:
+                state = ViewState.from_notes(commit.notes[STATE])
+                report = RefreshReport.from_notes(
+                    commit.notes[REPORT], commit.version, commit.timestamp
+                )
+                return Found(commit.version, newest, state, report)
+            if commit.operation not in HARMLESS:
+                raise StorageError(
+                    f'view "{self.name}": version {commit.version} ({commit.operation}) was '
+                    "written by something else than a refresh; repair the view"
+                )
+        raise StorageError(f'view "{self.name}": its table was not made by Viewkeep')
+
+    def _commits(self, newest: int) -> Iterator[Any]:
+        for version in range(newest, -1, -1):
+            yield from self.table.log(version - 1, version)
+
+    def history(self) -> list[RefreshReport]:
+        """The reports of all refreshes, newest first."""
+        return [
+            RefreshReport.from_notes(each.notes[REPORT], each.version, each.timestamp)
+            for each in self.table.log(-1)
+            if each.notes is not None and REPORT in each.notes
+        ]
+
+    def caches(self, state: ViewState) -> dict[str, Cache]:
+        """The caches at the versions that a state names."""
+        found = {}
+        for kept in self.script.caches:
+            table = self.cache_table(kept)
+            found[kept.name] = Cache(kept, table, table.snapshot(state.caches[kept.name]))
+        return found
+
+    def cache_table(self, kept: Materialized) -> LakeTable:
+        """Where a cache is."""
+        return self.lake.cache(self.name, self.definition.build, kept.name)
+
+    # --- building -------------------------------------------------------------------------------
+
+    def build(
+        self,
+        inputs: Pins,
+        tables: Pins,
+        start: Found | None,
+        reason: str = "",
+        changes: Mapping[str, int] | None = None,
+    ) -> RefreshReport:
+        """Compute the view from its inputs at these versions, and commit it."""
+        return self.commit_built(self.computed(inputs, tables, reason, changes), start)
+
+    def computed(
+        self,
+        inputs: Pins,
+        tables: Pins,
+        reason: str = "",
+        changes: Mapping[str, int] | None = None,
+    ) -> "Built":
+        """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
+        timer = Timer()
+        with counted_jobs(self.lake.spark) as jobs:
+            with timer.phase("compute"):
+                caches, files = self._computed(inputs)
+            report = RefreshReport(
+                self.name,
+                "recompute",
+                reason or self.decision.reason,
+                changes or {},
+                rows=sum(each.rows for each in files),
+                after=dict(inputs),
+            )
+            state = ViewState(self.definition.build, dict(inputs), dict(tables), caches)
+            return Built(files, state, self.timed(report, timer, jobs))
+
+    def commit_built(self, built: "Built", start: Found | None) -> RefreshReport:
+        """Show computed rows, as the next version after `start`; without one, as a new table, or
+        as the next version of whatever a process that died, or a damaged table, left."""
+        before = start.state.inputs if start else {}
+        report = replace(built.report, before=before)
+        notes = {STATE: built.state.notes(), REPORT: report.notes()}
+        if start is None and not self.table.exists():
+            self.table.create(self.layout.fields, built.files, notes, self.definition.sql)
+            return report
+        newest = start.newest if start else self.table.version()
+        version = self.table.replace(newest, self.layout.fields, built.files, notes)
+        return replace(report, version=version)
+
+    def _computed(self, inputs: Pins) -> tuple[dict[str, int], list[DataFile]]:
+        frames = self.table_frames("post", inputs)
+        versions = {}
+        for kept in self.script.caches if self.is_incremental else ():
+            table = self.cache_table(kept)
+            files = write_cache(
+                self._defined(kept, frames), table, order_of(self.script, kept.name)
+            )
+            versions[kept.name] = self.replace_cache(kept, table, files)
+            frames[kept.name] = Cache(kept, table, table.snapshot(versions[kept.name])).frame(
+                self.lake.spark
+            )
+        if self.is_incremental:
+            rows = self.layout.public_frame(self._defined(self.script.view, frames))
+        else:
+            builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
+            rows = with_types(builder.frame(self.node), self.layout.stored)
+        with named(f'view "{self.name}"'):
+            return versions, write_frame(rows, self.table)
+
+    def _defined(self, kept: Materialized, frames: Mapping[Any, DataFrame]) -> DataFrame:
+        builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
+        with named(f'view "{self.name}": {kept.name}'):
+            return with_types(builder.frame(kept.definition), kept.definition.schema)
+
+    def table_frames(self, state: str, inputs: Pins) -> "Frames":
+        """The inputs at some versions, read when they are asked for."""
+        return Frames(self, {(name, state): inputs[name] for name in self.sources})
+
+    def replace_cache(self, kept: Materialized, table: LakeTable, files: list[DataFile]) -> int:
+        """A cache of exactly these files, as its next version."""
+        notes = {"view": self.name, "cache": kept.name}
+        if table.exists():
+            return table.become(files, notes)
+        table.create(Cache.fields(kept), files, notes, f'Cache of the view "{self.name}"')
+        return 0
+
+    def timed(self, report: RefreshReport, timer: Timer, jobs: Jobs) -> RefreshReport:
+        return replace(
+            report,
+            jobs=report.jobs + jobs.count,
+            seconds=timer.seconds,
+            phases=dict(timer.phases),
+            refresh=str(uuid4()),
+            at=int(time.time() * 1000),
+        )
+
+    # --- feeding others -------------------------------------------------------------------------
+
+    def feed(self, name: str) -> Feed:
+        """The changes of something that the view reads."""
+        source = self.sources[name]
+        return Feed(self.lake.spark, name, source.declared, source.table)
+
+    def changes_written(self, batch: ChangeBatch | None) -> dict[str, Any]:
+        """The notes about the view's own changes, for views that read it."""
+        if batch is None:
+            return {}
+        if batch.is_empty:
+            return {CHANGES: None}
+        return Feed(self.lake.spark, self.name, self.layout.declared, self.table).write(batch)
+
+
+class Frames(dict[Any, DataFrame]):
+    """DataFrames by name; those of tables are made when they are asked for."""
+
+    def __init__(self, view: View, versions: Mapping[tuple[str, str], int]) -> None:
+        super().__init__()
+        self._view, self._versions = view, dict(versions)
+
+    def __missing__(self, key: Any) -> DataFrame:
+        if key not in self._versions:
+            raise KeyError(key)
+        source = self._view.sources[key[0]]
+        frame = self._view.lake.frame(source.table.snapshot(self._versions[key]))
+        self[key] = frame
+        return frame
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._versions
+
+
+def leaf_frame(frames: Mapping[Any, DataFrame], leaf: Any) -> DataFrame:
+    """The rows of a leaf of a query."""
+    return frames[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]

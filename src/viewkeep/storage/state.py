@@ -1,0 +1,44 @@
+"""What a version of a view reflects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Pins = Mapping[str, int]
+"""A version for each table or view, by name."""
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """The versions that a view was brought to, and the versions of its caches.
+
+    `build` tells definitions apart: a view of an older build is not the view that is defined now.
+    `inputs` are the tables and views that it reads, `tables` all tables below it.
+
+    >>> state = ViewState("b1", {"cost": 4}, {"parts": 7}, {"cache_1": 2})
+    >>> ViewState.from_notes(state.notes()) == state
+    True
+    """
+
+    build: str
+    inputs: Pins
+    tables: Pins
+    caches: Pins = field(default_factory=dict)
+
+    def notes(self) -> dict[str, Any]:
+        """The state as JSON values."""
+        return {
+            "build": self.build,
+            "inputs": dict(self.inputs),
+            "tables": dict(self.tables),
+            "caches": dict(self.caches),
+        }
+
+    @staticmethod
+    def from_notes(notes: Mapping[str, Any]) -> "ViewState":
+        """The state of a commit's notes."""
+        return ViewState(notes["build"], notes["inputs"], notes["tables"], notes["caches"])
+
+    def is_ahead_of(self, inputs: Pins) -> bool:
+        """Whether another refresh has seen newer versions."""
+        return any(version > inputs.get(name, version) for name, version in self.inputs.items())
