@@ -1,7 +1,29 @@
-"""Settings for all tests."""
+"""Settings for all tests, and one Spark session: it takes longer to start than most tests take."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Machines are noisy: a slow example is not a wrong one. The blob repeats a failure elsewhere.
 settings.register_profile("viewkeep", deadline=None, print_blob=True)
 settings.load_profile("viewkeep")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    from viewkeep.spark.sessions import session
+
+    # Compiling the code of a query takes longer than running it on a few rows.
+    settings = {
+        "spark__driver__memory": "2g",
+        "spark__sql__codegen__wholeStage": "false",
+        "spark__sql__codegen__factoryMode": "NO_CODEGEN",
+    }
+    spark = session(name="viewkeep tests", **settings)
+    yield spark
+    spark.stop()

@@ -13,7 +13,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from viewkeep.diffs.decide import decide
@@ -23,39 +23,57 @@ from viewkeep.query.algebra import Scan, walk
 from viewkeep.query.tables import Table
 from viewkeep.spark.apply import apply_changes, given_changes
 from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
+from viewkeep.spark.cleaning import clean
 from viewkeep.spark.creation import check_frame, declared_table, has_rows, write_rows
+from viewkeep.spark.delta import StorageError
+from viewkeep.spark.descriptions import describe_table, describe_view
 from viewkeep.spark.explanation import explain_view
 from viewkeep.spark.files import read_frame
 from viewkeep.spark.lake import Lake
+from viewkeep.spark.refresh_round import RefreshError as RefreshError
 from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
+from viewkeep.spark.report import SPARK_ERRORS, RunError
+from viewkeep.spark.sessions import Frame, Session, SparkStartError
+from viewkeep.spark.sessions import local_session as local_session
 from viewkeep.spark.standing import view_status
 from viewkeep.spark.verify import verify_view
 from viewkeep.spark.views import Source, View
 from viewkeep.sql.parse import parse_view
-from viewkeep.storage import RefreshReport, Verification, ViewStatus
+from viewkeep.storage import (
+    RefreshReport,
+    TableDescription,
+    Verification,
+    ViewDescription,
+    ViewStatus,
+)
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+FAILURES = (StorageError, RefreshError, RunError, SparkStartError, *SPARK_ERRORS)
+"""What can go wrong though all that was asked for is right."""
 
 
 class Keeper:
     """The tables and views of a lake.
 
-    `spark` is a session; Viewkeep uses a session of its own beside it, with fixed settings. `path`
-    is a folder, or a URI that Spark and deltalake both understand, with `storage_options` for the
-    latter.
+    `spark` is a session; Viewkeep uses a session of its own beside it, with fixed settings. A
+    function that starts one will do: it is called when there is work for Spark. `path` is a folder,
+    or a URI that Spark and deltalake both understand, with `storage_options` for the latter. A lake
+    that is not there is made, unless `create` is false.
     """
 
     def __init__(
         self,
-        spark: "SparkSession",
+        spark: Session,
         path: str | Path,
         storage_options: Mapping[str, str] | None = None,
+        create: bool = True,
     ) -> None:
-        self._spark = spark
         self._lake = Lake.open(spark, path, storage_options)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
+            if not create:
+                raise CatalogError(
+                    f"there is no lake in {self._lake.uri}; `viewkeep init` makes one"
+                )
             self._lake.catalog.create()
 
     # --- definitions ----------------------------------------------------------------------------
@@ -68,8 +86,9 @@ class Keeper:
         foreign_keys: Iterable[str] = (),
         fds: Iterable[str] = (),
         static: bool = False,
+        rows: Any = None,
     ) -> None:
-        """Make a table that Viewkeep owns, of rows or of a schema alone."""
+        """Make a table that Viewkeep owns, of rows, of a schema, or of a schema and its rows."""
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
         declared = _with_key(name, declared_table(data, key, constraints))
         location = self._lake.place(name)
@@ -80,8 +99,11 @@ class Keeper:
                 f'there is a Delta table in {location} already; register it as "{name}", '
                 "or remove the folder"
             )
-        rows = write_rows(self._lake.spark, name, declared, data, table) if has_rows(data) else []
-        table.create(declared.columns, rows, {"create": name}, f'Table "{name}"')
+        if has_rows(data) and rows is not None:
+            raise SchemaError(f'table "{name}": with rows=, give its columns and not other rows')
+        given = data if has_rows(data) else rows
+        files = [] if given is None else write_rows(self._lake.spark, name, declared, given, table)
+        table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
         self._define_table(TableDefinition(name, declared, location, owned=True), "create_table")
 
     def register_table(
@@ -161,6 +183,10 @@ class Keeper:
         """The base tables, as they are declared."""
         return {name: each.table for name, each in self._lake.catalog.read().tables.items()}
 
+    def table(self, name: str) -> Table:
+        """A base table, as it is declared."""
+        return self._lake.catalog.read().table(name).table
+
     @property
     def views(self) -> dict[str, str]:
         """The SQL of the views."""
@@ -196,7 +222,7 @@ class Keeper:
 
     # --- what is there --------------------------------------------------------------------------
 
-    def read(self, name: str, version: int | None = None) -> "DataFrame":
+    def read(self, name: str, version: int | None = None) -> Frame:
         """A table or view as a DataFrame, now or at one of its versions."""
         catalog = self._lake.catalog.read()
         if name not in catalog.entries:
@@ -209,16 +235,26 @@ class Keeper:
         snapshot = table.snapshot(version)
         if isinstance(entry, ViewDefinition) and version is not None:
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith("#"))
-        return read_frame(self._spark, snapshot, snapshot.files).select(
+        return read_frame(self._lake.user, snapshot, snapshot.files).select(
             *(f"`{each}`" for each in names)
         )
 
-    def status(self) -> list[ViewStatus]:
-        """How fresh every view is."""
+    def describe_tables(self) -> list[TableDescription]:
+        """The base tables: how they are declared, and what they hold."""
+        catalog = self._lake.catalog.read()
+        return [describe_table(self._lake, catalog, each) for each in catalog.tables.values()]
+
+    def describe_views(self, *names: str) -> list[ViewDescription]:
+        """The views as they are defined, or those that are named."""
+        catalog = self._lake.catalog.read()
+        return [describe_view(catalog, catalog.view(name)) for name in names or catalog.views]
+
+    def status(self, *names: str) -> list[ViewStatus]:
+        """How fresh every view is, or those that are named."""
         catalog = self._lake.catalog.read()
         return [
-            view_status(self._lake, catalog, definition, self._planned)
-            for definition in catalog.views.values()
+            view_status(self._lake, catalog, catalog.view(name), self._planned)
+            for name in names or catalog.views
         ]
 
     def history(self, name: str) -> list[RefreshReport]:
@@ -243,6 +279,13 @@ class Keeper:
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table."""
         return self._build(self._lake.catalog.read().view(name), "repaired")
+
+    def vacuum(self, hours: float = 168, dry_run: bool = False) -> dict[str, int]:
+        """Remove files that no version of the last hours needs, nor any view that is behind.
+
+        Older versions can then no longer be read. The numbers of files by table, view and cache.
+        """
+        return clean(self._lake, self._planned, hours, dry_run)
 
     # --- helpers --------------------------------------------------------------------------------
 

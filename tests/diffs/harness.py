@@ -36,6 +36,9 @@ from viewkeep.sql.transpile import to_duckdb
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 Bag = Counter[tuple[Any, ...]]
 
+SIZE = 5
+"""The most changes of a batch."""
+
 
 def pre(table: str) -> str:
     """Where a table is as it was before the changes."""
@@ -70,70 +73,6 @@ def base_changes(plan: IdPlan, batches: Mapping[str, ChangeBatch]) -> BaseChange
     diffs: list[BaseDiff] = list(base_diffs(plan, kinds))
     rows = dict(zip((d.name for d in diffs), columns.values(), strict=True))
     return BaseChanges(kinds, {d.name: (batches[d.table].table, rows[d.name]) for d in diffs})
-
-
-@dataclass
-class KeptView:
-    """A view and its caches in DuckDB, with the tables before and after the last batch."""
-
-    sql: str
-    tables: Mapping[str, Table]
-    database: Database
-    tuple_based: bool = False
-    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
-
-    def __post_init__(self) -> None:
-        self.connection.execute("SET threads = 1")
-        self._sources: dict[Any, str] = {(t, "pre"): quote(pre(t)) for t in self.tables}
-        self._load("", self.database)
-        self._view = parse_view(self.sql, self.tables)
-        self.full = generate(self._view, tuple_based=self.tuple_based)
-        script = self.full.script
-        create(self.connection, script, self._sources)
-        self._definitions = {m.name: self._text(m.definition) for m in script.materialized}
-        self._expected = to_duckdb(self.sql)
-
-    def refresh(self, batches: Mapping[str, ChangeBatch], minimized: bool = True) -> Script:
-        """Change the tables, and the view by the script for the kinds of changes there are."""
-        changes = base_changes(self.full.plan, batches)
-        after = apply_batches(self.database, batches)
-        self._load("@pre", self.database)
-        self._load("", after)
-        for name, (table, columns) in changes.diffs.items():
-            self.connection.register(name, diff_as_arrow(table, columns))
-        made = generate(self._view, changes.kinds, self.tuple_based)
-        script = made.script if minimized else made.composed
-        run(self.connection, script, self._sources)
-        self.database = after
-        return script
-
-    def check(self) -> None:
-        """The view and all caches equal their definitions, and the view DuckDB's own answer."""
-        for name, definition in self._definitions.items():
-            columns = ", ".join(map(quote, self._columns(name)))
-            found = self.bag(f"SELECT {columns} FROM {quote(name)}")
-            expect(name, found, self.bag(definition))
-        visible = Counter(read(self.connection, self.full.script).fetchall())
-        expect("visible", plain(visible), plain(Counter(self._rows(self._expected))))
-
-    def bag(self, text: str) -> Bag:
-        """The rows of a query, with floats rounded: sums may differ in their last digits."""
-        return rounded(Counter(self._rows(text)))
-
-    def _rows(self, text: str) -> list[tuple[Any, ...]]:
-        return self.connection.execute(text).fetchall()
-
-    def _columns(self, name: str) -> tuple[str, ...]:
-        kept = {m.name: m for m in self.full.script.materialized}
-        return kept[name].definition.names
-
-    def _text(self, node: Node) -> str:
-        return query(node, lambda leaf: quote(leaf.name))
-
-    def _load(self, suffix: str, database: Database) -> None:
-        for name, table in self.tables.items():
-            rows = database[name].values()
-            self.connection.register(f"{name}{suffix}", as_arrow(table, rows))
 
 
 def expect(name: str, found: Bag, expected: Bag) -> None:
@@ -238,17 +177,18 @@ def as_bag(rows: Rows) -> Bag:
 
 
 def keep_through_batches(
-    view: KeptView | PlayedView, seed: int, batches: int, size: int = 5
+    view: "KeptInDuckdb | PlayedView", seed: int, batches: int, composed: int = 2
 ) -> None:
-    """Refresh a view often and check it each time; every other script is minimized."""
+    """Refresh a view often and check it each time; every second script, or the one of so many that
+    `composed` says, is not minimized."""
     rng = Random(seed)
     view.check()
     for number in range(batches):
-        count = rng.randint(1, size)
+        count = rng.randint(1, SIZE)
         changes = random_batch(view.database, view.tables, rng, count, drawn_kinds(rng))
         before = view.database
         try:
-            view.refresh(changes, minimized=bool((number + seed) % 2))
+            view.refresh(changes, minimized=bool((number + seed) % composed))
             view.check()
         except Exception as error:
             error.add_note(explain(seed, number, before, changes))

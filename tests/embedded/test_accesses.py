@@ -7,8 +7,9 @@ import duckdb
 import pytest
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
+from viewkeep.diffs.report import RunReport
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
-from viewkeep.embedded.executor import RunReport, create, run
+from viewkeep.embedded.executor import create, run
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

@@ -22,6 +22,7 @@ from viewkeep.query.algebra import (
     GroupBy,
     Join,
     Node,
+    Output,
     Project,
     Scan,
     Select,
@@ -219,8 +220,8 @@ def simplify(node: Node) -> Node:
             values = {o.name: o.expression for o in inner}
             merged = {o.name: _inside(o.expression, values) for o in outputs}
             return simplify(project(below, merged))
-        case Project():
-            return project(node.child, {o.name: o.expression for o in node.outputs})
+        case Project(child=child) if _is_whole(node):
+            return child
         case Select(condition=condition) if condition == TRUE:
             return node.child
         case Select(child=child) if is_empty(child):
@@ -238,6 +239,12 @@ def simplify(node: Node) -> Node:
         case Distinct() if is_empty(node.child):
             return node.child
     return node
+
+
+def _is_whole(node: Project) -> bool:
+    """Whether a projection only repeats the columns of its input."""
+    same = tuple(Output(name, Column(name)) for name in node.child.names)
+    return node.outputs == same
 
 
 def _inside(expression: Expression, values: Mapping[str, Expression]) -> Expression:

@@ -4,10 +4,13 @@ It is the inverse of the SQL front end: what it prints, `sql.parse_view` reads. 
 in back quotes, and every text is escaped, since names of diffs hold dots, brackets and `#`. The
 names of a node's columns are distinct, also over both sides of a join, so none is qualified. A
 subtree that is used more than once becomes a common table expression.
+
+Another database is a `Dialect`: its quotes, its joins, and what it makes of Spark's expressions.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
@@ -46,25 +49,10 @@ Leaf = Scan | Stored
 NameOf = Callable[[Leaf], str]
 """The quoted name of the relation that holds the rows of a leaf."""
 
-_JOINS = {Join: "JOIN", SemiJoin: "LEFT SEMI JOIN", AntiJoin: "LEFT ANTI JOIN"}
 _LEAST = (-(2**31), -(2**63))
 """Read as the negation of a number that is too large for its type."""
 
 _INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-
-
-def to_sql(node: Node, name_of: NameOf) -> str:
-    """The query of a node, with output columns named as the node names them.
-
-    >>> from viewkeep.query.tables import Table
-    >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}), "p")
-    >>> dear = Select(parts, Call(">", (Column("p.price"), literal(3))))
-    >>> print(to_sql(dear, lambda leaf: quote(leaf.name)))
-    SELECT `p.pid`, `p.price`
-    FROM (SELECT `pid` AS `p.pid`, `price` AS `p.price` FROM `parts`) AS `_1`
-    WHERE `p.price` > 3
-    """
-    return _Printer(node, name_of).text()
 
 
 def quote(name: str) -> str:
@@ -76,15 +64,45 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+@dataclass(frozen=True)
+class Dialect:
+    """How a database writes queries: names, joins, and scalar expressions from Spark's text."""
+
+    quote: Callable[[str], str]
+    joins: Mapping[type[Node], str]
+    translate: Callable[[str], str]
+
+
+SPARK = Dialect(
+    quote, {Join: "JOIN", SemiJoin: "LEFT SEMI JOIN", AntiJoin: "LEFT ANTI JOIN"}, translate=str
+)
+
+
+def to_sql(node: Node, name_of: NameOf, dialect: Dialect = SPARK) -> str:
+    """The query of a node, with output columns named as the node names them.
+
+    >>> from viewkeep.query.tables import Table
+    >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}), "p")
+    >>> dear = Select(parts, Call(">", (Column("p.price"), literal(3))))
+    >>> print(to_sql(dear, lambda leaf: quote(leaf.name)))
+    SELECT `p.pid`, `p.price`
+    FROM (SELECT `pid` AS `p.pid`, `price` AS `p.price` FROM `parts`) AS `_1`
+    WHERE `p.price` > 3
+    """
+    return _Printer(node, name_of, dialect).text()
+
+
 class _Printer:
     """Prints one DAG; the shared subtrees are printed first, each under a name."""
 
-    def __init__(self, root: Node, name_of: NameOf) -> None:
+    def __init__(self, root: Node, name_of: NameOf, dialect: Dialect) -> None:
         self._root = root
         self._name_of = name_of
+        self._dialect = dialect
+        self._quote = dialect.quote
         uses = Counter(child for node in walk(root) for child in children(node))
         shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
-        self._shared = {node: quote(f"shared#{i}") for i, node in enumerate(shared, 1)}
+        self._shared = {node: self._quote(f"shared#{i}") for i, node in enumerate(shared, 1)}
 
     def text(self) -> str:
         named = [f"{name} AS (\n{self._query(node)}\n)" for node, name in self._shared.items()]
@@ -94,31 +112,31 @@ class _Printer:
     def _query(self, node: Node) -> str:
         match node:
             case Scan():
-                columns = map(_named, map(quote, node.table.names), node.names)
+                columns = map(self._named, map(self._quote, node.table.names), node.names)
                 return f"SELECT {', '.join(columns)} FROM {self._name_of(node)}"
             case Stored():
-                return f"SELECT {_names(node.names)} FROM {self._name_of(node)}"
+                return f"SELECT {self._names(node.names)} FROM {self._name_of(node)}"
             case Select() | Join() | SemiJoin() | AntiJoin():
-                return f"SELECT {_names(node.names)}{self._from(node, own=True)}"
+                return f"SELECT {self._names(node.names)}{self._from(node, own=True)}"
             case Project():
-                outputs = [_named(expression(o.expression), o.name) for o in node.outputs]
+                outputs = [self._named(self._value(o.expression), o.name) for o in node.outputs]
                 return f"SELECT {', '.join(outputs)}{self._from(node.child)}"
             case GroupBy():
                 return self._grouped(node)
             case Distinct():
-                return f"SELECT DISTINCT {_names(node.names)}{self._from(node.child)}"
+                return f"SELECT DISTINCT {self._names(node.names)}{self._from(node.child)}"
             case UnionAll():
                 return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
 
     def _grouped(self, node: GroupBy) -> str:
-        outputs = [*map(quote, node.keys), *map(_aggregate, node.aggregates)]
-        keys = f"\nGROUP BY {_names(node.keys)}" if node.keys else ""
+        outputs = [*map(self._quote, node.keys), *map(self._aggregate, node.aggregates)]
+        keys = f"\nGROUP BY {self._names(node.keys)}" if node.keys else ""
         return f"SELECT {', '.join(outputs)}{self._from(node.child)}{keys}"
 
     def _member(self, node: Node) -> str:
         """An input of a union; a union in it needs brackets of its own."""
         if node in self._shared or isinstance(node, UnionAll):
-            return f"SELECT {_names(node.names)} FROM {self._relation(node, '_1')}"
+            return f"SELECT {self._names(node.names)} FROM {self._relation(node, '_1')}"
         return self._query(node)
 
     def _from(self, node: Node, own: bool = False) -> str:
@@ -130,7 +148,7 @@ class _Printer:
         while isinstance(node, Select) and (own or node not in self._shared):
             conditions = [node.condition, *conditions]
             node, own = node.child, False
-        where = f"\nWHERE {_conjunction(conditions)}" if conditions else ""
+        where = f"\nWHERE {self._condition(conditions)}" if conditions else ""
         if isinstance(node, Join | SemiJoin | AntiJoin) and (own or node not in self._shared):
             return f"\nFROM {self._joined(node)}{where}"
         return f"\nFROM {self._relation(node, '_1')}{where}"
@@ -139,32 +157,38 @@ class _Printer:
         left, right = self._relation(node.left, "_1"), self._relation(node.right, "_2")
         if isinstance(node, Join) and node.condition == TRUE:
             return f"{left}\nCROSS JOIN {right}"
-        return f"{left}\n{_JOINS[type(node)]} {right}\nON {_conjunction([node.condition])}"
+        join, condition = self._dialect.joins[type(node)], self._condition([node.condition])
+        return f"{left}\n{join} {right}\nON {condition}"
 
     def _relation(self, node: Node, alias: str) -> str:
         shared = self._shared.get(node)
-        return f"{shared or f'({self._query(node)})'} AS {quote(alias)}"
+        return f"{shared or f'({self._query(node)})'} AS {self._quote(alias)}"
+
+    def _names(self, names: Iterable[str]) -> str:
+        return ", ".join(map(self._quote, names))
+
+    def _named(self, text: str, name: str) -> str:
+        quoted = self._quote(name)
+        return text if text == quoted else f"{text} AS {quoted}"
+
+    def _aggregate(self, aggregate: AggregateColumn) -> str:
+        argument = "*" if aggregate.argument is None else self._value(aggregate.argument)
+        return f"{aggregate.function.upper()}({argument}) AS {self._quote(aggregate.name)}"
+
+    def _condition(self, conditions: Iterable[Expression]) -> str:
+        return " AND ".join(map(self._dialect.translate, _conjuncts(conditions)))
+
+    def _value(self, node: Expression) -> str:
+        """Most values are columns, which need no translation."""
+        if isinstance(node, Column):
+            return self._quote(node.name)
+        return self._dialect.translate(expression(node))
 
 
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(map(quote, names))
-
-
-def _named(text: str, name: str) -> str:
-    return text if text == quote(name) else f"{text} AS {quote(name)}"
-
-
-def _aggregate(aggregate: AggregateColumn) -> str:
-    argument = "*" if aggregate.argument is None else expression(aggregate.argument)
-    return f"{aggregate.function.upper()}({argument}) AS {quote(aggregate.name)}"
-
-
-def _conjunction(conditions: Iterable[Expression]) -> str:
+def _conjuncts(conditions: Iterable[Expression]) -> list[str]:
     """Without brackets around each AND, which conditions of many parts nest deeply."""
     parts = [part for condition in conditions for part in conjuncts(condition)]
-    if len(parts) == 1:
-        return expression(parts[0])
-    return " AND ".join(_bracketed(part) for part in parts)
+    return [expression(parts[0])] if len(parts) == 1 else list(map(_bracketed, parts))
 
 
 def expression(node: Expression) -> str:
@@ -181,7 +205,7 @@ def expression(node: Expression) -> str:
         case Cast():
             return f"CAST({expression(node.argument)} AS {str(node.type).upper()})"
         case Call("and"):
-            return _conjunction([node])
+            return " AND ".join(_conjuncts([node]))
         case Call():
             return _call(node)
 

@@ -4,79 +4,46 @@
     run      one refresh: every Compute in order, then every Apply, in one transaction
     read     the view as its definition asked for it
 
+    prepare  a script, to be run often: its text is made once
+    refresh  one refresh by a prepared script
+
 `sources` says where relations are: a base table by (name, "pre") and (name, "post"), everything
 else (base diffs, caches, the view) by its name. Its values are DuckDB's text for a relation, with
 names quoted. What is not given is looked for under its own name, but for tables before the
 changes: there is no name that they would have of their own.
+
+Statements that read empty diffs only are not run, so that one script may stand for all kinds of
+changes: a refresh costs what the changes at hand need.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
 
 import duckdb
 
 from viewkeep.diffs.accesses import count_accesses as count_query_accesses
-from viewkeep.diffs.model import DELETE, INSERT
-from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
-from viewkeep.diffs.sql_text import Leaf
+from viewkeep.diffs.model import INSERT
+from viewkeep.diffs.report import RunReport, StatementReport
+from viewkeep.diffs.script import Apply, Compute, Script
 from viewkeep.embedded import statements
+from viewkeep.embedded.prepared import Change, Names, Prepared, Query, RunError, Sources
 from viewkeep.embedded.statements import quote
-from viewkeep.errors import ViewkeepError
-from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.algebra import Node, Stored
+from viewkeep.query.inference import Schema
 
-Sources = Mapping[tuple[str, str] | str, str]
 T = TypeVar("T")
-
-_TEMPORARY = "viewkeep "
-"""What the names of temporary tables start with, so that they hide no table of the user's."""
-
-
-class RunError(ViewkeepError):
-    """A statement of a script that failed; nothing was changed."""
-
-
-@dataclass(frozen=True)
-class StatementReport:
-    """What one statement did.
-
-    `rows` are those a query produced, or those of the target that were changed. `accesses` are
-    index look-ups and tuple accesses (id_based_ivm, appendix A), where they were counted.
-    """
-
-    name: str
-    kind: str
-    rows: int
-    seconds: float
-    accesses: int | None = None
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """What a refresh did, statement by statement."""
-
-    statements: tuple[StatementReport, ...]
-    seconds: float
-
-    @property
-    def accesses(self) -> int | None:
-        """The accesses of all statements, where they were counted."""
-        counts = [each.accesses for each in self.statements]
-        return None if None in counts else sum(count or 0 for count in counts)
 
 
 def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
     """Create the caches and the view, filled, in one transaction."""
-    names = _Names(script, sources)
+    names = Names(script, sources)
     with _transaction(connection):
         for kept in script.materialized:
-            relation = names.stored(kept.name)
+            rows = statements.query(kept.definition, names.resolve)
             with _named(f"CREATE {kept.name}"):
-                connection.execute(statements.create_table(relation, kept.definition.schema))
-                rows = statements.query(kept.definition, names.resolve)
-                connection.execute(f"INSERT INTO {relation} {rows}")
+                connection.execute(f"CREATE TABLE {names.stored(kept.name)} AS {rows}")
 
 
 def run(
@@ -86,12 +53,25 @@ def run(
     count_accesses: bool = False,
 ) -> RunReport:
     """Refresh the caches and the view; an error leaves everything as it was."""
+    return refresh(connection, prepare(script, sources), count_accesses)
+
+
+def prepare(script: Script, sources: Sources) -> Prepared:
+    """The script for relations that stay where they are; any number of refreshes can use it."""
+    return Prepared(script, sources)
+
+
+def refresh(
+    connection: duckdb.DuckDBPyConnection, prepared: Prepared, count_accesses: bool = False
+) -> RunReport:
+    """What `run` does, by a prepared script."""
     start = perf_counter()
-    refresh = _Refresh(connection, script, _Names(script, sources), count_accesses)
+    this = _Refresh(connection, prepared, count_accesses)
     with _transaction(connection):
-        computed = [refresh.compute(statement) for statement in script.computes()]
-        applied = [refresh.apply(statement) for statement in script.applies()]
-        refresh.drop()
+        this.count_given()
+        computed = [this.compute(statement) for statement in prepared.computes]
+        applied = [this.apply(change) for change in prepared.changes]
+        this.drop()
     return RunReport((*computed, *applied), perf_counter() - start)
 
 
@@ -100,111 +80,110 @@ def read(
 ) -> duckdb.DuckDBPyRelation:
     """The view with the columns that its definition asked for, under the user's names."""
     columns = ", ".join(f"{quote(stored)} AS {quote(name)}" for name, stored in script.visible)
-    view = _Names(script, sources or {}).stored(script.view.name)
+    view = Names(script, sources or {}).stored(script.view.name)
     return connection.sql(f"SELECT {columns} FROM {view}")
-
-
-class _Names:
-    """Where the relations of a script are."""
-
-    def __init__(self, script: Script, sources: Sources) -> None:
-        self._sources = sources
-        self._computed = {statement.name for statement in script.computes()}
-        self._kept = {kept.name for kept in script.materialized}
-
-    def resolve(self, leaf: Leaf) -> str:
-        """The relation of a leaf."""
-        if isinstance(leaf, Scan):
-            return self._table(leaf)
-        return self.stored(leaf.name)
-
-    def stored(self, name: str) -> str:
-        """The relation of a diff, a cache or the view."""
-        if name in self._computed:
-            return f"temp.{quote(_TEMPORARY + name)}"
-        return self._sources.get(name, quote(name))
-
-    def is_kept(self, leaf: Leaf) -> bool:
-        """Whether reading it costs accesses: tables, caches and the view do, diffs do not."""
-        return isinstance(leaf, Scan) or leaf.name in self._kept
-
-    def _table(self, scan: Scan) -> str:
-        relation = self._sources.get((scan.name, scan.state))
-        if relation is None and scan.state != "post":
-            raise RunError(
-                f'no relation for table "{scan.name}" as it was before the changes; '
-                f"give sources[({scan.name!r}, {scan.state!r})]"
-            )
-        return relation or quote(scan.name)
 
 
 class _Refresh:
     """One run of a script."""
 
     def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        script: Script,
-        names: _Names,
-        counted: bool,
+        self, connection: duckdb.DuckDBPyConnection, prepared: Prepared, counted: bool
     ) -> None:
         self._connection = connection
-        self._names = names
-        self._kept = {kept.name: kept for kept in script.materialized}
+        self._prepared = prepared
+        self._names = prepared.names
         self._counted = counted
-        self._temporary: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._empty: set[str] = set()
+        self._sizes: dict[str, int] = {}
+        self._temporary: set[str] = set()
+
+    def count_given(self) -> None:
+        """How many rows the diffs have that are given."""
+        given = self._prepared.given
+        if given:
+            with _named(f"reading {', '.join(given)}"):
+                text = statements.counts(map(self._names.stored, given))
+                counts = dict(self._connection.execute(text).fetchall())
+            for number, name in enumerate(given):
+                self._set_rows(name, counts[number])
 
     def compute(self, statement: Compute) -> StatementReport:
-        """`name := query`, into a temporary table."""
-        rows, seconds = self._timed(statement, lambda: self._fill(statement))
+        """`name := query`, into a temporary table; none where empty diffs leave no rows."""
+        query = self._prepared.query(statement, self._empty)
+        rows, seconds, reads = 0, 0.0, 0
+        if query is not None:
+            self._create_missing(query.diffs)
+            rows, seconds = self._timed(statement.name, lambda: self._fill(statement, query))
+            reads = self._reads(query)
+        elif self._counted:
+            self._create_empty(statement.name, statement.query.schema)
+        self._set_rows(statement.name, rows)
         accesses = self._query_accesses(statement.query) if self._counted else None
-        return StatementReport(statement.name, "compute", rows, seconds, accesses)
+        return StatementReport(statement.name, "compute", rows, seconds, reads, accesses)
 
-    def apply(self, statement: Apply) -> StatementReport:
-        """Change a cache or the view by a diff."""
-        kept = self._kept.get(statement.target)
-        if kept is None:
-            raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
-        rows, seconds = self._timed(statement, lambda: self._change(statement, kept))
+    def apply(self, change: Change) -> StatementReport:
+        """Change a cache or the view by a diff, if it has rows."""
+        statement, rows, seconds = change.statement, 0, 0.0
+        reads = self._rows[statement.diff]
+        if reads:
+            rows, seconds = self._timed(str(statement), lambda: self._change(change))
         accesses = self._apply_accesses(statement, rows) if self._counted else None
-        return StatementReport(str(statement), statement.schema.kind, rows, seconds, accesses)
+        return StatementReport(
+            str(statement), statement.schema.kind, rows, seconds, reads, accesses
+        )
 
     def drop(self) -> None:
         """Remove the temporary tables; an error before has removed them with everything else."""
-        for relation in self._temporary:
-            self._connection.execute(f"DROP TABLE {relation}")
+        for name in self._temporary:
+            self._connection.execute(f"DROP TABLE {self._names.stored(name)}")
 
-    def _timed(self, statement: Statement, action: Callable[[], T]) -> tuple[T, float]:
+    def _timed(self, name: str, action: Callable[[], T]) -> tuple[T, float]:
         start = perf_counter()
-        with _named(statement.name if isinstance(statement, Compute) else str(statement)):
+        with _named(name):
             result = action()
         return result, perf_counter() - start
 
-    def _fill(self, statement: Compute) -> int:
+    def _fill(self, statement: Compute, query: Query) -> int:
         relation = self._names.stored(statement.name)
-        rows = statements.query(statement.query, self._names.resolve)
-        self._connection.execute(
-            statements.create_table(relation, statement.query.schema, "TEMP TABLE")
-        )
-        self._temporary.append(relation)
-        return self._number(f"INSERT INTO {relation} {rows}")
-
-    def _change(self, statement: Apply, kept: Materialized) -> int:
-        diff, target = self._names.stored(statement.diff), self._names.stored(kept.name)
-        self._check_effective(statement, diff, kept)
-        rows = 0
-        for text in statements.changes(diff, target, statement.schema, kept):
-            rows = self._number(text)
+        rows = self._number(f"CREATE TEMP TABLE {relation} AS {query.text}")
+        self._temporary.add(statement.name)
         return rows
 
-    def _check_effective(self, statement: Apply, diff: str, kept: Materialized) -> None:
-        """Which of two different values a row gets would depend on the order of the diff's rows."""
-        schema = statement.schema
-        ids = kept.ids if schema.kind == INSERT else schema.ids
-        if schema.kind == DELETE or not (ids or schema.changed or schema.after):
-            return
-        if self._connection.execute(statements.conflicts(diff, schema, ids)).fetchone():
-            raise RunError(f"{statement}: two rows of the diff set the same row differently")
+    def _create_missing(self, diffs: Iterable[Stored]) -> None:
+        """Empty diffs that are read even so: an aggregate without keys has a row of nothing."""
+        for diff in diffs:
+            if not (self._names.is_given(diff.name) or diff.name in self._temporary):
+                self._create_empty(diff.name, diff.schema)
+
+    def _create_empty(self, name: str, schema: Schema) -> None:
+        relation = self._names.stored(name)
+        self._connection.execute(statements.create_table(relation, schema, "TEMP TABLE"))
+        self._temporary.add(name)
+
+    def _set_rows(self, name: str, rows: int) -> None:
+        self._rows[name] = rows
+        if not rows:
+            self._empty.add(name)
+
+    def _reads(self, query: Query) -> int:
+        """The rows of all that it reads; kept relations do not change before all is computed."""
+        for relation in query.kept:
+            if relation not in self._sizes:
+                self._sizes[relation] = self._number(f"SELECT count(*) FROM {relation}")
+        return sum(self._rows[diff.name] for diff in query.diffs) + sum(
+            self._sizes[relation] for relation in query.kept
+        )
+
+    def _change(self, change: Change) -> int:
+        several = self._rows[change.statement.diff] > 1
+        if several and change.conflicts and self._number(change.conflicts):
+            raise RunError(f"{change.statement}: two rows of the diff set the same row differently")
+        rows = 0
+        for text in change.changes:
+            rows = self._number(text)
+        return rows
 
     def _query_accesses(self, query: Node) -> int:
         def size(node: Node) -> int:
@@ -215,7 +194,7 @@ class _Refresh:
 
     def _apply_accesses(self, statement: Apply, rows: int) -> int:
         """A look-up per diff tuple and an access per row changed; an insert looks nothing up."""
-        if statement.schema.kind == INSERT:
+        if statement.schema.kind == INSERT or not self._rows[statement.diff]:
             return rows
         ids = ", ".join(map(quote, statement.schema.ids)) or "1"
         diff = self._names.stored(statement.diff)

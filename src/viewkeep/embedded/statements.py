@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
 from viewkeep.diffs.script import Materialized
-from viewkeep.diffs.sql_text import Leaf, to_sql
-from viewkeep.diffs.sql_text import quote as quote_spark
+from viewkeep.diffs.sql_text import Dialect, Leaf, to_sql
 from viewkeep.embedded.typed import with_types
-from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.query.algebra import AntiJoin, Join, Node, SemiJoin
 from viewkeep.query.inference import Schema
 from viewkeep.query.types import Type
-from viewkeep.sql.transpile import to_duckdb
+from viewkeep.sql.transpile import expression_to_duckdb
 
 Resolve = Callable[[Leaf], str]
 """The DuckDB text of the relation that holds the rows of a leaf."""
@@ -31,18 +30,21 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+_DUCKDB = Dialect(
+    quote, {Join: "JOIN", SemiJoin: "SEMI JOIN", AntiJoin: "ANTI JOIN"}, expression_to_duckdb
+)
+
+
 def query(node: Node, resolve: Resolve) -> str:
     """The query of a node, with its columns cast to the types that the node says."""
-    relations = {_name(leaf): resolve(leaf) for leaf in walk(node) if isinstance(leaf, Leaf)}
-    text = to_duckdb(to_sql(with_types(node), lambda leaf: quote_spark(_name(leaf))), relations)
-    columns = ", ".join(f"CAST({quote(f.name)} AS {type_name(f.type)})" for f in node.schema)
+    text = to_sql(with_types(node), resolve, _DUCKDB)
+    columns = ", ".join(_typed_column(quote(f.name), f.type) for f in node.schema)
     names = ", ".join(map(quote, node.names))
     return f"SELECT {columns} FROM ({text}) AS result ({names})"
 
 
-def _name(leaf: Leaf) -> str:
-    """A name for a leaf that no other kind or state of leaf has."""
-    return f"{leaf.state} {leaf.name}" if isinstance(leaf, Scan) else f"stored {leaf.name}"
+def _typed_column(name: str, type_: Type) -> str:
+    return f"CAST({name} AS {type_name(type_)}) AS {name}"
 
 
 def type_name(type_: Type) -> str:
@@ -54,6 +56,15 @@ def create_table(relation: str, schema: Schema, kind: str = "TABLE") -> str:
     """An empty table with the columns of a schema."""
     columns = ", ".join(f"{quote(f.name)} {type_name(f.type)}" for f in schema)
     return f"CREATE {kind} {relation} ({columns})"
+
+
+def counts(relations: Iterable[str]) -> str:
+    """The number of rows of every relation, with its place.
+
+    >>> print(counts(["a", "b"]))
+    SELECT 0, count(*) FROM a UNION ALL SELECT 1, count(*) FROM b
+    """
+    return " UNION ALL ".join(f"SELECT {i}, count(*) FROM {r}" for i, r in enumerate(relations))
 
 
 def conflicts(diff: str, schema: DiffSchema, ids: Iterable[str]) -> str:

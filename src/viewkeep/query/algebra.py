@@ -6,10 +6,10 @@ use one subtree in several places (an outer join uses each side twice): the tree
 shared values, and `rewrite` and the printer treat it as one.
 """
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from operator import is_
 from typing import TypeAlias, cast
 
 from viewkeep.errors import QueryError
@@ -38,7 +38,7 @@ class AggregateColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class _Operator(ABC):
+class _Operator:  # not an ABC: passes ask often what a node is, and those answer slowly
     """What all nodes share: a schema and a hash computed once, since subtrees are shared."""
 
     schema: Schema = field(init=False, repr=False)
@@ -66,9 +66,9 @@ class _Operator(ABC):
     def _values(self) -> tuple[object, ...]:
         return tuple(getattr(self, part.name) for part in fields(self) if part.init)
 
-    @abstractmethod
     def _output(self) -> Schema:
         """The output columns, after everything about the node was checked."""
+        raise NotImplementedError
 
     def __str__(self) -> str:
         return print_tree(cast("Node", self))
@@ -263,7 +263,9 @@ def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
 
 
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same operator over other inputs."""
+    """The same operator over other inputs; the operator itself where they are its own."""
+    if len(inputs) == len(own := children(node)) and all(map(is_, inputs, own)):
+        return node
     match node:
         case Scan() | Stored():
             return node

@@ -27,13 +27,11 @@ from viewkeep.query.algebra import (
     UnionAll,
     walk,
 )
-from viewkeep.query.expressions import TRUE, Call, Column, conjuncts
+from viewkeep.query.evaluate_rows import Pair, equal_columns
+from viewkeep.query.expressions import TRUE, Column, conjuncts
 from viewkeep.query.inference import find_field
 from viewkeep.spark.keys import Keys, is_listable, meets, misses
 from viewkeep.spark.local import Relation
-
-Pair = tuple[str, str, bool]
-"""Columns of the left and of the right side that are equal, and whether NULL equals NULL."""
 
 
 class Builder:
@@ -166,19 +164,6 @@ class Builder:
             case UnionAll():
                 return _together([self._keys(each, column) for each in node.inputs])
         return None
-
-
-def equal_columns(node: Join | SemiJoin | AntiJoin) -> list[Pair]:
-    """The parts of a condition that compare a left column with a right one for equality."""
-    found = []
-    for part in conjuncts(node.condition):
-        match part:
-            case Call("=" | "<=>" as function, (Column(a), Column(b))):
-                if a in node.left.names and b in node.right.names:
-                    found.append((a, b, function == "<=>"))
-                elif b in node.left.names and a in node.right.names:
-                    found.append((b, a, function == "<=>"))
-    return found
 
 
 def _partners(

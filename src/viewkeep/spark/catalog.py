@@ -252,9 +252,14 @@ def _entry(kind: str, name: str, definition: str) -> Definition:
     return ViewDefinition.from_json(name, said)
 
 
+def typed_columns(table: Table) -> dict[str, str]:
+    """The columns of a table with their types, as they are declared."""
+    return {f.name: f"{f.type}{'' if f.nullable else ' not null'}" for f in table.columns}
+
+
 def _table_as_json(table: Table) -> dict[str, Any]:
     return {
-        "columns": {f.name: f"{f.type}{'' if f.nullable else ' not null'}" for f in table.columns},
+        "columns": typed_columns(table),
         "key": list(table.key),
         "foreign_keys": [str(each) for each in table.foreign_keys],
         "fds": [str(each) for each in table.fds],

@@ -81,7 +81,7 @@ def inserted(kept: Materialized, part: Part) -> DataFrame:
 
 def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_semi") -> DataFrame:
     """The rows that a diff means, or (`left_anti`) the others; NULL is a value of an ID."""
-    sources = {name: part.schema.value_after(name) for name in matched_ids(kept, part)}
+    sources = {name: part.schema.value_after(name) for name in matched_ids(kept, part.schema)}
     if not sources:  # it means all rows, since it has one
         return rows if kind == "left_semi" else rows.where(F.lit(False))
     table = part.diff.table
@@ -96,9 +96,9 @@ def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_
     return rows if exact else _joined(rows, kept, part, sources, kind)
 
 
-def matched_ids(kept: Materialized, part: Part) -> tuple[str, ...]:
+def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
     """The IDs that rows are found by: an insert replaces by all of them."""
-    return kept.ids if part.schema.kind == INSERT else part.schema.ids
+    return kept.ids if schema.kind == INSERT else schema.ids
 
 
 def _joined(

@@ -97,6 +97,7 @@ class Snapshot:
     fields: tuple[Field, ...]
     files: tuple[DataFile, ...]
     partitions: tuple[str, ...] = ()
+    identity: str = ""
 
     @property
     def rows(self) -> int:
@@ -140,14 +141,22 @@ class LakeTable:
         """The newest version."""
         return self._open(None).version()
 
+    def identity(self, version: int) -> str:
+        """What tells a table from one that was made anew in the same place."""
+        table = self._open(version)
+        with told(self.uri):
+            return str(table.metadata().id)
+
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
         table = self._open(version)
         _check_readable(table, self.uri)
         with told(self.uri):
             fields = declared_fields(pa.schema(table.schema()))
-            partitions = tuple(table.metadata().partition_columns)
-            return Snapshot(self.uri, table.version(), fields, _files(table), partitions)
+            about = table.metadata()
+            partitions, identity = tuple(about.partition_columns), str(about.id)
+            files = _files(table)
+            return Snapshot(self.uri, table.version(), fields, files, partitions, identity)
 
     def create(
         self, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes, description: str

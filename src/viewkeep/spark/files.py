@@ -46,7 +46,12 @@ class Folder:
             self._files.create_dir(f"{self._base}/{path}".rpartition("/")[0], recursive=True)
             with self._files.open_output_stream(f"{self._base}/{path}") as sink:
                 pq.write_table(
-                    table, sink, row_group_size=ROW_GROUP, write_page_index=True, version="2.6"
+                    table,
+                    sink,
+                    row_group_size=ROW_GROUP,
+                    write_page_index=True,
+                    # Numbers gain little from dictionaries, which cost most of the time.
+                    use_dictionary=[f.name for f in table.schema if _has_few_values(f.type)],
                 )
         return self._described(path)
 
@@ -198,6 +203,10 @@ def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]
         for known in (least, greatest, nulls):
             known.pop(name, None)
     return least, greatest, nulls
+
+
+def _has_few_values(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_boolean(kind))
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,9 +1,11 @@
 """Keys of collected diffs as filters of scans.
 
 Spark pushes `column IN (...)` into Parquet scans, where it rules out files and row groups; a join
-with the same keys reads everything.
+with the same keys reads everything. Conditions are text: a call to Spark for every key would take
+longer than the scan.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,11 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import quote
+from viewkeep.diffs.sql_text import expression, quote
+from viewkeep.query.expressions import literal
+from viewkeep.query.types import DATE, INTEGRAL, STRING, Type
 
-MAX_KEYS = 1000
+MAX_KEYS = 2000
 """The most keys that are listed; of more, only the least and the greatest are told."""
 
 
@@ -31,21 +35,44 @@ def is_listable(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date32(kind))
 
 
+def has_literals(type_: Type) -> bool:
+    """`is_listable` for a declared type."""
+    return type_ in (*INTEGRAL, STRING, DATE)
+
+
+def one_of(column: str, values: Iterable[Any]) -> str:
+    """The condition that a column has one of some values; NULL is a value.
+
+    >>> one_of("a", [2, None])
+    '(`a` IN (2) OR `a` IS NULL)'
+    """
+    distinct = dict.fromkeys(values)
+    found = [expression(literal(value)) for value in distinct if value is not None]
+    parts = [f"{quote(column)} IN ({', '.join(found)})"] if found else []
+    parts += [f"{quote(column)} IS NULL"] if None in distinct else []
+    return f"({' OR '.join(parts) or 'FALSE'})"
+
+
+def between(column: str, values: Iterable[Any]) -> str:
+    """A condition of any length's worth of keys that holds where a column has one of them.
+
+    >>> between("a", [7, 2, None])
+    '(`a` BETWEEN 2 AND 7 OR `a` IS NULL)'
+    """
+    distinct = set(values)
+    found = distinct - {None}
+    least, most = (expression(literal(end(found))) for end in (min, max))
+    null = f" OR {quote(column)} IS NULL" if None in distinct else ""
+    return f"({quote(column)} BETWEEN {least} AND {most}{null})"
+
+
 def meets(column: str, keys: Keys, null_safe: bool) -> tuple[Column, bool]:
     """Whether a column has one of the keys, and whether the condition is not wider than that."""
     values = pc.unique(keys.values.combine_chunks())
-    found: list[Any] = values.drop_null().to_pylist()
-    own = F.col(quote(column))
+    found: list[Any] = (values if null_safe else values.drop_null()).to_pylist()
     listed = len(found) <= MAX_KEYS
-    if not found:
-        condition = F.lit(False)
-    elif listed:
-        condition = own.isin(found)
-    else:
-        condition = own.between(min(found), max(found))
-    if null_safe and values.null_count:
-        condition = condition | own.isNull()
-    return condition, listed and keys.exact
+    text = one_of(column, found) if listed else between(column, found)
+    return F.expr(text), listed and keys.exact
 
 
 def misses(condition: Column) -> Column:

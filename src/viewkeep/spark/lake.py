@@ -18,6 +18,7 @@ from viewkeep.spark.catalog import CatalogStore
 from viewkeep.spark.delta import LakeTable, Snapshot, StorageError
 from viewkeep.spark.files import Folder, read_frame
 from viewkeep.spark.rewrite import DRIVER_BYTES
+from viewkeep.spark.sessions import Session, lazy_session
 
 OWN = "_viewkeep"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
@@ -40,22 +41,25 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Lake:
-    """Where tables are, and the session that reads them."""
+    """Where tables are, the session that reads them, and the session of the user."""
 
     spark: SparkSession
+    user: SparkSession
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES
 
     @staticmethod
     def open(
-        spark: SparkSession,
+        spark: Session,
         uri: str | Path,
         options: Mapping[str, str] | None = None,
         driver_bytes: int = DRIVER_BYTES,
     ) -> "Lake":
         """A lake with a session of its own, so that a user's settings change no results."""
-        return Lake(_session(spark), _location(uri), dict(options or {}), driver_bytes)
+        user = lazy_session(spark) if callable(spark) else spark
+        own = lazy_session(lambda: _session(user)) if callable(spark) else _session(spark)
+        return Lake(own, user, _location(uri), dict(options or {}), driver_bytes)
 
     @property
     def catalog(self) -> CatalogStore:

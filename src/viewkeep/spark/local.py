@@ -1,39 +1,92 @@
-"""Small relations that were collected: Arrow tables on the driver, local relations to Spark.
+"""Relations in Spark, and small ones that were collected to the driver.
 
 A Spark job costs much more than a small diff is worth. So several results are collected by one
-job, and selections and projections of collected rows are computed by Spark's optimizer, which
-evaluates them over local relations without any job.
+job; a collected relation becomes a DataFrame only when one is asked for; and selections and
+projections of one are computed by Spark's optimizer, which evaluates them over local relations
+without any job.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC
 from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from viewkeep.diffs.sql_text import quote
+from viewkeep.query.evaluate_rows import Rows
 from viewkeep.query.inference import Schema
+from viewkeep.query.types import Field, Type
+from viewkeep.spark.rows import arrow_schema, declared_fields, to_arrow, to_rows
 
 _TAG = "viewkeep#tag"
+_NUMBER = "viewkeep#number"
+_IN_PARTITION = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that count the rows of one partition."""
+
+_TYPES: dict[str, DataType] = {
+    "boolean": BooleanType(),
+    "tinyint": ByteType(),
+    "smallint": ShortType(),
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestampType(),
+    "void": NullType(),
+}
 
 
-@dataclass(frozen=True)
 class Relation:
-    """Rows as Spark reads them, and as a table on the driver where they were collected."""
+    """Rows that Spark has."""
 
-    frame: DataFrame
-    table: pa.Table | None = None
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame: DataFrame | None = frame
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as Spark reads them."""
+        assert self._frame is not None
+        return self._frame
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The rows as an Arrow table, where they were collected."""
+        return None
+
+    @property
+    def tuples(self) -> Rows | None:
+        """The rows as tuples, where they were collected."""
+        return None
 
     @property
     def rows(self) -> int | None:
-        """How many rows it has, where that is known."""
-        return None if self.table is None else self.table.num_rows
+        """How many rows there are, where that is known."""
+        return None
 
     @property
     def is_empty(self) -> bool:
@@ -41,22 +94,65 @@ class Relation:
         return self.rows == 0
 
 
-def local(spark: SparkSession, table: pa.Table, schema: StructType) -> Relation:
-    """A collected table as a local relation; however it was collected, its types are the same."""
-    table = table.cast(_arrow_schema(schema))
-    return Relation(spark.createDataFrame(table, schema=schema), table)
+class Collected(Relation):
+    """Rows on the driver, given as a table or as tuples; the other forms are made when needed."""
+
+    def __init__(self, spark: SparkSession, schema: Schema, given: pa.Table | Rows) -> None:
+        self.schema, self._spark, self._size = schema, spark, len(given)
+        self._frame = None
+        self._tuples: Rows | None = given if isinstance(given, list) else None
+        self._table: pa.Table | None = None if isinstance(given, list) else given
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a local relation of Spark."""
+        if self._frame is None:
+            schema = spark_schema(self.schema)
+            self._frame = self._spark.createDataFrame(self.table, schema=schema)
+        return self._frame
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        if self._table is None:
+            self._table = to_arrow(self.schema, self._tuples or [])
+        return self._table
+
+    @property
+    def tuples(self) -> Rows:
+        """The rows as tuples."""
+        if self._tuples is None:
+            self._tuples = to_rows(self._table)
+        return self._tuples
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._size
 
 
-def spark_schema(schema: Schema) -> StructType:
-    """Columns as Spark declares them."""
-    declared = StructType.fromDDL(", ".join(f"{quote(f.name)} {f.type}" for f in schema))
-    return cast(StructType, declared)
+def local(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> Collected:
+    """A table, with the types of a schema; however it was collected, its types are the same."""
+    given = table.schema if schema is None else to_arrow_schema(schema, timezone="UTC")
+    fields = declared_fields(given)
+    return Collected(spark, fields, table.cast(arrow_schema(fields)))
 
 
-def empty(spark: SparkSession, schema: Schema) -> Relation:
+def empty(spark: SparkSession, schema: Schema) -> Collected:
     """No rows."""
-    declared = spark_schema(schema)
-    return local(spark, _arrow_schema(declared).empty_table(), declared)
+    return Collected(spark, schema, [])
+
+
+def spark_type(type_: Type) -> DataType:
+    """A type as Spark declares it."""
+    if type_.name == "decimal":
+        return DecimalType(type_.precision or 0, type_.scale or 0)
+    return _TYPES[type_.name]
+
+
+def spark_schema(schema: Iterable[Field]) -> StructType:
+    """Columns as Spark declares them; all may be NULL."""
+    return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
 
 
 def with_types(frame: DataFrame, schema: Schema) -> DataFrame:
@@ -85,7 +181,7 @@ def is_local(frame: DataFrame) -> bool:
 
 def collect_local(frame: DataFrame) -> pa.Table:
     """The rows of a local relation, without a job (`toArrow` would start one)."""
-    schema = _arrow_schema(frame.schema)
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
     columns: Iterable[tuple[Any, ...]] = zip(*frame.collect(), strict=True)
     values = list(columns) or [()] * len(schema)
     arrays = [
@@ -96,12 +192,15 @@ def collect_local(frame: DataFrame) -> pa.Table:
 
 
 def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
-    """Several results by one job, at most one row more than `limit` of each."""
+    """Several results by one job; of a result with more than `limit` rows, more than `limit`.
+
+    The rows are limited partition by partition: to limit them all together takes a shuffle.
+    """
     if len(frames) == 1:
-        return {name: frame.limit(limit + 1).toArrow() for name, frame in frames.items()}
+        return {name: _limited(frame, limit).toArrow() for name, frame in frames.items()}
     slots = _slots(frames.values())
     tagged = [
-        _tagged(frame.limit(limit + 1), number, slots)
+        _tagged(_limited(frame, limit), number, slots)
         for number, frame in enumerate(frames.values())
     ]
     found = reduce(DataFrame.union, tagged).toArrow() if tagged else None
@@ -111,8 +210,9 @@ def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
     }
 
 
-def _arrow_schema(schema: StructType) -> pa.Schema:
-    return to_arrow_schema(schema, timezone="UTC")
+def _limited(frame: DataFrame, limit: int) -> DataFrame:
+    number = f"monotonically_increasing_id() & {_IN_PARTITION}L AS {quote(_NUMBER)}"
+    return frame.selectExpr("*", number).where(f"{quote(_NUMBER)} <= {limit}").drop(_NUMBER)
 
 
 def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:

@@ -5,7 +5,6 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import StructField, StructType
 
 from viewkeep.changes.values import same
 from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
@@ -22,14 +21,14 @@ def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[P
     """Diffs that say the same kind of thing as one; of two rows with the same IDs, the later."""
     groups: dict[object, list[Part]] = {}
     for part in parts:
-        alone = part.diff.table is None or not matched_ids(kept, part)
+        alone = part.diff.table is None or not matched_ids(kept, part.schema)
         groups.setdefault(id(part) if alone else _said(kept, part), []).append(part)
     return [_one(spark, kept, group) for group in groups.values()]
 
 
 def check_effective(kept: Materialized, part: Part) -> None:
     """Which of two different values a row gets would depend on the order of the diff's rows."""
-    ids, values = matched_ids(kept, part), set_columns(part.schema)
+    ids, values = matched_ids(kept, part.schema), set_columns(part.schema)
     if part.schema.kind == DELETE or not (ids or values):
         return
     names = tuple(dict.fromkeys((*ids, *values)))
@@ -58,18 +57,17 @@ def set_columns(schema: DiffSchema) -> tuple[str, ...]:
 
 def _said(kept: Materialized, part: Part) -> object:
     """What diffs must have in common to be one: the columns and their types."""
-    ids = matched_ids(kept, part)
+    ids = matched_ids(kept, part.schema)
     values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
-    types = [part.schema.value_after(name) for name in (*sorted(ids), *values)]
-    fields = {field.name: field.dataType for field in part.diff.frame.schema}
-    return part.schema.kind, frozenset(ids), values, tuple(fields[name] for name in types)
+    types = _picked(part, (*sorted(ids), *values)).schema.types
+    return part.schema.kind, frozenset(ids), values, tuple(types)
 
 
 def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
     if len(group) == 1:
         return group[0]
     first = group[0]
-    ids = matched_ids(kept, first)
+    ids = matched_ids(kept, first.schema)
     values = tuple(name for name in set_columns(first.schema) if name not in ids)
     schema = DiffSchema(first.schema.kind, ids, (), values, values)
     # Without the tables' schemas, which may differ in what can be NULL.
@@ -77,13 +75,7 @@ def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
     tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
     table = pa.concat_tables(tables)
     last = {row[: len(ids)]: i for i, row in enumerate(_tuples(table))}
-    fields = {field.name: field.dataType for field in first.diff.frame.schema}
-    sources = map(first.schema.value_after, (*ids, *values))
-    types = [
-        StructField(name, fields[source])
-        for name, source in zip(schema.columns, sources, strict=True)
-    ]
-    diff = local(spark, table.take(list(last.values())), StructType(types))
+    diff = local(spark, table.take(list(last.values())))
     return Part(" and ".join(part.name for part in group), schema, diff)
 
 

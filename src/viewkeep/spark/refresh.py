@@ -6,39 +6,31 @@ recompute    where the view has no script, the policy says so, or the changes ar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.changes import ChangeBatch, difference
 from viewkeep.diffs.identify import IdPlan
+from viewkeep.errors import QueryError
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.changed import Changed
-from viewkeep.spark.delta import ConflictError, DataFile, Snapshot
-from viewkeep.spark.executor import Run, run
+from viewkeep.spark.delta import ConflictError, DataFile, Snapshot, StorageError
+from viewkeep.spark.executor import Run, changed_rows, run
+from viewkeep.spark.feed import check_columns
 from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Inputs, diff_inputs
 from viewkeep.spark.jobs import Jobs, counted_jobs
-from viewkeep.spark.local import collect, local, spark_schema
 from viewkeep.spark.rewrite import Rewrite, rewrite
+from viewkeep.spark.row_changes import RowChanges
 from viewkeep.spark.rows import to_arrow, to_rows
 from viewkeep.spark.views import REPORT, STATE, Found, Frames, View
-from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
+from viewkeep.storage import Pins, RefreshReport, Timer
 
 LARGE_SHARE = 0.3
 """Under the policy `auto`, a view is computed anew when more than this share of a table changed."""
 MOST_CHANGES = 2_000_000
 """More changes than these are never brought in one by one."""
-MOST_ROWS = 200_000
-"""The most changed rows of a view or cache that come to the driver."""
-
-
-@dataclass(frozen=True)
-class RowChanges:
-    """The rows of a kept relation that change, as they were and as they are now."""
-
-    gone: pa.Table
-    came: pa.Table
 
 
 def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
@@ -69,6 +61,8 @@ class _Refresh:
         self._timer = Timer()
 
     def run(self) -> RefreshReport:
+        """Decide on a way, and go it."""
+        self._check_inputs()
         counts = {name: self._count(name) for name in self._moved()}
         reason = self._why_anew(counts)
         if reason:
@@ -89,6 +83,19 @@ class _Refresh:
         assert plan is not None
         return plan
 
+    def _check_inputs(self) -> None:
+        """Refuse inputs whose versions are not those of the table that the view has seen."""
+        state = self._found.state
+        for name in self._moved():
+            source, since = self._view.sources[name], state.inputs[name]
+            newest = source.table.snapshot(self._inputs[name])
+            check_columns(name, source.declared, newest)
+            if newest.version < since or source.table.identity(since) != state.identities[name]:
+                raise StorageError(
+                    f'"{name}" was removed and made anew since the view was refreshed; '
+                    f'repair the view: repair("{self._view.name}")'
+                )
+
     # --- which way ------------------------------------------------------------------------------
 
     def _moved(self) -> list[str]:
@@ -108,7 +115,10 @@ class _Refresh:
             if count is None:
                 continue
             if count > MOST_CHANGES:
-                return f"{count:,} changes of {name} are too many to bring in one by one"
+                too_many = f"{count:,} changes of {name} are too many to bring in one by one"
+                if self._view.definition.policy == "strict":
+                    raise QueryError(f"{too_many}; the policy strict allows nothing else")
+                return too_many
             if self._view.definition.policy == "auto" and count > 1000:
                 rows = self._view.sources[name].table.snapshot(self._inputs[name]).rows
                 if count > LARGE_SHARE * rows:
@@ -131,10 +141,10 @@ class _Refresh:
         script = view.script_for(inputs.kinds)
         with timer.phase("compute"):
             frames = self._frames(inputs, snapshot, caches)
-            done = run(view.lake.spark, script, frames)
+            done = run(view.lake.spark, script, frames, find_changed=True)
         with done:
             with timer.phase("compute"):
-                rows = _row_changes(done)
+                rows = changed_rows(done)
             with timer.phase("write"):
                 versions = self._write_caches(caches, done, rows)
                 files, batch = self._write_view(snapshot, done, rows)
@@ -163,7 +173,7 @@ class _Refresh:
             typed = {field.name: field for field in table.columns}
             fields = [replace(typed[c.partition("#")[0]], name=c) for c in columns]
             rows = to_arrow(fields, list(zip(*columns.values(), strict=True)))
-            frames[name] = local(spark, rows, spark_schema(tuple(fields))).frame
+            frames[name] = rows
         for name, cache in caches.items():
             frames[name] = cache.frame(spark)
         frames[view.script.view.name] = view.layout.stored_frame(view.lake.frame(snapshot))
@@ -227,9 +237,7 @@ class _Refresh:
         notes: Mapping[str, object],
     ) -> RefreshReport:
         view = self._view
-        state = ViewState(
-            view.definition.build, dict(self._inputs), dict(self._tables), dict(caches)
-        )
+        state = view.state(self._inputs, self._tables, caches)
         report = view.timed(report, self._timer, jobs)
         said = {STATE: state.notes(), REPORT: report.notes(), **notes}
         version = view.table.commit(self._found.newest, files.add, files.remove, said)
@@ -244,20 +252,6 @@ class _Refresh:
             before=self._found.state.inputs,
             after=dict(self._inputs),
         )
-
-
-def _row_changes(done: Run) -> dict[str, RowChanges | None]:
-    """The changed rows of all kept relations, by one job; None where they are too many."""
-    frames = {}
-    for name, changed in done.changed.items():
-        frames[f"gone {name}"], frames[f"came {name}"] = changed.gone, changed.came
-    tables = collect(frames, MOST_ROWS)
-    found: dict[str, RowChanges | None] = {}
-    for name in done.changed:
-        gone, came = tables[f"gone {name}"], tables[f"came {name}"]
-        few = max(gone.num_rows, came.num_rows) <= MOST_ROWS
-        found[name] = RowChanges(gone, came) if few else None
-    return found
 
 
 def _changed_rows(rows: RowChanges | None, ids: tuple[str, ...] | None) -> int:

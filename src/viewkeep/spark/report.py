@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import PySparkException
 
+from viewkeep.diffs.report import RunReport
 from viewkeep.errors import ViewkeepError
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -17,36 +18,16 @@ class RunError(ViewkeepError):
 
 
 @dataclass(frozen=True)
-class StatementReport:
-    """What one statement did.
+class SparkReport(RunReport):
+    """What a refresh did, and how many Spark jobs it took.
 
-    `rows` are those of the diff that it computed or applied, `reads` those of the collected diffs
-    that it read; None where they are not known because the rows stayed in Spark. `seconds` of
-    statements that one job computed are equal shares of its time. `accesses` are index look-ups
-    and tuple accesses (id_based_ivm, appendix A), where they were counted.
+    What a statement reads is known if it was computed on the driver: the rows of the diffs, and
+    those that it looked up. `seconds` of statements that wait for the same job are equal shares of
+    its time. The rows that a change writes are known if the run was asked to find them, or had
+    them at hand.
     """
 
-    name: str
-    kind: str
-    rows: int | None
-    seconds: float
-    reads: int | None = None
-    accesses: int | None = None
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """What a refresh did, and how many Spark jobs it took."""
-
-    statements: tuple[StatementReport, ...]
-    seconds: float
-    jobs: int
-
-    @property
-    def accesses(self) -> int | None:
-        """The accesses of all statements, where they were counted."""
-        counts = [each.accesses for each in self.statements]
-        return None if None in counts else sum(count or 0 for count in counts)
+    jobs: int = 0
 
 
 @contextmanager

@@ -6,6 +6,7 @@ next change puts them together.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -20,7 +21,7 @@ from viewkeep.spark.local import local
 from viewkeep.spark.matching import matches, may_hold, without
 from viewkeep.spark.rows import arrow_schema
 
-DRIVER_BYTES = 64 * 1024 * 1024
+DRIVER_BYTES = 256 * 1024 * 1024
 """The most bytes that are rewritten on the driver."""
 SMALL_FILES = 16
 """So many small files are put together."""
@@ -77,18 +78,29 @@ def _on_driver(
     gone: pa.Table,
     came: pa.Table,
 ) -> Rewrite:
+    """File by file, several at a time: Arrow works without Python's lock."""
     folder = Folder(table)
-    kept: list[pa.Table] = []
-    remove: list[DataFile] = []
-    for each in [*touched, *_small(snapshot, touched)]:
+
+    def rest(each: DataFile) -> pa.Table | None:
+        """The rows of a file that stay, or None if all do."""
         rows = folder.read([each], snapshot.fields)
-        rest = without(rows, gone)
-        if rest.num_rows < rows.num_rows or each not in touched:
-            kept.append(rest)
-            remove.append(each)
-    written = pa.concat_tables([*kept, came])
-    add = (folder.write(written),) if written.num_rows else ()
-    return Rewrite(add, tuple(remove))
+        kept = without(rows, gone)
+        return kept if kept.num_rows < rows.num_rows else None
+
+    small = _small(snapshot, touched)
+    with ThreadPoolExecutor() as pool:
+        rests = list(zip(touched, pool.map(rest, touched), strict=True))
+        hit = [(each, kept) for each, kept in rests if kept is not None]
+        merged = [folder.read(small, snapshot.fields), came]
+        merged += [kept for each, kept in hit if each.size < SMALL_BYTES]
+        large = [kept for each, kept in hit if each.size >= SMALL_BYTES and kept.num_rows]
+        if large:  # a large file takes the new rows in, so that no small one is needed
+            large[0] = pa.concat_tables([large[0], *merged])
+            merged = []
+        together = [pa.concat_tables(merged)] if merged else []
+        new = [rows for rows in (*large, *together) if rows.num_rows]
+        add = tuple(pool.map(folder.write, new))
+    return Rewrite(add, (*small, *(each for each, _ in hit)))
 
 
 def _small(snapshot: Snapshot, touched: Sequence[DataFile]) -> list[DataFile]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.errors import SchemaError
 from viewkeep.query.types import Field, Type
 
 Row = tuple[Any, ...]
@@ -44,19 +43,14 @@ def arrow_type(type_: Type) -> pa.DataType:
     return _ARROW[type_.name]
 
 
-def declared_type(kind: pa.DataType, column: str) -> Type:
-    """The type of an Arrow column, or an error that names the column."""
+def declared_type(kind: pa.DataType) -> Type | None:
+    """The type of an Arrow column, or None if views cannot read it."""
     if pa.types.is_decimal128(kind):
         return Type("decimal", kind.precision, kind.scale)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return Type("timestamp")
     name = _NAMES.get(kind) or _SAME.get(kind)
-    if name is None:
-        raise SchemaError(
-            f'column "{column}" has the type {kind}, which views cannot read; '
-            "leave it out, or store it as one of " + ", ".join([*_ARROW, "decimal"])
-        )
-    return Type(name)
+    return None if name is None else Type(name)
 
 
 def arrow_schema(fields: Iterable[Field]) -> pa.Schema:
@@ -65,8 +59,9 @@ def arrow_schema(fields: Iterable[Field]) -> pa.Schema:
 
 
 def declared_fields(schema: pa.Schema) -> tuple[Field, ...]:
-    """Arrow columns as declared ones."""
-    return tuple(Field(f.name, declared_type(f.type, f.name), f.nullable) for f in schema)
+    """Arrow columns as declared ones; those of types that views cannot read are left out."""
+    found = ((f, declared_type(f.type)) for f in schema)
+    return tuple(Field(f.name, type_, f.nullable) for f, type_ in found if type_ is not None)
 
 
 def to_arrow(fields: Sequence[Field], rows: Sequence[Row]) -> pa.Table:

@@ -1,7 +1,21 @@
-"""A small local Spark session, for tests and demos."""
+"""Spark sessions: a small local one, and one that is started when it is first used."""
 
-from pyspark.sql import SparkSession
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeep.errors import ViewkeepError
+
+Frame = DataFrame
+Session = SparkSession | Callable[[], SparkSession]
+"""A session, or what starts one."""
+
+NEEDED_JAVA = 17
 _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -12,15 +26,75 @@ _SETTINGS = {
 }
 
 
+class SparkStartError(ViewkeepError):
+    """Spark could not be started."""
+
+
 def session(cores: int = 2, name: str = "viewkeep", **settings: str) -> SparkSession:
     """A session on this machine: few shuffle partitions, no pages, errors only in the log.
 
     A name of a setting is written with `__` for every dot: `spark__sql__codegen__wholeStage`.
     """
-    builder = SparkSession.Builder().master(f"local[{cores}]").appName(name)
-    chosen = _SETTINGS | {"spark.sql.shuffle.partitions": str(cores)}
-    for key, value in (chosen | {k.replace("__", "."): v for k, v in settings.items()}).items():
+    builder = SparkSession.Builder()
+    for key, value in _settings(cores, name, settings).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def local_session(log: str = os.devnull) -> SparkSession:
+    """The session that is active, or one with all cores and half of the memory of this machine.
+
+    What Spark itself has to say goes to the file `log`.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    cores, memory = os.cpu_count() or 2, {"spark__driver__memory": f"{_megabytes() // 2}m"}
+    conf = SparkConf().setAll(list(_settings(cores, "viewkeep", memory).items()))
+    try:
+        with open(log, "ab") as file:
+            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)
+    except (PySparkException, OSError) as error:
+        raise SparkStartError(
+            f"Spark could not be started. It needs Java {NEEDED_JAVA} or newer: install it, "
+            f"e.g. apt-get install openjdk-{NEEDED_JAVA}-jre-headless (Debian, Ubuntu) or "
+            f"brew install openjdk@{NEEDED_JAVA} (macOS), and set JAVA_HOME if there are "
+            f"several ({str(error).splitlines()[0]})"
+        ) from error
+    return session(cores, **memory)
+
+
+def _settings(cores: int, name: str, more: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **_SETTINGS,
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": name,
+        "spark.sql.shuffle.partitions": str(cores),
+        **{key.replace("__", "."): value for key, value in more.items()},
+    }
+
+
+def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:
+    """What stands for a session until something asks it for more than being there."""
+    return cast(SparkSession, _LazySession(start))
+
+
+class _LazySession:
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._session: SparkSession | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._session is None:
+            self._session = self._start()
+        return getattr(self._session, name)
+
+
+def _megabytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
+    except (ValueError, OSError, AttributeError):  # not on every system
+        return 4096

@@ -148,7 +148,7 @@ class View:
     def caches(self, state: ViewState) -> dict[str, Cache]:
         """The caches at the versions that a state names."""
         found = {}
-        for kept in self.script.caches:
+        for kept in self.script.caches if self.is_incremental else ():
             table = self.cache_table(kept)
             found[kept.name] = Cache(kept, table, table.snapshot(state.caches[kept.name]))
         return found
@@ -190,8 +190,15 @@ class View:
                 rows=sum(each.rows for each in files),
                 after=dict(inputs),
             )
-            state = ViewState(self.definition.build, dict(inputs), dict(tables), caches)
+            state = self.state(inputs, tables, caches)
             return Built(files, state, self.timed(report, timer, jobs))
+
+    def state(self, inputs: Pins, tables: Pins, caches: Pins) -> ViewState:
+        """The state of rows that reflect these versions."""
+        identities = {name: self.sources[name].table.identity(v) for name, v in inputs.items()}
+        return ViewState(
+            self.definition.build, dict(inputs), dict(tables), dict(caches), identities
+        )
 
     def commit_built(self, built: "Built", start: Found | None) -> RefreshReport:
         """Show computed rows, as the next version after `start`; without one, as a new table, or

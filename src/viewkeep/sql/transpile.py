@@ -5,7 +5,7 @@ differences. Text has no types: where the meaning depends on one, this looks at 
 around an argument (`embedded/typed.py` writes them).
 """
 
-from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
@@ -70,14 +70,24 @@ _START = (
 _MAX_LENGTH = 2**31 - 1
 
 
-def to_duckdb(sql: str, relations: Mapping[str, str] | None = None) -> str:
-    """The DuckDB text of a Spark query; `relations` says what stands for a table's name.
+def to_duckdb(sql: str) -> str:
+    """The DuckDB text of a Spark query.
 
-    >>> print(to_duckdb("SELECT `x#pre` <=> 1 AS c FROM `d+(r)`", {"d+(r)": "temp.d"}))
-    SELECT "x#pre" IS NOT DISTINCT FROM 1 AS c FROM temp.d
+    >>> print(to_duckdb("SELECT `x#pre` <=> 1 AS c FROM `d+(r)`"))
+    SELECT "x#pre" IS NOT DISTINCT FROM 1 AS c FROM "d+(r)"
     """
-    tree = parse_one(sql, read=ViewDialect)
-    return _Generator(dict(relations or {})).generate(tree)
+    return _Generator(dialect=DuckDB()).generate(parse_one(sql, read=ViewDialect))
+
+
+@lru_cache(maxsize=10_000)
+def expression_to_duckdb(sql: str) -> str:
+    """The DuckDB text of a scalar expression of Spark; scripts repeat few of them often.
+
+    >>> print(expression_to_duckdb("COALESCE(`x` = 1, FALSE)"))
+    coalesce("x" = 1, FALSE)
+    """
+    [expression] = parse_one(f"SELECT {sql}", read=ViewDialect).expressions
+    return _Generator(dialect=DuckDB()).generate(expression)
 
 
 class _Generator(DuckDBGenerator):
@@ -88,18 +98,6 @@ class _Generator(DuckDBGenerator):
         for kind, transform in DuckDBGenerator.TRANSFORMS.items()
         if kind not in (exp.IntDiv, exp.Like, exp.Div, exp.Cast, exp.TryCast, exp.DataType)
     }
-
-    def __init__(self, relations: dict[str, str]) -> None:
-        super().__init__(dialect=DuckDB())
-        self._relations = relations
-
-    def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
-        """A relation given from outside is pasted as it is."""
-        relation = None if expression.args.get("db") else self._relations.get(expression.name)
-        if relation is None:
-            return super().table_sql(expression, sep)
-        alias = self.sql(expression, "alias")
-        return f"{relation}{sep}{alias}" if alias else relation
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         """A function by Spark's name."""

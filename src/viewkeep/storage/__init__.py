@@ -11,6 +11,7 @@ A process that dies before 3 has changed nothing that anyone reads. Two processe
 both try 3 from the same version, and one of them loses.
 """
 
+from viewkeep.storage.descriptions import TableDescription, ViewDescription
 from viewkeep.storage.reports import RefreshReport, Timer
 from viewkeep.storage.state import Pins, ViewState
 from viewkeep.storage.status import Verification, ViewStatus, speed_up
@@ -18,8 +19,10 @@ from viewkeep.storage.status import Verification, ViewStatus, speed_up
 __all__ = [
     "Pins",
     "RefreshReport",
+    "TableDescription",
     "Timer",
     "Verification",
+    "ViewDescription",
     "ViewState",
     "ViewStatus",
     "speed_up",

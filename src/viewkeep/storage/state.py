@@ -13,7 +13,8 @@ class ViewState:
     """The versions that a view was brought to, and the versions of its caches.
 
     `build` tells definitions apart: a view of an older build is not the view that is defined now.
-    `inputs` are the tables and views that it reads, `tables` all tables below it.
+    `inputs` are the tables and views that it reads, `tables` all tables below it; `identities`
+    tell whether an input was removed and made anew since.
 
     >>> state = ViewState("b1", {"cost": 4}, {"parts": 7}, {"cache_1": 2})
     >>> ViewState.from_notes(state.notes()) == state
@@ -24,6 +25,7 @@ class ViewState:
     inputs: Pins
     tables: Pins
     caches: Pins = field(default_factory=dict)
+    identities: Mapping[str, str] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
         """The state as JSON values."""
@@ -32,12 +34,19 @@ class ViewState:
             "inputs": dict(self.inputs),
             "tables": dict(self.tables),
             "caches": dict(self.caches),
+            "identities": dict(self.identities),
         }
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any]) -> "ViewState":
         """The state of a commit's notes."""
-        return ViewState(notes["build"], notes["inputs"], notes["tables"], notes["caches"])
+        return ViewState(
+            notes["build"],
+            notes["inputs"],
+            notes["tables"],
+            notes["caches"],
+            notes["identities"],
+        )
 
     def is_ahead_of(self, inputs: Pins) -> bool:
         """Whether another refresh has seen newer versions."""

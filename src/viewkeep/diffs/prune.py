@@ -1,7 +1,7 @@
 """What is left of a query when some of its inputs are empty.
 
 A script is made for all kinds of changes; most batches have a few. What depends on an empty diff
-is found here, on the driver, and costs no Spark job.
+is found here and is not run.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,7 @@ from dataclasses import replace
 from viewkeep.query.algebra import (
     AntiJoin,
     GroupBy,
-    Join,
     Node,
-    SemiJoin,
     Stored,
     UnionAll,
     children,
@@ -23,6 +21,7 @@ from viewkeep.query.algebra import (
 def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
     """The query without its empty parts, or None if it has no rows.
 
+    >>> from viewkeep.query.algebra import Join
     >>> from viewkeep.query.types import INT, Field
     >>> a, b = (Stored(name, (Field(name, INT),)) for name in "ab")
     >>> print(prune(AntiJoin(a, b), lambda name: name == "b"))
@@ -34,23 +33,25 @@ def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
 
     def visit(node: Node) -> Node | None:
         if node not in done:
-            done[node] = _pruned(node, [visit(child) for child in children(node)], is_empty)
+            done[node] = _pruned(node, tuple(map(visit, children(node))), is_empty)
         return done[node]
 
     return visit(node)
 
 
-def _pruned(node: Node, inputs: list[Node | None], is_empty: Callable[[str], bool]) -> Node | None:
+def _pruned(
+    node: Node, inputs: tuple[Node | None, ...], is_empty: Callable[[str], bool]
+) -> Node | None:
     there = tuple(each for each in inputs if each is not None)
     match node:
-        case Stored():
-            return None if is_empty(node.name) else node
-        case AntiJoin() if inputs[0] is not None and inputs[1] is None:
+        case Stored() if is_empty(node.name):
+            return None
+        case _ if len(there) == len(inputs):
+            return with_children(node, there)
+        case AntiJoin() if inputs[0] is not None:
             return inputs[0]
         case UnionAll() if there:
             return there[0] if len(there) == 1 else replace(node, inputs=there)
-        case GroupBy(keys=()) if not there:
+        case GroupBy(keys=()):
             return node  # it has one row, also of nothing
-        case Join() | SemiJoin() | AntiJoin() if len(there) < 2:
-            return None
-    return None if inputs and not there else with_children(node, there)
+    return None

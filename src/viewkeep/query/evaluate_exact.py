@@ -1,0 +1,258 @@
+"""Scalar expressions compiled into Python with exactly the values that Spark SQL computes.
+
+`query.evaluate` is for whoever has no types at hand: its integers have no bounds, its decimals no
+scale. Here every value has the form of its expression's type, as in Spark, and what Python would
+compute otherwise is refused with `InexactError`: when an expression is compiled if no values could
+be right (rounded decimals, time zones), when a row is evaluated if only these values are not
+(overflow, NaN, text outside of ASCII in other case). Whoever gets the error asks Spark.
+"""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import partial
+from math import isfinite
+from operator import itemgetter
+from typing import Any
+
+from viewkeep.query.evaluate_casts import cast_to
+from viewkeep.query.evaluate_forms import FORMS, Evaluator, Row, strict
+from viewkeep.query.evaluate_functions import STRICT
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
+from viewkeep.query.functions import find_function
+from viewkeep.query.inference import Schema, type_of
+from viewkeep.query.type_rules import as_decimal, common_type, digits, is_decimal
+from viewkeep.query.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTEGRAL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VOID,
+    Type,
+)
+
+Convert = Callable[[Any], Any]
+"""From a value that is not NULL to one in the form of a type."""
+
+_JAVA_DIGITS = 34
+"""Spark rounds the negative of a decimal with more."""
+_BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
+_PLAIN = ("and", "or", "not", "isnull", "isnotnull")
+_ALIKE = ("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "coalesce", "greatest", "least")
+_ARITHMETIC = ("+", "-", "*", "/", "%", "div")
+_TEXT = (
+    *("like", "length", "substring", "concat", "left", "right", "locate", "startswith"),
+    *("endswith", "trim", "ltrim", "rtrim"),
+)
+_CASES = ("upper", "lower")
+_DAYS = (
+    *("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear"),
+    *("date_add", "date_sub", "datediff", "add_months", "last_day"),
+)
+
+
+class InexactError(Exception):
+    """Python does not compute this as Spark does."""
+
+
+def compile_exact(expression: Expression, schema: Schema) -> Evaluator:
+    """The function from a row to the value of the expression.
+
+    >>> from viewkeep.query.expressions import literal
+    >>> from viewkeep.query.types import Field
+    >>> half = Call("/", (Column("a"), literal(2)))
+    >>> compile_exact(half, (Field("a", INT),))((3,))
+    1.5
+    >>> compile_exact(half, (Field("a", Type("decimal", 4, 2)),))
+    Traceback (most recent call last):
+    ...
+    viewkeep.query.evaluate_exact.InexactError: a / 2
+    """
+    match expression:
+        case Column():
+            return itemgetter([field.name for field in schema].index(expression.name))
+        case Literal():
+            return _constant(expression)
+        case Cast():
+            return _compile_cast(expression, schema)
+        case Call():
+            return _compile_call(expression, schema)
+
+
+def compile_exact_condition(condition: Expression, schema: Schema) -> Callable[[Row], bool]:
+    """The function that tells whether a condition is TRUE for a row."""
+    parts = [compile_exact(part, schema) for part in conjuncts(condition)]
+    return lambda row: all(part(row) is True for part in parts)
+
+
+def fitting(type_: Type) -> Convert:
+    """The function that passes values of a type on, and refuses what Spark could not store.
+
+    >>> fitting(TINYINT)(127)
+    127
+    >>> fitting(TINYINT)(128)
+    Traceback (most recent call last):
+    ...
+    viewkeep.query.evaluate_exact.InexactError: 128 is not a tinyint
+    """
+    if type_ in INTEGRAL:
+        return partial(_within, type_, 1 << _BITS[type_] - 1)
+    if is_decimal(type_):
+        return partial(_in_digits, type_)
+    return _finite if type_ in (DOUBLE, FLOAT) else _same
+
+
+def _constant(expression: Literal) -> Evaluator:
+    if expression.type == TIMESTAMP:
+        raise InexactError(f"{expression} has no time zone")
+    value = expression.value
+    if value is not None and expression.type in (DOUBLE, FLOAT):
+        value = float(value)  # type: ignore[arg-type]  # a number
+    return lambda row: value
+
+
+def _compile_cast(cast: Cast, schema: Schema) -> Evaluator:
+    source = type_of(cast.argument, schema).type
+    convert = _conversion(source, cast.type, cast)
+    return _converted(compile_exact(cast.argument, schema), convert)
+
+
+def _compile_call(call: Call, schema: Schema) -> Evaluator:
+    name = find_function(call.function).name
+    types = [type_of(argument, schema).type for argument in call.arguments]
+    result = type_of(call, schema).type
+    wanted = _argument_types(call, name, types, result)
+    checks = _ASCII if name in _CASES else _NEAR if name in _TEXT else {}
+    arguments = [
+        _converted(
+            compile_exact(argument, schema), checks.get(want) or _conversion(have, want, call)
+        )
+        for argument, have, want in zip(call.arguments, types, wanted, strict=True)
+    ]
+    form = FORMS.get(name)
+    computed = form(call, arguments) if form else strict(call, STRICT[name], arguments)
+    return _converted(computed, fitting(result))
+
+
+def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
+    """What the arguments are converted to before the function is applied."""
+    if name in _PLAIN:
+        return types
+    if name in _ALIKE or (name == "nullif" and types[0] == types[1]):
+        return [_common(call, types)] * len(types)
+    if name == "case":
+        odd = [] if len(types) % 2 == 0 else [result]
+        return [BOOLEAN, result] * (len(types) // 2) + odd
+    if name in ("negate", "abs") and result != FLOAT and digits(result)[0] <= _JAVA_DIGITS:
+        return [result]
+    if name in _ARITHMETIC:
+        return _operands(call, name, types, result)
+    text = name in (*_TEXT, *_CASES) and all(t == STRING or t in INTEGRAL for t in types)
+    days = name in _DAYS and all(t == DATE or t in INTEGRAL for t in types)
+    if text or days:
+        return types
+    raise InexactError(str(call))
+
+
+def _operands(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
+    if result == DATE or (result in INTEGRAL and all(t in INTEGRAL for t in types)):
+        return types
+    if result == DOUBLE and FLOAT not in types and name in ("+", "-", "*", "/"):
+        return [DOUBLE, DOUBLE]
+    scales = [digits(each)[1] for each in types]
+    exact = {"+": max(scales), "-": max(scales), "*": sum(scales)}.get(name)
+    if is_decimal(result) and digits(result)[1] == exact:
+        return types  # Python adds integers to decimals as Spark does
+    raise InexactError(str(call))
+
+
+def _common(call: Call, types: list[Type]) -> Type:
+    common = VOID
+    for each in types:
+        found = common_type(common, each)
+        if found is None:
+            raise InexactError(str(call))
+        common = found
+    if is_decimal(common) and any(_whole_digits(each) > _whole_digits(common) for each in types):
+        raise InexactError(str(call))  # no decimal has digits enough for all of them
+    return common
+
+
+def _whole_digits(type_: Type) -> int:
+    precision, scale = digits(as_decimal(type_))
+    return precision - scale
+
+
+def _conversion(source: Type, target: Type, where: Expression) -> Convert:
+    """How a value of one type becomes one of another, where Python does it as Spark does."""
+    numbers = source in INTEGRAL or is_decimal(source)
+    if source in (target, VOID):
+        return _same
+    if source in INTEGRAL and target in INTEGRAL:
+        return fitting(target)
+    if numbers and is_decimal(target):
+        return partial(_rounded, target)
+    if target == DOUBLE and (numbers or source == FLOAT):
+        return float
+    if target == STRING and (source in INTEGRAL or source == DATE):
+        return str
+    raise InexactError(str(where))
+
+
+def _converted(evaluate: Evaluator, convert: Convert) -> Evaluator:
+    if convert is _same:
+        return evaluate
+
+    def converted(row: Row) -> Any:
+        value = evaluate(row)
+        return None if value is None else convert(value)
+
+    return converted
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _within(type_: Type, bound: int, value: int) -> int:
+    if not -bound <= value < bound:
+        raise InexactError(f"{value} is not a {type_}")
+    return value
+
+
+def _rounded(type_: Type, value: Decimal | int) -> Decimal:
+    try:
+        fitted: Decimal = cast_to(type_)(value)
+    except (ValueError, ArithmeticError) as error:
+        raise InexactError(str(error)) from error
+    return fitted
+
+
+def _in_digits(type_: Type, value: Decimal | int) -> Decimal:
+    fitted = _rounded(type_, value)
+    if fitted != value:
+        raise InexactError(f"{value} has more digits than {type_}")
+    return fitted
+
+
+def _finite(value: float) -> float:
+    if not isfinite(value):
+        raise InexactError(f"{value} is not a number")
+    return value
+
+
+def _ascii(value: str) -> str:
+    if not value.isascii():
+        raise InexactError(f"{value!r} in other case")
+    return value
+
+
+_ASCII = {STRING: _ascii}
+_NEAR = dict.fromkeys(INTEGRAL, partial(_within, INT, 1 << 30))
+"""Places in a text; sums of larger ones overflow in Spark."""

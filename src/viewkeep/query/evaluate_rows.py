@@ -1,0 +1,179 @@
+"""Operators of the algebra on rows in memory, with exactly the rows that Spark SQL gives.
+
+Rows are tuples in the order of a node's columns. What Python would compute otherwise is refused
+with `InexactError`, as in `evaluate_exact`. Keys of joins and groups take every NaN for the same
+value, and -0.0 for 0.0, as Spark does.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from math import nan
+from typing import Any
+
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Project,
+    Select,
+    SemiJoin,
+)
+from viewkeep.query.evaluate_exact import (
+    InexactError,
+    compile_exact,
+    compile_exact_condition,
+    fitting,
+)
+from viewkeep.query.evaluate_forms import Row
+from viewkeep.query.evaluate_functions import STRICT
+from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
+from viewkeep.query.inference import Schema, find_field, type_of
+from viewkeep.query.type_rules import is_decimal
+from viewkeep.query.types import DOUBLE, FLOAT, INTEGRAL, Type
+
+Rows = list[Row]
+Paired = Join | SemiJoin | AntiJoin
+Pair = tuple[str, str, bool]
+"""Columns of the left and of the right side that are equal, and whether NULL equals NULL."""
+
+
+def select(node: Select, rows: Iterable[Row]) -> Rows:
+    """The rows for which the condition holds."""
+    return list(filter(compile_exact_condition(node.condition, node.schema), rows))
+
+
+def project(node: Project, rows: Iterable[Row]) -> Rows:
+    """The computed columns of every row."""
+    values = [compile_exact(output.expression, node.child.schema) for output in node.outputs]
+    return [tuple([value(row) for value in values]) for row in rows]
+
+
+def distinct(node: Distinct, rows: Iterable[Row]) -> Rows:
+    """Every row once."""
+    return list(dict.fromkeys(map(key_of(node.names, node.schema), rows)))
+
+
+# --- joins ----------------------------------------------------------------------------------------
+
+
+def equal_columns(node: Paired) -> list[Pair]:
+    """The parts of a condition that compare a left column with a right one for equality."""
+    found = (_pair(part, node) for part in conjuncts(node.condition))
+    return [pair for pair in found if pair is not None]
+
+
+def comparable(first: Type, second: Type) -> bool:
+    """Whether values of two types are equal in Python when they are in SQL."""
+    return first == second or (first in INTEGRAL and second in INTEGRAL)
+
+
+def meetings(node: Paired, left: Rows, right: Rows) -> Iterator[tuple[Row, Rows]]:
+    """Every left row with the right rows that it meets; equal columns are looked up."""
+    pairs, rest = _hashed(node)
+    own = key_of([pair[0] for pair in pairs], node.left.schema)
+    other = key_of([pair[1] for pair in pairs], node.right.schema)
+    strict = [i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe]
+    index: dict[Row, Rows] = {}
+    for row in right:
+        key = other(row)
+        if all(key[i] is not None for i in strict):
+            index.setdefault(key, []).append(row)
+    holds = compile_exact_condition(rest, node.left.schema + node.right.schema)
+    for row in left:
+        near = index.get(own(row), [])
+        yield row, near if rest == TRUE else [each for each in near if holds(row + each)]
+
+
+def key_of(columns: Sequence[str], schema: Schema) -> Callable[[Row], Row]:
+    """The function from a row to its values of some columns, equal where Spark's are."""
+    names = [field.name for field in schema]
+    places = [names.index(column) for column in columns]
+    if not any(schema[i].type in (DOUBLE, FLOAT) for i in places):
+        return lambda row: tuple([row[i] for i in places])
+    return lambda row: tuple([_normal(row[i]) for i in places])
+
+
+def _normal(value: Any) -> Any:
+    if isinstance(value, float):
+        return value + 0.0 if value == value else nan
+    return value
+
+
+def _pair(part: Expression, node: Paired) -> Pair | None:
+    left, right = node.left.names, node.right.names
+    match part:
+        case Call("=" | "<=>" as function, (Column(a), Column(b))):
+            if a in left and b in right:
+                return a, b, function == "<=>"
+            if b in left and a in right:
+                return b, a, function == "<=>"
+    return None
+
+
+def _hashed(node: Paired) -> tuple[list[Pair], Expression]:
+    """The equalities that rows are looked up by, and what else must hold."""
+    pairs, rest = [], []
+    for part in conjuncts(node.condition):
+        pair = _pair(part, node)
+        if pair is not None and _alike(node, pair):
+            pairs.append(pair)
+        else:
+            rest.append(part)
+    return pairs, conjunction(rest)
+
+
+def _alike(node: Paired, pair: Pair) -> bool:
+    left = find_field(pair[0], node.left.schema).type
+    return comparable(left, find_field(pair[1], node.right.schema).type)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def group(node: GroupBy, rows: Iterable[Row]) -> Rows:
+    """A row per group; one also of no rows where there are no keys."""
+    key = key_of(node.keys, node.child.schema)
+    groups: dict[Row, Rows] = {} if node.keys else {(): []}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    computed = [_aggregate(node, each) for each in node.aggregates]
+    return [key + tuple([value(found) for value in computed]) for key, found in groups.items()]
+
+
+def _aggregate(node: GroupBy, aggregate: AggregateColumn) -> Callable[[Rows], Any]:
+    if aggregate.argument is None:
+        return len
+    result = find_field(aggregate.name, node.schema).type
+    argument = compile_exact(aggregate.argument, node.child.schema)
+    compute = _computed(aggregate, type_of(aggregate.argument, node.child.schema).type)
+    fit = fitting(result)
+
+    def aggregated(rows: Rows) -> Any:
+        values = [value for value in map(argument, rows) if value is not None]
+        if aggregate.function == "count":
+            return len(values)
+        return fit(compute(values)) if values else None
+
+    return aggregated
+
+
+def _computed(aggregate: AggregateColumn, type_: Type) -> Callable[[list[Any]], Any]:
+    """The aggregate of values; doubles are added one by one, as Spark adds them."""
+    match aggregate.function:
+        case "sum":
+            zero = 0.0 if type_ in (DOUBLE, FLOAT) else 0
+            return lambda values: reduce(STRICT["+"], values, zero)
+        case "avg" if not is_decimal(type_):
+            return lambda values: reduce(STRICT["+"], map(float, values), 0.0) / len(values)
+        case "min" | "max":
+            return _extreme(min if aggregate.function == "min" else max, type_)
+    if aggregate.function == "count":
+        return len
+    raise InexactError(f"{aggregate.function} of {type_}")
+
+
+def _extreme(choose: Callable[[list[Any]], Any], type_: Type) -> Callable[[list[Any]], Any]:
+    check = fitting(type_) if type_ in (DOUBLE, FLOAT) else None
+    return choose if check is None else lambda values: choose(list(map(check, values)))

@@ -1,0 +1,198 @@
+"""Rows of large relations by key: asked for in any number, fetched together by one Spark job.
+
+Whoever needs rows looks them up. Those that are not there are noted, and `MissingError` says that
+they come with the next job; what they turn out to be stays for the run, so that a row that was
+looked up for a computation is there when it is changed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.diffs.sql_text import quote
+from viewkeep.query.evaluate_forms import Row
+from viewkeep.query.evaluate_rows import Rows
+from viewkeep.query.inference import Schema, find_field
+from viewkeep.spark.keys import MAX_KEYS, between, has_literals, one_of
+from viewkeep.spark.local import Collected, with_types
+from viewkeep.spark.rows import to_rows
+
+Source = tuple[str, str] | str
+"""A table by name and state, all else by name."""
+
+Columns = tuple[str, ...]
+Wanted = Mapping[Columns, set[Row]]
+"""Keys by the columns that have them."""
+
+
+class MissingError(Exception):
+    """Rows that the next job fetches."""
+
+
+class NotHereError(Exception):
+    """What the driver cannot or should not compute."""
+
+
+class Fetched:
+    """The rows that were fetched, and those that are to be."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        frame_of: Callable[[Source], DataFrame],
+        schemas: Mapping[Source, Schema],
+        limit: int,
+    ) -> None:
+        self._spark, self._frame_of, self._schemas = spark, frame_of, schemas
+        self.limit = limit
+        self._found: dict[Source, dict[Columns, dict[Row, Rows]]] = {}
+        self._wanted: dict[Source, dict[Columns, set[Row]]] = {}
+        self._refused: list[tuple[Source, Columns, set[Row], int]] = []
+        self._asked: dict[str, tuple[Source, Wanted]] = {}
+
+    def schema(self, source: Source) -> Schema:
+        """The columns of the rows that are fetched, in order."""
+        return self._schemas[source]
+
+    def look_up(self, source: Source, columns: Iterable[str], keys: set[Row]) -> Rows:
+        """The rows that have one of the keys in these columns, where NULL is a value."""
+        order, keys = self._ordered(source, tuple(columns), keys)
+        found = self._known(source, order, keys)
+        if found is not None:
+            return found
+        if self._is_refused(source, order, keys):
+            raise NotHereError(f"too many rows of {source}")
+        known = self._found.get(source, {}).get(order, {})
+        wanted = self._wanted.setdefault(source, {}).setdefault(order, set())
+        wanted |= keys - known.keys()
+        raise MissingError(source)
+
+    def _is_refused(self, source: Source, columns: Columns, keys: set[Row]) -> bool:
+        """Whether so many keys have too many rows."""
+        return any(
+            (source, columns) == (s, c) and refused <= keys and limit >= self.limit
+            for s, c, refused, limit in self._refused
+        )
+
+    def _ordered(
+        self, source: Source, columns: Columns, keys: set[Row]
+    ) -> tuple[Columns, set[Row]]:
+        """The columns in the order of names, without those whose values cannot be listed."""
+        schema = self._schemas[source]
+        listed = [c for c in columns if has_literals(find_field(c, schema).type)]
+        order = tuple(sorted(set(listed)))
+        if not order:
+            raise NotHereError(f"{source} has no key that can be listed")
+        return order, project_keys(columns, keys, order)
+
+    def _known(self, source: Source, columns: Columns, keys: set[Row]) -> Rows | None:
+        """The rows, where they were fetched by these columns or by some of them."""
+        for known, index in self._found.get(source, {}).items():
+            if set(known) <= set(columns):
+                own = project_keys(columns, keys, known)
+                if own <= index.keys():
+                    rows = [row for key in own for row in index[key]]
+                    return rows if known == columns else self._having(source, rows, columns, keys)
+        return None if keys else []
+
+    def _having(self, source: Source, rows: Rows, columns: Columns, keys: set[Row]) -> Rows:
+        places = self._places(source, columns)
+        return [row for row in rows if tuple([row[i] for i in places]) in keys]
+
+    def _places(self, source: Source, columns: Columns) -> list[int]:
+        names = [field.name for field in self._schemas[source]]
+        return [names.index(column) for column in columns]
+
+    # --- one job --------------------------------------------------------------------------------
+
+    def frames(self) -> dict[str, DataFrame]:
+        """What has to be collected for what was asked for since; one scan of each relation."""
+        return {name: self._frame(*request) for name, request in self.requests().items()}
+
+    def requests(self) -> dict[str, tuple[Source, Wanted]]:
+        """The keys that were asked for since, by a name for what has to be collected."""
+        found: dict[str, tuple[Source, Wanted]] = {}
+        for source, wanted in self._wanted.items():
+            short = {c: keys for c, keys in wanted.items() if _listed(c, keys)}
+            long = [{c: keys} for c, keys in wanted.items() if c not in short]
+            for part in [short, *long] if short else long:
+                found[f"rows {len(found)} of {source}"] = source, part
+        self._wanted = {}
+        self._asked |= found
+        return found
+
+    def _frame(self, source: Source, wanted: Wanted) -> DataFrame:
+        schema = self._schemas[source]
+        names = [quote(field.name) for field in schema]
+        rows = with_types(self._frame_of(source).selectExpr(*names), schema)
+        rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in wanted.items()))
+        for columns, keys in wanted.items():
+            if not _listed(columns, keys):
+                rows = self._met(rows, source, columns, keys)
+        return rows
+
+    def _met(self, rows: DataFrame, source: Source, columns: Columns, keys: set[Row]) -> DataFrame:
+        """The rows with one of many keys; NULL equals NULL."""
+        schema = tuple(find_field(column, self._schemas[source]) for column in columns)
+        renamed = [f"{quote(c)} AS {quote(f'viewkeep#{c}')}" for c in columns]
+        right = Collected(self._spark, schema, list(keys)).frame.selectExpr(*renamed)
+        same = [F.expr(f"{quote(c)} <=> {quote(f'viewkeep#{c}')}") for c in columns]
+        condition = reduce(lambda left, right: left & right, same)
+        return rows.join(F.broadcast(right), condition, "left_semi")
+
+    def fill(self, tables: Mapping[str, pa.Table]) -> None:
+        """Take what was collected; a result that is too large is refused from now on."""
+        for name in tables.keys() & self._asked.keys():
+            if tables[name].num_rows > self.limit:
+                source, wanted = self._asked.pop(name)
+                self._refused += [(source, c, keys, self.limit) for c, keys in wanted.items()]
+            else:
+                self.put(name, to_rows(tables[name]))
+
+    def put(self, name: str, rows: Rows) -> None:
+        """Take the rows of a request; those that have other keys do not matter."""
+        source, wanted = self._asked.pop(name)
+        for columns, keys in wanted.items():
+            index = self._found.setdefault(source, {}).setdefault(columns, {})
+            index.update({key: [] for key in keys})
+            places = self._places(source, columns)
+            for row in rows:
+                key = tuple([row[i] for i in places])
+                if key in keys:
+                    index[key].append(row)
+
+
+def project_keys(columns: Columns, keys: set[Row], wanted: Columns) -> set[Row]:
+    """Keys of some of the columns.
+
+    >>> sorted(project_keys(("a", "b"), {(1, 2), (3, 2)}, ("b",)))
+    [(2,)]
+    """
+    if columns == wanted:
+        return keys
+    places = [columns.index(column) for column in wanted]
+    return {tuple([key[i] for i in places]) for key in keys}
+
+
+def _listed(columns: Columns, keys: set[Row]) -> bool:
+    """Whether the values of one column at least are few enough to be listed."""
+    return any(len({key[i] for key in keys}) <= MAX_KEYS for i in range(len(columns)))
+
+
+def _condition(columns: Columns, keys: set[Row]) -> str:
+    """Where each column has one of its values: a little more than the keys."""
+    values = {column: {key[i] for key in keys} for i, column in enumerate(columns)}
+    parts = [
+        one_of(column, sorted(found, key=_nulls_first))
+        if len(found) <= MAX_KEYS
+        else between(column, found)
+        for column, found in values.items()
+    ]
+    return f"({' AND '.join(parts)})"
+
+
+def _nulls_first(value: object) -> tuple[bool, object]:
+    return value is not None, value

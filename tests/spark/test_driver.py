@@ -1,0 +1,96 @@
+"""Queries on the driver give the rows that whole relations give, whichever they look up."""
+
+from collections import Counter
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from tests.diffs.harness import PlayedView, as_bag, expect
+from tests.diffs.interpret import Rows, evaluate, run_script
+from tests.diffs.random_tables import random_batch, random_database
+from tests.diffs.views import TABLES, VIEWS
+from viewkeep.diffs.script import Script
+from viewkeep.query.algebra import Node, Project, Scan, Select, Stored, walk, with_children
+from viewkeep.query.inference import Schema
+from viewkeep.spark.driver import Driver, Inputs
+from viewkeep.spark.fetch import Fetched, MissingError, NotHereError, Source
+from viewkeep.sql.parse import parse_view
+
+ROUNDS = 10
+
+
+class Played:
+    """A script on the driver, statement by statement; what it asks for comes from memory."""
+
+    def __init__(self, script: Script, relations: dict[Any, Rows], kept: dict[str, Rows]) -> None:
+        self.script, self.relations, self.kept = script, relations | kept, kept
+        self.schemas: dict[Source, Schema] = {
+            m.name: m.definition.schema for m in script.materialized
+        }
+        for statement in script.computes():
+            scans = (n for n in walk(statement.query) if isinstance(n, Scan))
+            self.schemas |= {(n.name, n.state): n.table.columns for n in scans}
+        nothing = cast(Any, None)
+        self.fetched = Fetched(nothing, nothing, self.schemas, limit=10_000)
+        self.computed: dict[str, Rows] = {}
+        self.pending: dict[str, Node] = {s.name: s.query for s in script.computes()}
+        self.counts: Counter[str] = Counter()
+
+    def play(self) -> dict[str, Rows]:
+        """All results; what has to be fetched comes for all statements at once."""
+        for _ in range(ROUNDS):
+            late = {n: q for n, q in self.pending.items() if not self._computes(n, q)}
+            self.pending = late
+            if not late:
+                return self.computed
+            self.counts["jobs"] += 1
+            for name, (source, _) in self.fetched.requests().items():
+                self.fetched.put(name, self.relations[source])
+        raise AssertionError(f"never computed: {list(self.pending)}")
+
+    def _computes(self, name: str, query: Node) -> bool:
+        try:
+            rows = Driver(self._inputs()).rows(query)
+        except MissingError:
+            return False
+        except NotHereError:
+            if any(each in self.pending for each in _reads(query)):
+                return False
+            self.counts["elsewhere"] += 1
+            rows = evaluate(query, self.relations | self.computed)
+        self.computed[name] = rows
+        return True
+
+    def _inputs(self) -> Inputs:
+        def rows(name: str) -> Rows | None:
+            return None if name in self.kept else self.computed.get(name, self.relations.get(name))
+
+        pending = {n: q for n, q in self.pending.items() if n not in self.computed}
+        is_kept = self.kept.__contains__
+        return Inputs(self.fetched, rows, pending.get, is_kept, self._in_spark, 10_000)
+
+    def _in_spark(self, node: Select | Project, rows: Rows) -> Rows:
+        self.counts["expressions"] += 1
+        over = with_children(node, (Stored("rows", node.child.schema),))
+        return evaluate(over, {"rows": rows})
+
+
+def _reads(query: Node) -> list[str]:
+    return [each.name for each in walk(query) if hasattr(each, "name")]
+
+
+@pytest.mark.parametrize("tuple_based", [False, True], ids=["id", "tuple"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_statement(name: str, tuple_based: bool) -> None:
+    seed = list(VIEWS).index(name)
+    rng = Random(seed)
+    database = random_database(TABLES, rng, rows=8)
+    view = PlayedView(parse_view(VIEWS[name], TABLES), TABLES, database, tuple_based)
+    for _ in range(4):
+        script, relations = view.prepare(random_batch(view.database, TABLES, rng, 5))
+        played = Played(script, cast(Any, relations), view.kept)
+        view.kept, expected = run_script(script, relations, view.kept)
+        for statement, rows in played.play().items():
+            expect(statement, as_bag(rows), as_bag(expected[statement]))
+        print(name, tuple_based, len(expected), dict(played.counts))
