@@ -21,6 +21,7 @@ from viewkeep.query.types import BOOLEAN, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
 from viewkeep.spark.files import Folder, read_frame, write_frame
 from viewkeep.spark.keys import Keys, is_listable, meets, misses
+from viewkeep.spark.layered import Layered
 from viewkeep.spark.local import local, spark_schema
 from viewkeep.spark.matching import without
 from viewkeep.spark.rewrite import anti_join
@@ -57,15 +58,29 @@ class Cache:
         files = [each for each in self.snapshot.files if _is_overlay(each)]
         return Folder(self.table).read(files, self.snapshot.fields)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows of the cache."""
-        names = [quote(name) for name in self.kept.definition.names]
-        rows = read_frame(spark, replace(self.snapshot, fields=self._columns), self.base)
+    def relation(self, spark: SparkSession) -> DataFrame | Layered:
+        """The rows of the cache, for looking keys up."""
+        base = self._base_frame(spark)
         if not self.overlay.num_rows:
-            return rows
-        live = self.overlay.filter(self.overlay[LIVE]).drop_columns([LIVE])
-        shown = local(spark, live, spark_schema(self._columns)).frame.selectExpr(*names)
-        return self._uncovered(spark, rows).union(shown)
+            return base
+        covered = self.overlay.select(list(self.kept.ids))
+        return Layered(base, self._live, covered, lambda: self.frame(spark))
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows of the cache, as Spark reads them."""
+        base = self._base_frame(spark)
+        if not self.overlay.num_rows:
+            return base
+        names = [quote(name) for name in self.kept.definition.names]
+        shown = local(spark, self._live, spark_schema(self._columns)).frame.selectExpr(*names)
+        return self._uncovered(spark, base).union(shown)
+
+    def _base_frame(self, spark: SparkSession) -> DataFrame:
+        return read_frame(spark, replace(self.snapshot, fields=self._columns), self.base)
+
+    @property
+    def _live(self) -> pa.Table:
+        return self.overlay.filter(self.overlay[LIVE]).drop_columns([LIVE])
 
     def changed(self, gone: pa.Table, came: pa.Table) -> list[DataFile]:
         """The files of the cache after a change: `gone` has IDs, `came` whole rows."""

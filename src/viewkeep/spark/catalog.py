@@ -6,6 +6,7 @@ never both define something. `_viewkeep/catalog.json` is a copy for people to re
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
@@ -132,6 +133,13 @@ class Catalog:
         """A view, or an error that names the nearest one."""
         return self._found(name, self.views, "view")
 
+    def finished_view(self, name: str) -> ViewDefinition:
+        """A view that is there, and not only defined."""
+        found = self.view(name)
+        if not found.ready:
+            raise CatalogError(f'view "{name}" was never finished; create it again, or drop it')
+        return found
+
     @staticmethod
     def _found(name: str, known: Mapping[str, T], what: str) -> T:
         if name not in known:
@@ -166,14 +174,18 @@ class Catalog:
 
     def _below(self, wanted: Iterable[str], graph: Mapping[str, list[str]]) -> set[str]:
         needed: set[str] = set()
-        todo = [self.view(name).name for name in wanted]
+        todo = [self.finished_view(name).name for name in wanted]
         while todo:
             name = todo.pop()
-            if name not in graph:
-                raise CatalogError(f'view "{name}" was never finished; create it again')
             needed.add(name)
             todo += [each for each in graph[name] if each not in needed]
         return needed
+
+    def check_unread(self, name: str) -> None:
+        """Refuse to drop what views read."""
+        readers = self.readers(name)
+        if readers:
+            raise CatalogError(f'"{name}" is read by {", ".join(readers)}; drop these views first')
 
     def including(self, definition: Definition) -> "Catalog":
         """With a definition, in place of one of the same name."""
@@ -183,12 +195,30 @@ class Catalog:
         """Without a definition."""
         return replace(self, entries={n: d for n, d in self.entries.items() if n != name})
 
+    def taking(self, view: ViewDefinition) -> "Catalog":
+        """With a view that is not finished; of the same name there may be one like it."""
+        old = self.views.get(view.name)
+        if old is None or old.ready:
+            self.check_free(view.name)
+        return self.including(view)
+
+    def finishing(self, view: ViewDefinition) -> "Catalog":
+        """With a view that is there now, if nobody has defined it anew since."""
+        if self.entries.get(view.name) != view:
+            raise CatalogError(f'view "{view.name}": another process defines it as well')
+        return self.including(replace(view, ready=True))
+
+    def giving_up(self, view: ViewDefinition) -> "Catalog":
+        """Without a view that could not be finished, if nobody has defined it anew since."""
+        return self.excluding(view.name) if self.entries.get(view.name) == view else self
+
 
 class CatalogStore:
     """The catalog of a lake, where it is kept."""
 
     def __init__(self, table: LakeTable) -> None:
         self._table = table
+        self._copy = LakeTable(table.uri.rpartition("/")[0], table.options)
 
     def exists(self) -> bool:
         """Whether the lake has a catalog."""
@@ -233,7 +263,9 @@ class CatalogStore:
         old = self._table.snapshot(catalog.version).files
         new = Folder(self._table).write(to_arrow(_FIELDS, rows))
         version = self._table.commit(catalog.version, [new], old, {"change": what})
-        Folder(self._table).write_text("../catalog.json", _for_people(catalog))
+        # The copy is not worth a failure: the change has happened.
+        with suppress(StorageError):
+            Folder(self._copy).write_text("catalog.json", _for_people(catalog))
         return replace(catalog, version=version)
 
 

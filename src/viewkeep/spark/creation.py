@@ -12,6 +12,7 @@ from viewkeep.changes import ChangeError
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
+from viewkeep.query.types import Field
 from viewkeep.spark.delta import DataFile, LakeTable
 from viewkeep.spark.files import Folder, write_frame
 from viewkeep.spark.given import given_rows
@@ -21,6 +22,8 @@ from viewkeep.spark.report import named
 from viewkeep.spark.rows import declared_fields
 
 Constraints = Mapping[str, Any]
+RESERVED = "#"
+"""Names with this mark are those of hidden columns, and of old and new values in diffs."""
 
 
 def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> Table:
@@ -28,6 +31,17 @@ def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> T
     if isinstance(data, Table):
         return data if data.key else Table({f.name: f for f in data.columns}, key, **constraints)
     return Table(_columns(data), key, **constraints)
+
+
+def check_names(name: str, table: Table) -> Table:
+    """The table, if none of its columns has a name that Viewkeep needs for itself."""
+    for column in table.names:
+        if RESERVED in column:
+            raise SchemaError(
+                f'table "{name}", column "{column}": names with {RESERVED} are Viewkeep\'s own; '
+                "rename it"
+            )
+    return table
 
 
 def _columns(data: Any) -> Mapping[str, Any]:
@@ -47,7 +61,18 @@ def _columns(data: Any) -> Mapping[str, Any]:
             f"{type(data).__name__} has no columns; give a DataFrame, an Arrow table, "
             'or a schema as in {"pid": "int", "price": "double"}'
         )
-    return {field.name: field for field in declared_fields(pa.table(data).schema)}
+    return dict(map(_arrow_column, pa.table(data).schema))
+
+
+def _arrow_column(field: pa.Field) -> tuple[str, Field]:
+    kind = pa.timestamp("us", "UTC") if pa.types.is_timestamp(field.type) else field.type
+    found = declared_fields(pa.schema([field.with_type(kind)]))
+    if not found:
+        raise SchemaError(
+            f'column "{field.name}" has the type {field.type}, which views cannot read; '
+            "convert it or leave it out"
+        )
+    return field.name, found[0]
 
 
 def _spark_columns(schema: Any) -> dict[str, str]:

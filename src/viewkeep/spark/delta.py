@@ -244,6 +244,17 @@ class LakeTable:
         return start + 1
 
     def _open(self, version: int | None) -> DeltaTable:
+        try:
+            return self._opened(version)
+        except StorageError as error:
+            newest = self._opened(None).version()
+            if version is None or 0 <= version <= newest:
+                raise
+            raise StorageError(
+                f"{self.uri}: there is no version {version}, the newest is {newest}"
+            ) from error
+
+    def _opened(self, version: int | None) -> DeltaTable:
         with told(self.uri):
             return DeltaTable(self.uri, version=version, storage_options=self.options)
 
@@ -285,8 +296,6 @@ def _check_readable(table: DeltaTable, uri: str) -> None:
     unknown = sorted(set(protocol.reader_features or ()) - READABLE_FEATURES)
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         unknown = ["columnMapping"]
-    elif protocol.min_reader_version == 2 and not unknown:
-        unknown = []  # column mapping is possible and not used
     if unknown:
         raise UnsupportedTableError(
             f"{uri}: the table uses {', '.join(unknown)}, which cannot be read here; "

@@ -3,7 +3,7 @@
 from viewkeep.spark.views import View
 
 
-def explain_view(view: View) -> str:
+def explain_view(view: View, script: bool = True) -> str:
     """The strategy of a view with the reason, what is kept, and the statements of a refresh."""
     definition, decision = view.definition, view.decision
     lines = [
@@ -18,4 +18,4 @@ def explain_view(view: View) -> str:
     for kept in view.script.caches:
         why = f": {kept.why}" if kept.why else ""
         lines.append(f"  cache     {kept.name} ({', '.join(kept.definition.names)}){why}")
-    return "\n".join([*lines, "", str(view.script)])
+    return "\n".join([*lines, "", str(view.script)] if script else lines)

@@ -6,6 +6,7 @@ only the files that they do not share are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -72,7 +73,8 @@ class Feed:
         if commits is not None and all(map(_is_written_down, commits)):
             return self._written_down(reversed(commits))
         if self._has_change_feed(since, until):
-            return self._from_change_feed(since, until)
+            with suppress(StorageError):  # parts of it are gone; the versions may still be there
+                return self._from_change_feed(since, until)
         return self._difference(since, until)
 
     def _commits(self, since: int, until: int) -> list[Commit] | None:
@@ -209,5 +211,8 @@ def _steps_of_commit(
     for *values, kind, _ in rows:
         row = tuple(values)
         side = olds if kind in ("delete", "update_preimage") else news
-        side[format_.key_of(row)] = row
+        key = format_.key_of(row)
+        if key in side:
+            format_.refuse(key, "two rows have this key; keep one of them")
+        side[key] = row
     return {key: (olds.get(key), news.get(key)) for key in {**olds, **news}}

@@ -17,6 +17,7 @@ from viewkeep.query.evaluate_forms import Row
 from viewkeep.query.evaluate_rows import Rows
 from viewkeep.query.inference import Schema, find_field
 from viewkeep.spark.keys import MAX_KEYS, between, has_literals, one_of
+from viewkeep.spark.layered import Layered
 from viewkeep.spark.local import Collected, with_types
 from viewkeep.spark.rows import to_rows
 
@@ -42,7 +43,7 @@ class Fetched:
     def __init__(
         self,
         spark: SparkSession,
-        frame_of: Callable[[Source], DataFrame],
+        frame_of: Callable[[Source], DataFrame | Layered],
         schemas: Mapping[Source, Schema],
         limit: int,
     ) -> None:
@@ -127,7 +128,9 @@ class Fetched:
     def _frame(self, source: Source, wanted: Wanted) -> DataFrame:
         schema = self._schemas[source]
         names = [quote(field.name) for field in schema]
-        rows = with_types(self._frame_of(source).selectExpr(*names), schema)
+        given = self._frame_of(source)
+        base = given.base if isinstance(given, Layered) else given
+        rows = with_types(base.selectExpr(*names), schema)
         rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in wanted.items()))
         for columns, keys in wanted.items():
             if not _listed(columns, keys):
@@ -150,7 +153,11 @@ class Fetched:
                 source, wanted = self._asked.pop(name)
                 self._refused += [(source, c, keys, self.limit) for c, keys in wanted.items()]
             else:
-                self.put(name, to_rows(tables[name]))
+                self.put(name, self._rows(self._asked[name][0], tables[name]))
+
+    def _rows(self, source: Source, found: pa.Table) -> Rows:
+        given = self._frame_of(source)
+        return given.completed(found) if isinstance(given, Layered) else to_rows(found)
 
     def put(self, name: str, rows: Rows) -> None:
         """Take the rows of a request; those that have other keys do not matter."""

@@ -1,6 +1,7 @@
 """What is known during a refresh: relations that are given, collected, or still to be computed."""
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,7 @@ from viewkeep.query.inference import Schema
 from viewkeep.spark.build import Builder
 from viewkeep.spark.driver import Inputs
 from viewkeep.spark.fetch import Fetched, Source
+from viewkeep.spark.layered import Layered
 from viewkeep.spark.local import (
     Collected,
     Relation,
@@ -40,8 +42,9 @@ from viewkeep.spark.local import (
 from viewkeep.spark.report import RunError
 from viewkeep.spark.rows import to_rows
 
-Frames = Mapping[Source, DataFrame | pa.Table]
-"""Where relations are; a diff may also be an Arrow table."""
+Given: TypeAlias = DataFrame | pa.Table | Layered
+Frames = Mapping[Source, Given]
+"""Where relations are; a diff may also be an Arrow table, and what is kept may have layers."""
 
 
 class Known:
@@ -60,7 +63,7 @@ class Known:
         """What is computed later, or in Spark as a part of something else."""
         self.relations: dict[str, Relation] = {}
         schemas = {**_read_columns(self.computes.values()), **self._kept_schemas()}
-        self.fetched = Fetched(spark, self.frame, schemas, local_rows)
+        self.fetched = Fetched(spark, self._to_look_up, schemas, local_rows)
 
     def _kept_schemas(self) -> dict[Source, Schema]:
         return {name: kept.definition.schema for name, kept in self.kept.items()}
@@ -74,10 +77,12 @@ class Known:
             given = _found(self._frames, name)
             if isinstance(given, pa.Table):
                 self.take(name, local(self.spark, given))
-            elif is_local(given):
-                self.take(name, local(self.spark, collect_local(given)))
+                continue
+            frame = _as_frame(self.spark, given)
+            if is_local(frame):
+                self.take(name, local(self.spark, collect_local(frame)))
             else:
-                remote[name] = given
+                remote[name] = frame
         return remote
 
     def take(self, name: str, relation: Relation) -> None:
@@ -103,8 +108,11 @@ class Known:
 
     def frame(self, source: Source) -> DataFrame:
         """A relation that is given, as Spark reads it."""
+        return _as_frame(self.spark, _found(self._frames, source))
+
+    def _to_look_up(self, source: Source) -> DataFrame | Layered:
         given = _found(self._frames, source)
-        return local(self.spark, given).frame if isinstance(given, pa.Table) else given
+        return given if isinstance(given, Layered) else _as_frame(self.spark, given)
 
     def relation(self, name: str) -> Relation:
         """A relation that is given, collected, or computed in Spark when it is read."""
@@ -171,7 +179,13 @@ class Known:
             frame.unpersist()
 
 
-def _found(frames: Frames, name: Source) -> DataFrame | pa.Table:
+def _as_frame(spark: SparkSession, given: Given) -> DataFrame:
+    if isinstance(given, Layered):
+        return given.frame
+    return local(spark, given).frame if isinstance(given, pa.Table) else given
+
+
+def _found(frames: Frames, name: Source) -> Given:
     if name not in frames:
         what = name if isinstance(name, str) else f'table "{name[0]}" ({name[1]})'
         raise RunError(f"no DataFrame for {what}; give frames[{name!r}]")
@@ -181,7 +195,7 @@ def _found(frames: Frames, name: Source) -> DataFrame | pa.Table:
 def given_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
     """The relation of a leaf."""
     given = _found(frames, (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
-    return local(spark, given).frame if isinstance(given, pa.Table) else given
+    return _as_frame(spark, given)
 
 
 def _read_columns(statements: Iterable[Compute]) -> dict[Source, Schema]:

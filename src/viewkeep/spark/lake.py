@@ -21,6 +21,7 @@ from viewkeep.spark.rewrite import DRIVER_BYTES
 from viewkeep.spark.sessions import Session, lazy_session
 
 OWN = "_viewkeep"
+_NOT_IN_PATHS = frozenset("%^|[]\\")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
@@ -59,7 +60,7 @@ class Lake:
         """A lake with a session of its own, so that a user's settings change no results."""
         user = lazy_session(spark) if callable(spark) else spark
         own = lazy_session(lambda: _session(user)) if callable(spark) else _session(spark)
-        return Lake(own, user, _location(uri), dict(options or {}), driver_bytes)
+        return Lake(own, user, located(uri), dict(options or {}), driver_bytes)
 
     @property
     def catalog(self) -> CatalogStore:
@@ -72,7 +73,7 @@ class Lake:
 
     def place(self, name: str) -> str:
         """The folder of a table or view; names are plain, since they become parts of paths."""
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SchemaError(
                 f'"{name}" is not a name: give a letter, then letters, digits and underscores'
             )
@@ -104,11 +105,16 @@ def _session(spark: SparkSession) -> SparkSession:
     return own
 
 
-def _location(uri: str | Path) -> str:
+def located(uri: str | Path) -> str:
+    """A folder as an absolute path, or a URI as it is."""
     text = str(uri).rstrip("/")
-    if "://" not in text:
-        text = str(Path(text).expanduser().absolute())
-    bad = sorted(set(text) & set("[]"))
+    if "://" in text:
+        return text
+    text = str(Path(text).expanduser().absolute())
+    bad = sorted(set(text) & _NOT_IN_PATHS)
     if bad:
-        raise StorageError(f"{text}: Delta's log cannot be kept in folders with {' '.join(bad)}")
+        raise StorageError(
+            f"{text}: deltalake cannot read folders with {' '.join(bad)} in their path; "
+            "choose another one"
+        )
     return text

@@ -25,7 +25,7 @@ from viewkeep.spark.rewrite import Rewrite, rewrite
 from viewkeep.spark.row_changes import RowChanges
 from viewkeep.spark.rows import to_arrow, to_rows
 from viewkeep.spark.views import REPORT, STATE, Found, Frames, View
-from viewkeep.storage import Pins, RefreshReport, Timer
+from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
 
 LARGE_SHARE = 0.3
 """Under the policy `auto`, a view is computed anew when more than this share of a table changed."""
@@ -37,7 +37,9 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
     """Bring a view to these versions of its inputs, which reflect these versions of tables."""
     found = view.found()
     if found.state.build != view.definition.build:
+        _check_definition(view)
         return view.build(inputs, tables, found, "the definition has changed")
+    _check_inputs(view, found.state, inputs)
     if found.state.is_ahead_of(inputs):
         raise ConflictError(f'view "{view.name}": another process has seen newer changes')
     if dict(found.state.inputs) == dict(inputs):
@@ -48,9 +50,29 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
             rows=found.report.rows,
             before=found.state.inputs,
             after=dict(inputs),
-            version=found.version,
+            version=found.newest,
         )
     return _Refresh(view, found, inputs, tables).run()
+
+
+def _check_definition(view: View) -> None:
+    """The view shows another definition than this process knows: which of them is the new one?"""
+    if view.lake.catalog.read().views.get(view.name) != view.definition:
+        raise ConflictError(f'view "{view.name}": another process has defined it anew')
+
+
+def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
+    """Refuse inputs whose versions are not those of the table that the view has seen."""
+    for name, since in state.inputs.items():
+        if inputs[name] == since:
+            continue
+        table = view.sources[name].table
+        check_columns(name, view.sources[name].declared, table.snapshot(inputs[name]))
+        if table.version() < since or table.identity(since) != state.identities[name]:
+            raise StorageError(
+                f'"{name}" was removed and made anew since the view was refreshed; '
+                f'repair the view: repair("{view.name}")'
+            )
 
 
 class _Refresh:
@@ -62,7 +84,6 @@ class _Refresh:
 
     def run(self) -> RefreshReport:
         """Decide on a way, and go it."""
-        self._check_inputs()
         counts = {name: self._count(name) for name in self._moved()}
         reason = self._why_anew(counts)
         if reason:
@@ -82,19 +103,6 @@ class _Refresh:
         plan = self._view.decision.plan
         assert plan is not None
         return plan
-
-    def _check_inputs(self) -> None:
-        """Refuse inputs whose versions are not those of the table that the view has seen."""
-        state = self._found.state
-        for name in self._moved():
-            source, since = self._view.sources[name], state.inputs[name]
-            newest = source.table.snapshot(self._inputs[name])
-            check_columns(name, source.declared, newest)
-            if newest.version < since or source.table.identity(since) != state.identities[name]:
-                raise StorageError(
-                    f'"{name}" was removed and made anew since the view was refreshed; '
-                    f'repair the view: repair("{self._view.name}")'
-                )
 
     # --- which way ------------------------------------------------------------------------------
 
@@ -175,7 +183,7 @@ class _Refresh:
             rows = to_arrow(fields, list(zip(*columns.values(), strict=True)))
             frames[name] = rows
         for name, cache in caches.items():
-            frames[name] = cache.frame(spark)
+            frames[name] = cache.relation(spark)
         frames[view.script.view.name] = view.layout.stored_frame(view.lake.frame(snapshot))
         return frames
 

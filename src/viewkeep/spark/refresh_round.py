@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from viewkeep.errors import ViewkeepError
-from viewkeep.spark.catalog import Catalog, ViewDefinition
-from viewkeep.spark.delta import ConflictError
+from viewkeep.spark.catalog import Catalog, TableDefinition, ViewDefinition
+from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.refresh import refresh_view
 from viewkeep.spark.report import SPARK_ERRORS
@@ -38,12 +38,13 @@ class RefreshError(ViewkeepError):
 
 @dataclass(frozen=True)
 class Round:
-    """What a round did: a report for each view, the versions that it pinned or made, and for each
-    of these the versions of the base tables below it."""
+    """What a round did: a report for each view, the versions that it pinned or made, for each of
+    these the versions of the base tables below it, and why others have none."""
 
     reports: Mapping[str, RefreshReport]
     pins: Pins
     below: Mapping[str, Pins]
+    problems: Mapping[str, str]
 
     def inputs(self, definition: ViewDefinition) -> dict[str, int]:
         """The versions that a view is to read."""
@@ -74,6 +75,9 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan) -> Round:
 
     done = _until_settled(lake, attempt)
     _checked(done)
+    for name in definition.inputs:
+        if name in done.problems:
+            raise StorageError(done.problems[name])
     return done
 
 
@@ -102,27 +106,39 @@ def _round(
 ) -> Round:
     order = catalog.order(wanted)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
-    pins = {n: lake.at(t.location).version() for n, t in catalog.tables.items() if n in read}
+    pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
     reports: dict[str, RefreshReport] = {}
-    done = Round(reports, pins, below)
+    done = Round(reports, pins, below, problems)
     for definition in order:
         report = _refresh(definition, catalog, plan, done)
         reports[definition.name] = report
-        if not report.error:
+        if report.error:
+            problems[definition.name] = f"not refreshed, since it reads {definition.name}"
+        else:
             pins[definition.name] = report.version
             below[definition.name] = done.tables(definition)
     return done
 
 
+def _pinned(lake: Lake, tables: Iterable[TableDefinition]) -> tuple[dict[str, int], dict[str, str]]:
+    """The newest version of each table, or why it has none: other tables may still be read."""
+    pins: dict[str, int] = {}
+    problems: dict[str, str] = {}
+    for each in tables:
+        try:
+            pins[each.name] = lake.at(each.location).version()
+        except StorageError as error:
+            problems[each.name] = f'table "{each.name}": {error}'
+    return pins, problems
+
+
 def _refresh(
     definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round
 ) -> RefreshReport:
-    broken = {name for name, report in done.reports.items() if report.error}
-    failed = [name for name in definition.inputs if name in broken]
-    if failed:
-        error = f"not refreshed, since it reads {', '.join(failed)}"
-        return RefreshReport(definition.name, "none", error=error)
+    for name in definition.inputs:
+        if name in done.problems:
+            return RefreshReport(definition.name, "none", error=done.problems[name])
     try:
         view = plan(definition, catalog)
         return refresh_view(view, done.inputs(definition), done.tables(definition))

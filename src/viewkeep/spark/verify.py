@@ -3,7 +3,10 @@
 Sums of floats depend on the order of their rows, so floats are compared with nine digits.
 """
 
+from collections.abc import Sequence
+from math import isclose
 from time import perf_counter
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -11,37 +14,54 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import DOUBLE, FLOAT
 from viewkeep.spark.build import Builder
+from viewkeep.spark.delta import StorageError
 from viewkeep.spark.local import Relation, with_types
+from viewkeep.spark.report import named
 from viewkeep.spark.views import View, leaf_frame
 from viewkeep.storage import Verification
 
 LISTED = 20
 _SIDE, _COUNT = "#side", "#count"
 
+Counted = dict[tuple[Any, ...], int]
+"""Rows with how many of them there are."""
+
 
 def verify_view(view: View) -> Verification:
     """Compare the newest version of a view with its query at the versions that it reflects."""
     start = perf_counter()
     found = view.found()
+    if found.state.build != view.definition.build:
+        raise StorageError(f'view "{view.name}" has a new definition; refresh it first')
     frames = view.table_frames("post", found.state.inputs)
     builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
-    expected = with_types(builder.frame(view.node), view.node.schema)
-    snapshot = view.table.snapshot(found.version)
-    shown = view.lake.frame(snapshot).selectExpr(*map(quote, view.layout.names))
-    differing = _differing(_comparable(view, expected), _comparable(view, shown)).collect()
-    missing = [row for row in differing if row[_COUNT] > 0]
-    extra = [row for row in differing if row[_COUNT] < 0]
-    width = len(view.layout.names)
+    snapshot = view.table.snapshot(found.newest)
+    with named(f'view "{view.name}"'):
+        expected = with_types(builder.frame(view.node), view.node.schema)
+        shown = view.lake.frame(snapshot).selectExpr(*map(quote, view.layout.names))
+        missing, extra = _differing(view, expected, shown)
     return Verification(
         view.name,
         snapshot.rows,
-        sum(row[_COUNT] for row in missing),
-        -sum(row[_COUNT] for row in extra),
-        [tuple(row)[:width] for row in missing[:LISTED]],
-        [tuple(row)[:width] for row in extra[:LISTED]],
+        sum(missing.values()),
+        sum(extra.values()),
+        list(missing)[:LISTED],
+        list(extra)[:LISTED],
         view.layout.names,
         perf_counter() - start,
     )
+
+
+def _differing(view: View, expected: DataFrame, shown: DataFrame) -> tuple[Counted, Counted]:
+    """The rows that are missing in the view, and those that are too much."""
+    rows = _counted(_comparable(view, expected), _comparable(view, shown)).collect()
+    counts = {tuple(row)[:-1]: row[_COUNT] for row in rows}
+    missing = {row: count for row, count in counts.items() if count > 0}
+    extra = {row: -count for row, count in counts.items() if count < 0}
+    floats = [n for n, f in enumerate(view.node.schema) if f.type in (DOUBLE, FLOAT)]
+    if floats:
+        _pair_off(missing, extra, floats)
+    return missing, extra
 
 
 def _comparable(view: View, rows: DataFrame) -> DataFrame:
@@ -50,14 +70,35 @@ def _comparable(view: View, rows: DataFrame) -> DataFrame:
         value = quote(name)
         if field.type in (DOUBLE, FLOAT):
             # The exponent decides how many digits after the point are sure.
-            value = f"CAST(format_string('%.9e', CAST({value} AS DOUBLE)) AS DOUBLE) + 0.0D"
+            nine = f"CAST(format_string('%.9e', CAST({value} AS DOUBLE)) AS DOUBLE) + 0.0D"
+            value = f"CASE WHEN {value} IS NOT NULL THEN {nine} END"
         columns.append(f"{value} AS {quote(field.name)}")
     return rows.selectExpr(*columns)
 
 
-def _differing(expected: DataFrame, shown: DataFrame) -> DataFrame:
+def _counted(expected: DataFrame, shown: DataFrame) -> DataFrame:
     """Rows with how many more of them there should be; few, if any."""
     both = expected.withColumn(_SIDE, F.lit(1)).union(shown.withColumn(_SIDE, F.lit(-1)))
     columns = [F.col(quote(name)) for name in expected.columns]
     counts = both.groupBy(*columns).agg(F.sum(quote(_SIDE)).alias(_COUNT))
     return counts.where(f"{quote(_COUNT)} <> 0").limit(1000)
+
+
+def _pair_off(missing: Counted, extra: Counted, floats: Sequence[int]) -> None:
+    """Leave out pairs that are the same but for the ninth digit, which may be rounded both ways."""
+    for row in list(missing):
+        for other in [each for each in extra if _are_close(row, each, floats)]:
+            count = min(missing[row], extra[other])
+            missing[row] -= count
+            extra[other] -= count
+    for counted in (missing, extra):
+        for row in [each for each, count in counted.items() if not count]:
+            del counted[row]
+
+
+def _are_close(first: Sequence[Any], second: Sequence[Any], floats: Sequence[int]) -> bool:
+    return all(
+        one == other
+        or (place in floats and None not in (one, other) and isclose(one, other, rel_tol=2e-9))
+        for place, (one, other) in enumerate(zip(first, second, strict=True))
+    )

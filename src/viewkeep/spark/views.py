@@ -43,7 +43,7 @@ class Source:
 
     name: str
     declared: Table
-    table: LakeTable
+    table: LakeTable = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class View:
         return Feed(self.lake.spark, self.name, self.layout.declared, self.table).write(batch)
 
 
-class Frames(dict[Any, DataFrame]):
+class Frames(dict[Any, Any]):
     """DataFrames by name; those of tables are made when they are asked for."""
 
     def __init__(self, view: View, versions: Mapping[tuple[str, str], int]) -> None:
