@@ -18,18 +18,19 @@ from uuid import uuid4
 
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
+from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import QueryError, SchemaError
-from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 from viewkeep.spark.apply import apply_changes, given_changes
 from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.spark.cleaning import clean
-from viewkeep.spark.creation import check_frame, declared_table, has_rows, write_rows
-from viewkeep.spark.delta import StorageError
+from viewkeep.spark.creation import check_frame, check_names, declared_table, has_rows, write_rows
+from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.descriptions import describe_table, describe_view
 from viewkeep.spark.explanation import explain_view
 from viewkeep.spark.files import read_frame
-from viewkeep.spark.lake import Lake
+from viewkeep.spark.lake import Lake, located
 from viewkeep.spark.refresh_round import RefreshError as RefreshError
 from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
 from viewkeep.spark.report import SPARK_ERRORS, RunError
@@ -37,7 +38,7 @@ from viewkeep.spark.sessions import Frame, Session, SparkStartError
 from viewkeep.spark.sessions import local_session as local_session
 from viewkeep.spark.standing import view_status
 from viewkeep.spark.verify import verify_view
-from viewkeep.spark.views import Source, View
+from viewkeep.spark.views import STATE, Source, View
 from viewkeep.sql.parse import parse_view
 from viewkeep.storage import (
     RefreshReport,
@@ -76,6 +77,10 @@ class Keeper:
                 )
             self._lake.catalog.create()
 
+    def start(self) -> None:
+        """Start Spark now, if a function was given that does: the next call need not."""
+        _ = self._lake.spark.version
+
     # --- definitions ----------------------------------------------------------------------------
 
     def create_table(
@@ -90,7 +95,7 @@ class Keeper:
     ) -> None:
         """Make a table that Viewkeep owns, of rows, of a schema, or of a schema and its rows."""
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
-        declared = _with_key(name, declared_table(data, key, constraints))
+        declared = check_names(name, _with_key(name, declared_table(data, key, constraints)))
         location = self._lake.place(name)
         table = self._lake.at(location)
         self._lake.catalog.read().check_free(name)
@@ -118,10 +123,10 @@ class Keeper:
         """Make an existing Delta table, which others write, known to the lake."""
         self._lake.place(name)
         self._lake.catalog.read().check_free(name)
-        table = self._lake.at(_absolute(location))
+        table = self._lake.at(located(location))
         snapshot = table.snapshot()
         columns = {field.name: field for field in snapshot.fields}
-        declared = Table(columns, key, foreign_keys, fds, static)
+        declared = check_names(name, Table(columns, key, foreign_keys, fds, static))
         if declared.key:
             check_frame(name, declared, self._lake.frame(snapshot))
         self._define_table(
@@ -147,13 +152,15 @@ class Keeper:
         if old is None or old.ready:  # an unfinished one may be created again
             catalog.check_free(name)
         definition = self._defined(catalog, name, sql, strategy, policy)
-        self._lake.catalog.change(f"create_view {name}", lambda now: _taken(now, definition))
+        if old is None:
+            self._check_place(definition)
+        self._lake.catalog.change(f"create_view {name}", lambda now: now.taking(definition))
         try:
             report = self._build(definition)
         except BaseException:
-            self._lake.catalog.change(f"give up {name}", lambda now: _given_up(now, definition))
+            self._lake.catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
             raise
-        self._lake.catalog.change(f"finish {name}", lambda now: _finished(now, definition))
+        self._lake.catalog.change(f"finish {name}", lambda now: now.finishing(definition))
         return report
 
     def drop_view(self, name: str) -> None:
@@ -161,7 +168,7 @@ class Keeper:
 
         def dropped(catalog: Catalog) -> Catalog:
             catalog.view(name)
-            _check_unread(catalog, name)
+            catalog.check_unread(name)
             return catalog.excluding(name)
 
         location = self._lake.catalog.read().view(name).location
@@ -173,7 +180,7 @@ class Keeper:
 
         def dropped(catalog: Catalog) -> Catalog:
             catalog.table(name)
-            _check_unread(catalog, name)
+            catalog.check_unread(name)
             return catalog.excluding(name)
 
         self._lake.catalog.change(f"drop_table {name}", dropped)
@@ -209,6 +216,8 @@ class Keeper:
             raise CatalogError(
                 f'table "{name}" is registered: its own writers change it, and refresh sees that'
             )
+        if definition.table.static:
+            raise CatalogError(f'table "{name}" is declared static; it takes no changes')
         given = given_changes(name, definition.table, inserts, updates, deletes)
         table = self._lake.at(definition.location)
         version, _ = apply_changes(
@@ -225,19 +234,15 @@ class Keeper:
     def read(self, name: str, version: int | None = None) -> Frame:
         """A table or view as a DataFrame, now or at one of its versions."""
         catalog = self._lake.catalog.read()
-        if name not in catalog.entries:
-            catalog.view(name)
-        entry = catalog.entries[name]
+        entry = catalog.tables.get(name) or catalog.finished_view(name)
         table = self._lake.at(entry.location)
         names = entry.table.names
         if version is None and isinstance(entry, ViewDefinition):
-            version = self._planned(catalog.view(name), catalog).found().newest
+            version = self._planned(entry, catalog).found().newest
         snapshot = table.snapshot(version)
         if isinstance(entry, ViewDefinition) and version is not None:
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith("#"))
-        return read_frame(self._lake.user, snapshot, snapshot.files).select(
-            *(f"`{each}`" for each in names)
-        )
+        return read_frame(self._lake.user, snapshot, snapshot.files).select(*map(quote, names))
 
     def describe_tables(self) -> list[TableDescription]:
         """The base tables: how they are declared, and what they hold."""
@@ -268,9 +273,13 @@ class Keeper:
             raise QueryError(f'view "{name}" has no script: {view.decision.reason}')
         return view.script
 
-    def explain(self, name: str) -> str:
-        """How a view is kept, and why."""
-        return explain_view(self._view(name))
+    def operators(self, name: str) -> Node:
+        """The query of a view, as relational algebra."""
+        return self._view(name).node
+
+    def explain(self, name: str, script: bool = True) -> str:
+        """How a view is kept, and why; with its script."""
+        return explain_view(self._view(name), script)
 
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, at the versions that it reflects."""
@@ -278,7 +287,7 @@ class Keeper:
 
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table."""
-        return self._build(self._lake.catalog.read().view(name), "repaired")
+        return self._build(self._lake.catalog.read().finished_view(name), "repaired")
 
     def vacuum(self, hours: float = 168, dry_run: bool = False) -> dict[str, int]:
         """Remove files that no version of the last hours needs, nor any view that is behind.
@@ -291,18 +300,15 @@ class Keeper:
 
     def _view(self, name: str) -> View:
         catalog = self._lake.catalog.read()
-        return self._planned(catalog.view(name), catalog)
+        return self._planned(catalog.finished_view(name), catalog)
 
     def _planned(self, definition: ViewDefinition, catalog: Catalog) -> View:
-        """A view with its plan, which is made once for a definition."""
+        """A view with its plan, which is made once for a definition and what it reads."""
         known = self._views.get(definition.name)
-        if known is None or known.definition != definition:
+        sources = {n: _source(self._lake, catalog, n) for n in definition.inputs}
+        if known is None or (known.definition, known.sources) != (definition, sources):
             node = parse_view(definition.sql, _readable(catalog, definition.name))
             decision = decide(node, definition.strategy, definition.policy)
-            sources = {
-                n: Source(n, catalog.entries[n].table, self._lake.at(catalog.entries[n].location))
-                for n in definition.inputs
-            }
             known = View(self._lake, definition, node, decision, sources)
             self._views[definition.name] = known
         return known
@@ -330,15 +336,47 @@ class Keeper:
         """Compute first, then swap the definition, then show: whoever dies between the last two
         leaves a definition that the next refresh builds."""
         ready = dataclasses.replace(definition, ready=True)
-        _check_readers(catalog.including(ready), definition.name)
+        self._replaced(catalog, ready)
         start = self._planned(catalog.view(definition.name), catalog).found()
         view = self._planned(ready, catalog)
         pinned = pinned_inputs(self._lake, ready, self._planned)
         built = view.computed(
             pinned.inputs(ready), pinned.tables(ready), "the definition has changed"
         )
-        self._lake.catalog.change(f"replace {view.name}", lambda now: now.including(ready))
-        return view.commit_built(built, start)
+        self._lake.catalog.change(f"replace {view.name}", lambda now: self._replaced(now, ready))
+        try:
+            return view.commit_built(built, start)
+        except ConflictError:  # another process has refreshed the view since
+            return self.refresh(view.name)[-1]
+
+    def _replaced(self, catalog: Catalog, definition: ViewDefinition) -> Catalog:
+        """The catalog with a view in place of another one, and the views above it as they are
+        then; an error if they could not read it any more."""
+        changed = {definition.name}
+        if catalog.view(definition.name).table == definition.table:
+            changed = set()
+        catalog = catalog.including(definition)
+        for view in catalog.order():
+            if not changed & set(view.inputs):
+                continue
+            try:
+                new = self._defined(catalog, view.name, view.sql, view.strategy, view.policy)
+            except QueryError as error:
+                raise QueryError(
+                    f'view "{view.name}" reads "{definition.name}", and would break: {error}'
+                ) from error
+            catalog = catalog.including(dataclasses.replace(new, ready=True))
+            changed |= {view.name} if new.table != view.table else set()
+        return catalog
+
+    def _check_place(self, definition: ViewDefinition) -> None:
+        """Refuse to write over a Delta table that is no view."""
+        table = self._lake.at(definition.location)
+        if table.exists() and STATE not in (table.log(-1)[-1].notes or {}):
+            raise CatalogError(
+                f"there is a Delta table in {table.uri} already; choose another name for the "
+                "view, or remove the folder"
+            )
 
     def _define_table(self, definition: TableDefinition, what: str) -> None:
         def defined(catalog: Catalog) -> Catalog:
@@ -353,46 +391,12 @@ def _readable(catalog: Catalog, name: str) -> dict[str, Table]:
     return {known: table for known, table in catalog.declared().items() if known != name}
 
 
-def _taken(catalog: Catalog, definition: ViewDefinition) -> Catalog:
-    old = catalog.views.get(definition.name)
-    if old is None or old.ready:
-        catalog.check_free(definition.name)
-    return catalog.including(definition)
-
-
-def _finished(catalog: Catalog, definition: ViewDefinition) -> Catalog:
-    now = catalog.views.get(definition.name)
-    if now is None or now.build != definition.build:
-        raise CatalogError(f'view "{definition.name}": another process defines it as well')
-    return catalog.including(dataclasses.replace(definition, ready=True))
-
-
-def _given_up(catalog: Catalog, definition: ViewDefinition) -> Catalog:
-    now = catalog.views.get(definition.name)
-    return catalog.excluding(definition.name) if now == definition else catalog
-
-
-def _check_unread(catalog: Catalog, name: str) -> None:
-    readers = catalog.readers(name)
-    if readers:
-        raise CatalogError(f'"{name}" is read by {", ".join(readers)}; drop these views first')
-
-
-def _check_readers(catalog: Catalog, name: str) -> None:
-    """Refuse a definition that the views above it could not read any more."""
-    for reader in catalog.readers(name):
-        try:
-            parse_view(catalog.view(reader).sql, _readable(catalog, reader))
-        except QueryError as error:
-            raise QueryError(f'view "{reader}" reads "{name}", and would break: {error}') from error
+def _source(lake: Lake, catalog: Catalog, name: str) -> Source:
+    entry = catalog.entries[name]
+    return Source(name, entry.table, lake.at(entry.location))
 
 
 def _with_key(name: str, table: Table) -> Table:
     if not table.key:
         raise SchemaError(f'table "{name}" needs a key, as in key=["id"]: changes name rows by it')
     return table
-
-
-def _absolute(location: str | Path) -> str:
-    text = str(location)
-    return text if "://" in text else str(Path(text).expanduser().absolute())

@@ -39,9 +39,17 @@ def keep(node: Node, names: Iterable[str]) -> Node:
 
 def project(node: Node, outputs: Mapping[str, Expression]) -> Node:
     """Computed columns by name; the node itself where they are its columns as they are."""
-    unchanged = list(outputs.items()) == [(name, Column(name)) for name in node.names]
-    listed = tuple(Output(name, expression) for name, expression in outputs.items())
-    return node if unchanged else Project(node, listed)
+    if is_whole(node, outputs):
+        return node
+    return Project(node, tuple(Output(name, value) for name, value in outputs.items()))
+
+
+def is_whole(node: Node, outputs: Mapping[str, Expression]) -> bool:
+    """Whether a projection would only repeat the columns of a node, in their order."""
+    pairs = zip(outputs.items(), node.schema, strict=False)
+    return len(outputs) == len(node.schema) and all(
+        name == field.name and value == Column(name) for (name, value), field in pairs
+    )
 
 
 def select(node: Node, condition: Expression) -> Node:

@@ -64,6 +64,12 @@ class _Composer:
         self._names[dag.plan.root] = VIEW
         self._why = kept
         self._changed = {n for n, node in enumerate(self._nodes) if self._is_changed(node)}
+        self._subviews = {
+            subview(n, state): (n, state)
+            for n in range(len(self._nodes))
+            for state in (PRE, POST, NEW)
+        }
+        self._states: dict[tuple[int, str], Node] = {}
 
     def script(self) -> Script:
         kept = [node for node in self._nodes if node in self._names]
@@ -99,16 +105,11 @@ class _Composer:
 
     def _resolve(self, query: Node) -> Node:
         """The query with its subviews spelled out."""
-        views = {
-            subview(n, state): (n, state)
-            for n in range(len(self._nodes))
-            for state in (PRE, POST, NEW)
-        }
 
         def spell_out(node: Node) -> Node:
             match node:
-                case Stored(name=name) if name in views:
-                    return self._state(*views[name])
+                case Stored(name=name) if name in self._subviews:
+                    return self._state(*self._subviews[name])
                 case Stored(name=name) if found := AFTER.fullmatch(name):
                     rows = Stored(found["rows"], node.schema)
                     return self._changed_rows(rows, int(found["number"]))
@@ -119,7 +120,12 @@ class _Composer:
         return rewrite(query, spell_out)
 
     def _state(self, number: int, state: str) -> Node:
-        """The rows of an operator before or after the changes."""
+        """The rows of an operator before or after the changes, made once."""
+        if (number, state) not in self._states:
+            self._states[number, state] = self._made_state(number, state)
+        return self._states[number, state]
+
+    def _made_state(self, number: int, state: str) -> Node:
         node = self._nodes[number]
         if node in self._names and state != NEW:
             rows = Stored(self._names[node], node.schema)

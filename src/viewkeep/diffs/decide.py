@@ -8,7 +8,9 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 
-STRATEGIES = ("auto", "id", "tuple", "recompute")
+RECURSIVE = ("recursive-fixed", "recursive-streams")
+"""Tuple-based scripts with the intermediate views of DBToaster."""
+STRATEGIES = ("auto", "id", "tuple", *RECURSIVE, "recompute")
 POLICIES = ("auto", "incremental", "strict", "full")
 
 

@@ -13,7 +13,7 @@ up: the diff has them. What is left without effect goes too.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from viewkeep.diffs.build import FALSE, project, select
+from viewkeep.diffs.build import FALSE, is_whole, project, select
 from viewkeep.diffs.model import DELETE, INSERT, post, pre
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
 from viewkeep.query.algebra import (
@@ -22,7 +22,6 @@ from viewkeep.query.algebra import (
     GroupBy,
     Join,
     Node,
-    Output,
     Project,
     Scan,
     Select,
@@ -220,7 +219,7 @@ def simplify(node: Node) -> Node:
             values = {o.name: o.expression for o in inner}
             merged = {o.name: _inside(o.expression, values) for o in outputs}
             return simplify(project(below, merged))
-        case Project(child=child) if _is_whole(node):
+        case Project(child=child) if is_whole(child, {o.name: o.expression for o in node.outputs}):
             return child
         case Select(condition=condition) if condition == TRUE:
             return node.child
@@ -239,12 +238,6 @@ def simplify(node: Node) -> Node:
         case Distinct() if is_empty(node.child):
             return node.child
     return node
-
-
-def _is_whole(node: Project) -> bool:
-    """Whether a projection only repeats the columns of its input."""
-    same = tuple(Output(name, Column(name)) for name in node.child.names)
-    return node.outputs == same
 
 
 def _inside(expression: Expression, values: Mapping[str, Expression]) -> Expression:

@@ -52,14 +52,15 @@ def with_types(node: Node) -> Node:
 def _typed_node(node: Node) -> Node:
     match node:
         case Select():
-            return replace(node, condition=_typed(node.condition, node.child.schema))
+            condition = _typed(node.condition, node.child.schema)
+            return node if condition == node.condition else replace(node, condition=condition)
         case Join() | SemiJoin() | AntiJoin():
-            schema = node.left.schema + node.right.schema
-            return replace(node, condition=_typed(node.condition, schema))
+            condition = _typed(node.condition, node.left.schema + node.right.schema)
+            return node if condition == node.condition else replace(node, condition=condition)
         case Project():
             schema = node.child.schema
-            outputs = [Output(o.name, _typed(o.expression, schema)) for o in node.outputs]
-            return replace(node, outputs=tuple(outputs))
+            outputs = tuple(Output(o.name, _typed(o.expression, schema)) for o in node.outputs)
+            return node if outputs == node.outputs else replace(node, outputs=outputs)
         case GroupBy():
             return _typed_groups(node)
     return node

@@ -20,11 +20,8 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
 from viewkeep.spark.files import Folder, read_frame, write_frame
-from viewkeep.spark.keys import Keys, is_listable, meets, misses
 from viewkeep.spark.layered import Layered
-from viewkeep.spark.local import local, spark_schema
 from viewkeep.spark.matching import without
-from viewkeep.spark.rewrite import anti_join
 
 LIVE = "#live"
 OVERLAY = "overlay"
@@ -59,24 +56,16 @@ class Cache:
         return Folder(self.table).read(files, self.snapshot.fields)
 
     def relation(self, spark: SparkSession) -> DataFrame | Layered:
-        """The rows of the cache, for looking keys up."""
-        base = self._base_frame(spark)
+        """The rows of the cache."""
+        base = read_frame(spark, replace(self.snapshot, fields=self._columns), self.base)
         if not self.overlay.num_rows:
             return base
-        covered = self.overlay.select(list(self.kept.ids))
-        return Layered(base, self._live, covered, lambda: self.frame(spark))
+        return Layered(spark, base, self._live, self.overlay.select(list(self.kept.ids)))
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows of the cache, as Spark reads them."""
-        base = self._base_frame(spark)
-        if not self.overlay.num_rows:
-            return base
-        names = [quote(name) for name in self.kept.definition.names]
-        shown = local(spark, self._live, spark_schema(self._columns)).frame.selectExpr(*names)
-        return self._uncovered(spark, base).union(shown)
-
-    def _base_frame(self, spark: SparkSession) -> DataFrame:
-        return read_frame(spark, replace(self.snapshot, fields=self._columns), self.base)
+        found = self.relation(spark)
+        return found.frame if isinstance(found, Layered) else found
 
     @property
     def _live(self) -> pa.Table:
@@ -105,14 +94,6 @@ class Cache:
     @property
     def _columns(self) -> tuple[Field, ...]:
         return tuple(each for each in self.snapshot.fields if each.name != LIVE)
-
-    def _uncovered(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
-        ids = self.overlay.select(list(self.kept.ids))
-        if ids.num_columns == 1 and is_listable(ids.schema.field(0).type):
-            met, exact = meets(ids.column_names[0], Keys(ids[0], True), null_safe=True)
-            if exact:
-                return rows.where(misses(met))
-        return anti_join(spark, rows, ids)
 
     def _alive(self, rows: pa.Table) -> pa.Table:
         return self._whole(rows, live=True)

@@ -13,10 +13,10 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import Field
-from viewkeep.spark.delta import DataFile, LakeTable
-from viewkeep.spark.files import Folder, write_frame
+from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
+from viewkeep.spark.files import Folder, read_frame, write_frame
 from viewkeep.spark.given import given_rows
-from viewkeep.spark.local import spark_schema, with_types
+from viewkeep.spark.local import with_types
 from viewkeep.spark.matching import key_tuples, repeated
 from viewkeep.spark.report import named
 from viewkeep.spark.rows import declared_fields
@@ -106,9 +106,8 @@ def _write_frame(
     with named(f'table "{name}"'):
         ordered = rows.repartitionByRange(*(F.col(quote(each)) for each in declared.key))
         files = write_frame(ordered, table, declared.key)
-        places = [each.location(table.uri) for each in files]
-        written = spark.read.schema(spark_schema(declared.columns)).parquet(*places)
-        check_frame(name, declared, written if places else rows)
+        written = Snapshot(table.uri, 0, declared.columns, tuple(files))
+        check_frame(name, declared, read_frame(spark, written, files))
     return files
 
 

@@ -20,8 +20,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from viewkeep.errors import SchemaError, ViewkeepError
@@ -210,18 +212,22 @@ class LakeTable:
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:
         """The commits after a version up to another one, newest first."""
-        table = self._open(until)
-        count = table.version() - after
-        if count <= 0:
-            return []
-        with told(self.uri):
-            found = [_commit(each) for each in table.history(count)]
-        if [each.version for each in found] != list(range(table.version(), after, -1)):
+        newest = self.version() if until is None else until
+        return [self._read_commit(version) for version in range(newest, after, -1)]
+
+    def _read_commit(self, version: int) -> Commit:
+        """The entry of one version, from its file: `DeltaTable.history` numbers entries wrongly
+        when others commit at the same time."""
+        files, base = file_system(self)
+        path = f"{base}/_delta_log/{version:020d}.json"
+        try:
+            with told(path), files.open_input_stream(path) as source:
+                text = source.read().decode()
+            return _commit(version, text)
+        except (StorageError, ValueError, KeyError, AttributeError) as error:
             raise StorageError(
-                f"{self.uri}: the log of versions {after + 1} to {table.version()} is not "
-                "complete; it was cleaned up or damaged"
-            )
-        return found
+                f"{self.uri}: the log entry of version {version} is missing or damaged: {error}"
+            ) from error
 
     def _write(
         self,
@@ -335,10 +341,19 @@ def _file(row: Mapping[str, Any]) -> DataFile:
     )
 
 
-def _commit(entry: Mapping[str, Any]) -> Commit:
-    return Commit(
-        entry["version"], entry.get("timestamp", 0), entry.get("operation", ""), entry.get(NOTES)
-    )
+def file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:
+    """How Arrow reaches the files of a table, and the table's folder there."""
+    if "://" not in table.uri or table.uri.startswith("file://"):
+        return pafs.LocalFileSystem(), table.uri.removeprefix("file://")
+    handler = DeltaStorageHandler(table.uri, table.options)
+    return pafs.PyFileSystem(handler), ""
+
+
+def _commit(version: int, text: str) -> Commit:
+    """The information about a commit, which stands on a line of its own among the actions."""
+    found = (json.loads(line) for line in text.splitlines() if '"commitInfo"' in line)
+    entry: dict[str, Any] = next((e["commitInfo"] for e in found if "commitInfo" in e), {})
+    return Commit(version, entry.get("timestamp", 0), entry.get("operation", ""), entry.get(NOTES))
 
 
 def _add(each: DataFile) -> AddAction:

@@ -5,30 +5,34 @@ a tenth of a second. Bounds of columns are kept only for types whose bounds all 
 same way: integers, dates and short strings.
 """
 
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-from deltalake.fs import DeltaStorageHandler
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.sql_text import quote
-from viewkeep.query.types import Field
-from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, told
-from viewkeep.spark.local import spark_schema
-from viewkeep.spark.rows import arrow_schema
+from viewkeep.query.types import BOOLEAN, STRING, Field
+from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
+from viewkeep.spark.local import local, spark_schema
+from viewkeep.spark.rows import arrow_schema, to_arrow
 
 ROW_GROUP = 128 * 1024
 PAGE_ROWS = "4000"
 """Rows of a page in files that Spark writes: keys that are looked up cost a page each."""
 SHORT = 64
 """Longer strings have no bounds."""
+_FILE, _KNOWN = "viewkeep#file", "viewkeep#known"
+_LOCAL = re.compile("^file:/+")
+"""Spark writes it with one stroke or with three."""
 
 
 class Folder:
@@ -37,7 +41,7 @@ class Folder:
     def __init__(self, table: LakeTable) -> None:
         self.uri = table.uri
         with told(self.uri):
-            self._files, self._base = _file_system(table)
+            self._files, self._base = file_system(table)
 
     def write(self, table: pa.Table, name: str = "part") -> DataFile:
         """A new file with these rows."""
@@ -106,18 +110,24 @@ class Folder:
 
 def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]) -> DataFrame:
     """Some files of a version as a DataFrame with the columns of the version."""
-    names = [quote(each.name) for each in snapshot.fields]
-    groups: dict[tuple[Any, ...], list[DataFile]] = {}
-    for each in files:
-        key = tuple(each.partition.get(name) for name in snapshot.partitions)
-        groups.setdefault(key, []).append(each)
-    if not groups:
+    if not files:
         return spark.createDataFrame([], spark_schema(snapshot.fields))
-    frames = [_read_group(spark, snapshot, key, group) for key, group in groups.items()]
-    found = frames[0]
-    for frame in frames[1:]:
-        found = found.union(frame)
-    return found.selectExpr(*names)
+    own = [each for each in snapshot.fields if each.name not in snapshot.partitions]
+    places = {each.location(snapshot.uri): each for each in files}
+    reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
+    rows = reader.parquet(*places)
+    found = {_place(each): each for each in rows.inputFiles()}
+    # Spark takes a file that is not there for an empty one.
+    missing = [each for each in places if _place(each) not in found]
+    if missing:
+        raise StorageError(
+            f"{snapshot.uri}: {len(missing)} files of version {snapshot.version} are gone, "
+            f"probably vacuumed, as {missing[0]}; repair the views that need this version"
+        )
+    if len(own) < len(snapshot.fields):
+        named = {found[_place(place)]: each for place, each in places.items()}
+        rows = _with_partitions(spark, rows, snapshot, named)
+    return rows.selectExpr(*(quote(each.name) for each in snapshot.fields))
 
 
 def write_frame(frame: DataFrame, table: LakeTable, order: Sequence[str] = ()) -> list[DataFile]:
@@ -138,32 +148,32 @@ _WRITE_OPTIONS = {
 }
 
 
-def _read_group(
-    spark: SparkSession, snapshot: Snapshot, key: tuple[Any, ...], files: Sequence[DataFile]
+def _with_partitions(
+    spark: SparkSession, rows: DataFrame, snapshot: Snapshot, files: Mapping[str, DataFile]
 ) -> DataFrame:
-    """Files of one partition; its values stand in the log, not in the files."""
-    own = tuple(each for each in snapshot.fields if each.name not in snapshot.partitions)
-    types = {each.name: each.type for each in snapshot.fields}
-    places = [each.location(snapshot.uri) for each in files]
-    reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
-    rows = reader.parquet(*places)
-    # Spark takes a file that is not there for an empty one.
-    missing = len(places) - len(rows.inputFiles())
-    if missing:
-        raise StorageError(
-            f"{snapshot.uri}: {missing} files of version {snapshot.version} are gone, "
-            "probably vacuumed; repair the views that need this version"
-        )
-    for name, value in zip(snapshot.partitions, key, strict=True):
-        rows = rows.withColumn(name, F.lit(value).cast(str(types[name])))
-    return rows
+    """Rows with the values of their partitions, which stand in the log and not in the files."""
+    fields = [each for each in snapshot.fields if each.name in snapshot.partitions]
+    values = [
+        (_LOCAL.sub("file:/", place), True, *(f.partition[e.name] for e in fields))
+        for place, f in files.items()
+    ]
+    schema = [Field(_FILE, STRING), Field(_KNOWN, BOOLEAN), *fields]
+    known = local(spark, to_arrow(schema, values), spark_schema(schema)).frame
+    placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
+    joined = placed.join(F.broadcast(known), _FILE, "left")
+    lost = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
+    return joined.where(f"CASE WHEN {quote(_KNOWN)} THEN TRUE ELSE {lost} END")
 
 
-def _file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:
-    if "://" not in table.uri or table.uri.startswith("file://"):
-        return pafs.LocalFileSystem(), table.uri.removeprefix("file://")
-    handler = DeltaStorageHandler(table.uri, table.options)
-    return pafs.PyFileSystem(handler), ""
+def _place(uri: str) -> str:
+    """A file as the log names it; Spark encodes what it answers.
+
+    >>> _place("file:///lake/a%20b"), _place("/lake/a b")
+    ('/lake/a b', '/lake/a b')
+    """
+    if not uri.startswith("file:"):
+        return uri if uri.startswith("/") else unquote(uri)
+    return "/" + unquote(uri.removeprefix("file:")).lstrip("/")
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:

@@ -21,7 +21,7 @@ from viewkeep.spark.rewrite import DRIVER_BYTES
 from viewkeep.spark.sessions import Session, lazy_session
 
 OWN = "_viewkeep"
-_NOT_IN_PATHS = frozenset("%^|[]\\")
+_NOT_IN_PATHS = frozenset("%?#^|[]\\")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",

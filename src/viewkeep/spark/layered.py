@@ -3,15 +3,18 @@
 Looking keys up reads the base only, and the driver does the rest; reading everything joins both.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from viewkeep.diffs.sql_text import quote
 from viewkeep.query.evaluate_rows import Rows
+from viewkeep.spark.keys import Keys, is_listable, meets, misses
+from viewkeep.spark.local import local
 from viewkeep.spark.matching import key_tuples
+from viewkeep.spark.rewrite import anti_join
 from viewkeep.spark.rows import to_rows
 
 
@@ -19,26 +22,37 @@ from viewkeep.spark.rows import to_rows
 class Layered:
     """`live` are rows that are there, `covered` the IDs of the base rows that are not."""
 
+    spark: SparkSession
     base: DataFrame
     live: pa.Table
     covered: pa.Table
-    joined: Callable[[], DataFrame]
 
     @cached_property
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
-        return self.joined()
+        names = [quote(name) for name in self.base.columns]
+        shown = local(self.spark, self.live, self.base.select(*self._names).schema).frame
+        return self._uncovered().union(shown.selectExpr(*names))
 
     def completed(self, rows: pa.Table) -> Rows:
         """Rows of the base without those that are covered, and all rows that replace them."""
         ids = key_tuples(rows.select(self.covered.column_names))
         hidden = self._hidden
         kept = [row for row, key in zip(to_rows(rows), ids, strict=True) if key not in hidden]
-        return kept + self._shown(rows.column_names)
+        return kept + to_rows(self.live.select(rows.column_names))
+
+    @property
+    def _names(self) -> list[str]:
+        return [quote(name) for name in self.live.column_names]
 
     @cached_property
     def _hidden(self) -> set[tuple[object, ...]]:
         return set(key_tuples(self.covered))
 
-    def _shown(self, names: Sequence[str]) -> Rows:
-        return to_rows(self.live.select(list(names)))
+    def _uncovered(self) -> DataFrame:
+        ids = self.covered
+        if ids.num_columns == 1 and is_listable(ids.schema.field(0).type):
+            met, exact = meets(ids.column_names[0], Keys(ids[0], True), null_safe=True)
+            if exact:
+                return self.base.where(misses(met))
+        return anti_join(self.spark, self.base, ids)

@@ -6,25 +6,27 @@ recompute    where the view has no script, the policy says so, or the changes ar
 """
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame
 
 from viewkeep.changes import ChangeBatch, difference
 from viewkeep.diffs.identify import IdPlan
 from viewkeep.errors import QueryError
 from viewkeep.spark.caches import Cache, order_of, write_cache
-from viewkeep.spark.changed import Changed
 from viewkeep.spark.delta import ConflictError, DataFile, Snapshot, StorageError
-from viewkeep.spark.executor import Run, changed_rows, run
 from viewkeep.spark.feed import check_columns
 from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Inputs, diff_inputs
 from viewkeep.spark.jobs import Jobs, counted_jobs
+from viewkeep.spark.layered import Layered
 from viewkeep.spark.rewrite import Rewrite, rewrite
 from viewkeep.spark.row_changes import RowChanges
-from viewkeep.spark.rows import to_arrow, to_rows
-from viewkeep.spark.views import REPORT, STATE, Found, Frames, View
+from viewkeep.spark.rows import to_rows
+from viewkeep.spark.runs import Outcome, TooManyRowsError, outcome
+from viewkeep.spark.views import REPORT, STATE, Found, View
 from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
 
 LARGE_SHARE = 0.3
@@ -96,7 +98,11 @@ class _Refresh:
             changes = {name: batch.size for name, batch in batches.items()}
             if not inputs.diffs:
                 return self._untouched(changes, jobs)
-            return self._incremental(inputs, changes, jobs)
+            try:
+                return self._incremental(inputs, changes, jobs)
+            except TooManyRowsError as problem:
+                reason = str(problem)
+        return self._view.build(self._inputs, self._tables, self._found, reason, changes)
 
     @property
     def _plan(self) -> IdPlan:
@@ -119,6 +125,9 @@ class _Refresh:
     def _why_anew(self, counts: Mapping[str, int | None]) -> str:
         if not self._view.is_incremental:
             return self._view.decision.reason
+        fixed = [name for name in counts if name not in self._view.changing]
+        if fixed and self._view.is_recursive:
+            return f"{', '.join(fixed)}, declared as static, changed"
         for name, count in counts.items():
             if count is None:
                 continue
@@ -146,82 +155,54 @@ class _Refresh:
         view, timer = self._view, self._timer
         snapshot = view.table.snapshot(self._found.newest)
         caches = view.caches(self._found.state)
-        script = view.script_for(inputs.kinds)
-        with timer.phase("compute"):
-            frames = self._frames(inputs, snapshot, caches)
-            done = run(view.lake.spark, script, frames, find_changed=True)
-        with done:
+        kept: dict[str, DataFrame | Layered] = {
+            name: cache.relation(view.lake.spark) for name, cache in caches.items()
+        }
+        kept[view.script.view.name] = view.layout.stored_frame(view.lake.frame(snapshot))
+        with ExitStack() as running:
             with timer.phase("compute"):
-                rows = changed_rows(done)
+                brought = outcome(view, inputs, kept, self._found.state.inputs, self._inputs)
+                found = running.enter_context(brought)
             with timer.phase("write"):
-                versions = self._write_caches(caches, done, rows)
-                files, batch = self._write_view(snapshot, done, rows)
+                versions = self._write_caches(caches, found)
+                files, batch = self._write_view(snapshot, found)
                 notes = view.changes_written(batch)
-            changed = _changed_rows(rows.get(script.view.name), view.layout.ids)
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
         report = replace(
             self._report(changes, count),
-            rows_changed=changed,
-            accesses=done.report.accesses,
-            jobs=done.report.jobs,
+            rows_changed=_changed_rows(found.rows.get(view.script.view.name), view.layout.ids),
+            accesses=found.accesses,
+            jobs=found.jobs,
         )
         return self._commit(files, versions, report, jobs, notes)
 
-    def _frames(self, inputs: Inputs, snapshot: Snapshot, caches: Mapping[str, Cache]) -> Frames:
-        view, spark = self._view, self._view.lake.spark
-        before, after = self._found.state.inputs, self._inputs
-        frames = Frames(
-            view,
-            {
-                **{(name, "pre"): before[name] for name in view.sources},
-                **{(name, "post"): after[name] for name in view.sources},
-            },
-        )
-        for name, (table, columns) in inputs.diffs.items():
-            typed = {field.name: field for field in table.columns}
-            fields = [replace(typed[c.partition("#")[0]], name=c) for c in columns]
-            rows = to_arrow(fields, list(zip(*columns.values(), strict=True)))
-            frames[name] = rows
-        for name, cache in caches.items():
-            frames[name] = cache.relation(spark)
-        frames[view.script.view.name] = view.layout.stored_frame(view.lake.frame(snapshot))
-        return frames
-
     # --- writing --------------------------------------------------------------------------------
 
-    def _write_caches(
-        self,
-        caches: Mapping[str, Cache],
-        done: Run,
-        rows: Mapping[str, RowChanges | None],
-    ) -> dict[str, int]:
+    def _write_caches(self, caches: Mapping[str, Cache], found: Outcome) -> dict[str, int]:
         """New versions of the caches that change; the others keep theirs."""
         versions = dict(self._found.state.caches)
         for name, cache in caches.items():
-            if name in done.changed:
-                files = self._cache_files(cache, done.changed[name], rows[name])
+            if name in found.rows:
+                files = self._cache_files(cache, found)
                 versions[name] = self._view.replace_cache(cache.kept, cache.table, files)
         return versions
 
-    def _cache_files(
-        self, cache: Cache, changed: Changed, rows: RowChanges | None
-    ) -> list[DataFile]:
+    def _cache_files(self, cache: Cache, found: Outcome) -> list[DataFile]:
+        name = cache.kept.name
+        rows = found.rows[name]
         if rows is None or cache.is_heavy:
-            order = order_of(self._view.script, cache.kept.name)
-            return write_cache(changed.new, cache.table, order)
+            return write_cache(found.whole[name], cache.table, order_of(self._view.script, name))
         return cache.changed(rows.gone, rows.came)
 
-    def _write_view(
-        self, snapshot: Snapshot, done: Run, rows: Mapping[str, RowChanges | None]
-    ) -> tuple[Rewrite, ChangeBatch | None]:
+    def _write_view(self, snapshot: Snapshot, found: Outcome) -> tuple[Rewrite, ChangeBatch | None]:
         """The new files of the view, and its changes where they are few."""
         view, name = self._view, self._view.script.view.name
         declared = view.layout.declared
-        if name not in done.changed:
+        if name not in found.rows:
             return Rewrite(), ChangeBatch(view.name, declared) if declared.key else None
-        changes = rows[name]
+        changes = found.rows[name]
         if changes is None:
-            frame = view.layout.public_frame(done.changed[name].new)
+            frame = view.layout.public_frame(found.whole[name])
             return Rewrite(tuple(write_frame(frame, view.table)), snapshot.files), None
         gone, came = view.layout.to_public(changes.gone), view.layout.to_public(changes.came)
         keys = gone.select(list(dict.fromkeys(view.layout.keys)))

@@ -6,7 +6,7 @@ and new versions of caches, is invisible until then.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,9 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 
 from viewkeep.changes import ChangeBatch
-from viewkeep.diffs.decide import Decision
+from viewkeep.diffs.decide import RECURSIVE, Decision
 from viewkeep.diffs.passes import generate
+from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
@@ -26,6 +27,7 @@ from viewkeep.spark.catalog import ViewDefinition
 from viewkeep.spark.delta import DataFile, LakeTable, StorageError
 from viewkeep.spark.feed import CHANGES, HARMLESS, Feed
 from viewkeep.spark.files import write_frame
+from viewkeep.spark.inputs import Kinds
 from viewkeep.spark.jobs import Jobs, counted_jobs
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.layout import Layout
@@ -99,13 +101,36 @@ class View:
         """The script for all kinds of changes: it knows what is kept."""
         return self.script_for(None)
 
-    def script_for(self, kinds: Any) -> Script:
+    def script_for(self, kinds: Kinds | None) -> Script:
         """The script for some kinds of changes; made once."""
+        if self.is_recursive:  # all its scripts keep the same relations
+            return self.recursive_script(self.changing[0], None)
         known = repr(kinds)
         if known not in self.scripts:
             tuple_based = self.decision.strategy == "tuple"
             self.scripts[known] = generate(self.node, kinds, tuple_based).script
         return self.scripts[known]
+
+    @property
+    def is_recursive(self) -> bool:
+        """Whether it keeps the intermediate views of DBToaster, and changes table by table."""
+        return self.decision.strategy in RECURSIVE
+
+    def recursive_script(
+        self, table: str, kinds: Iterable[tuple[str, frozenset[str]]] | None
+    ) -> Script:
+        """The script for the changes of one table; made once."""
+        known = repr((table, kinds))
+        if known not in self.scripts:
+            self.scripts[known] = generate_recursive(self.node, table, self.changing, kinds)
+        return self.scripts[known]
+
+    @property
+    def changing(self) -> list[str]:
+        """The tables that are expected to change."""
+        if self.decision.strategy == "recursive-streams":
+            return list(self.sources)
+        return [name for name, source in self.sources.items() if not source.declared.static]
 
     @cached_property
     def layout(self) -> Layout:
