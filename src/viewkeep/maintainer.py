@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, overload
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.check import Checker
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
-from viewkeep.engine.partitions import Layout, Partition
-from viewkeep.engine.reference import ReferenceEngine
-from viewkeep.engine.state import damaged, read_state, write_state
+from viewkeep.engine.partitions import Partition
+from viewkeep.engine.runner import Runner, restore_compiled
+from viewkeep.engine.select import ENGINES, Engine, Engines
+from viewkeep.engine.state import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
 from viewkeep.engine.subscribers import Subscribers
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError, did_you_mean
@@ -25,10 +26,14 @@ from viewkeep.query.notation import parse
 from viewkeep.rings import Ring
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
     from viewkeep.workload import Workload
 
-ENGINES = ("auto", "reference")
 MODES = ("eager", "lazy")
+
+_OFTEN = 4096
+"""After so many single updates, it is asked whether compiling pays."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ class Options:
     thresholds: Thresholds = DEFAULTS
     check: bool = False
     """Check the invariants of heavy and light parts after every update: for tests, and slow."""
+    engine: str = "auto"
+    keep_inputs: bool = True
 
 
 class Maintainer:
@@ -64,21 +71,32 @@ class Maintainer:
             options.thresholds,
             self.payload.ring.subtractable,
         )
-        self._use(ReferenceEngine(self.program, self.payload.ring))
         self._intakes = intakes_of(query, self.payload)
         self._subscribers = Subscribers(self._state)
         self._pending: dict[tuple[int, Row], Any] = {}
         self._lazy = options.mode == "lazy"
-        # Counts can always be added and multiplied; other payloads may refuse halfway.
-        self._fallible = bool(query.aggregates) or options.ring is not None
         self._version = 0
         self._checker = Checker(self.program, self.payload.ring) if options.check else None
+        engines = Engines(
+            options.engine, self.program, self.payload, query, options.check, options.keep_inputs
+        )
+        # Counts can always be added and multiplied; other payloads may refuse halfway.
+        fallible = bool(query.aggregates) or options.ring is not None
+        self._runner = Runner(engines, self.payload.ring, fallible, self._checker)
+        self._singles = self._runner.singles
 
     def __repr__(self) -> str:
         return f"<Maintainer of {self.query} by {self.program.strategy}>"
 
-    def _use(self, engine: ReferenceEngine) -> None:
-        self.engine, self._triggers = engine, engine.triggers
+    @property
+    def engine(self) -> Engine:
+        """What runs the program now."""
+        return self._runner.engine
+
+    @property
+    def engine_reason(self) -> str:
+        """Why the compiled engine is not used; nothing if it is, or may come to be."""
+        return self._runner.reason
 
     # --- changing ---------------------------------------------------------------------------------
 
@@ -89,39 +107,57 @@ class Maintainer:
         """
         if not isinstance(data, Mapping):
             raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
+        fresh = not (self._version or self._pending or self._subscribers)
+        if fresh and self._runner.load_tables(data):
+            self._version += 1
+            return
         changes = [
             change
             for relation, rows in data.items()
             for change in self._checked(relation, rows, None, loading=True)
         ]
-        if self._version or self._pending or self._subscribers:
-            if all(atom in self._triggers for atom, _, _ in changes):
+        if not fresh:
+            if all(atom in self._runner.triggers for atom, _, _ in changes):
                 self._take(changes)
             else:
                 self._reload(changes)
             return
-        try:
-            self.engine.load(changes)
-        except Exception:
-            self._use(ReferenceEngine(self.program, self.payload.ring))
-            raise
+        self._runner.load(changes)
         self._version += bool(changes)
 
     def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Insert one tuple; with a negative multiplicity, delete it."""
+        single = self._singles.get(relation)
+        if single is not None:
+            lost = single(row, multiplicity)
+            if lost is None:
+                self._version += 1
+                return
+            if lost:
+                self._runner.take_back(relation, row, multiplicity)
         intake = self._intakes.get(relation) or known_relation(self._intakes, relation, self.query)
         changes = intake.changes(row, multiplicity)
-        if self._lazy or self._subscribers or self._fallible or self._checker:
+        runner = self._runner
+        if self._lazy or self._subscribers or runner.careful:
             self._take(changes)
+            if runner.compiled and not self._lazy:
+                runner.learn(relation)
             return
         self._version += 1
+        if not self._version % _OFTEN:
+            runner.note(_OFTEN)
         for atom, key, payload in changes:
-            self._triggers[atom](key, payload)
+            runner.triggers[atom](key, payload)
 
     def update_batch(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
         """Many updates to one relation; all or, if one is refused, none."""
+        if not self._lazy and not isinstance(rows, Iterator):
+            known_relation(self._intakes, relation, self.query)
+            if self._runner.apply_table(relation, rows, multiplicities):
+                self._version += 1
+                return
         self._take(self._checked(relation, rows, multiplicities))
 
     def check_batch(
@@ -173,24 +209,8 @@ class Maintainer:
                 raise
             self._subscribers.tell(before)
 
-    def _apply(self, changes: Iterable[Change]) -> dict[Row, Any]:
-        """Change everything, or nothing where the ring refuses; what subscribers knew before."""
-        before = self._subscribers.start()
-        stored: dict[tuple[int, Row], Any] = {}
-        layout = self.engine.layout() if self._fallible else None
-        try:
-            for atom, key, payload in changes:
-                if self._subscribers:
-                    self._subscribers.note(before, self.engine.output_change(atom, key, payload))
-                if self._fallible:
-                    stored.setdefault((atom, key), self.engine.stored(atom, key))
-                self._triggers[atom](key, payload)
-                if self._checker is not None:
-                    self._checker.check(self.engine)
-        except Exception:
-            self._rebuild(stored, layout)
-            raise
-        return before
+    def _apply(self, changes: list[Change]) -> dict[Row, Any]:
+        return self._runner.apply(changes, self._subscribers)
 
     def _reload(self, changes: Iterable[Change]) -> None:
         """Add rows of static relations, which no trigger takes: preprocessing once more."""
@@ -198,12 +218,7 @@ class Maintainer:
         before = self._subscribers.start()
         if self._subscribers:
             self._subscribers.note(before, self._heads())
-        ring, totals = self.payload.ring, dict[tuple[int, Row], Any]()
-        for atom, key, payload in changes:
-            present = self.engine.stored(atom, key)
-            total = payload if present is None else ring.add(present, payload)
-            totals[atom, key] = None if ring.is_zero(total) else total
-        self._rebuild(totals)
+        self._runner.add(changes)
         self._version += 1
         if self._subscribers:
             self._subscribers.tell(dict.fromkeys(self._heads()) | before)
@@ -212,16 +227,7 @@ class Maintainer:
         """All output tuples, with the inputs where the output is a list over them."""
         if self.program.listed is not None:
             return list(self.engine.maps[self.program.listed])
-        return [row for row, _ in self.engine.enumerate({})]
-
-    def _rebuild(self, stored: dict[tuple[int, Row], Any], layout: Layout | None = None) -> None:
-        """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
-        inputs = {(atom, row): payload for atom, row, payload in self.engine.inputs()}
-        present = [(*place, p) for place, p in (inputs | stored).items() if p is not None]
-        engine = ReferenceEngine(self.program, self.payload.ring)
-        engine.load(present, layout)
-        engine.counter[0] += self.steps
-        self._use(engine)
+        return [row for row, _ in self._runner.enumerate({})]
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -238,9 +244,24 @@ class Maintainer:
     def _read(self, inputs: dict[str, Any], version: int) -> Iterator[tuple[Row, Any]]:
         self._check_version(version)
         width, result = len(self.query.outputs), self.payload.result
-        for row, payload in self.engine.enumerate(inputs):
+        for row, payload in self._runner.enumerate(inputs):
             yield row[:width], result(payload)
             self._check_version(version)
+
+    def enumerate_batches(
+        self, given: Mapping[str, Any] | None = None, rows: int = 1 << 16
+    ) -> Iterator["RecordBatch"]:
+        """The output as Arrow record batches of at most so many rows.
+
+        Columns are the outputs, then `count`, or a column for each aggregate.
+        """
+        inputs = self._given(given)
+        self.flush()
+        return self._runner.batches(inputs, self.query, self.payload, rows)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes that the compiled engine holds for each map; fused maps share them."""
+        return self._runner.memory()
 
     def _check_version(self, version: int) -> None:
         if self._version != version:
@@ -283,9 +304,12 @@ class Maintainer:
                 f"query {self.query.name} has inputs: its changes are told where the output is "
                 'kept, as with strategy="viewtree", output="list"'
             )
+        if not self.options.keep_inputs:
+            raise QueryError("subscribe() needs the inputs: use keep_inputs=True")
         if not callable(callback):
             raise QueryError(f"subscribe() takes a function, not {callback!r}")
         self.flush()
+        self._runner.stop_singles()
         self._subscribers.add(callback)
 
     @property
@@ -300,7 +324,7 @@ class Maintainer:
 
     def sizes(self) -> dict[str, int]:
         """How many entries each map has."""
-        return {name: len(relation) for name, relation in self.engine.maps.items()}
+        return self.engine.sizes()
 
     def partitions(self) -> tuple[Partition, ...]:
         """What is heavy now, for programs that tell heavy values from light ones."""
@@ -311,7 +335,7 @@ class Maintainer:
         head = row
         if len(self.program.enumerator.head) > len(row):
             head = (*row, *(inputs[v] for v in self.query.inputs))
-        return self.engine.lookup(head, inputs)
+        return self._runner.held(lambda: self.engine.lookup(head, inputs))
 
     def _present(self, element: Any) -> Any:
         if self.query.aggregates and self.payload.ring.is_zero(element):
@@ -334,42 +358,49 @@ class Maintainer:
 
     def _state(self, head: Row) -> Any:
         inputs = dict(zip(self.query.inputs, head[len(self.query.outputs) :], strict=True))
-        element = self.engine.lookup(head, inputs)
+        element = self._runner.held(lambda: self.engine.lookup(head, inputs))
         return None if self.payload.ring.is_zero(element) else self.payload.result(element)
 
     # --- saving -----------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a file, which is replaced only when all is written."""
+        """Write everything to a file, which is replaced only when all is written.
+
+        The compiled engine writes an Arrow file.
+        """
         self.flush()
-        state = {
+        header = {
             "query": self.query,
             "options": self.options,
             "program": self.program,
             "steps": self.steps,
-            "base": None if self.engine.partitions is None else self.engine.partitions.base,
-            "maps": {name: list(r.items()) for name, r in self.engine.maps.items()},
         }
-        write_state(path, state)
+        self._runner.save(path, header)
 
     @staticmethod
     def restore(path: str | os.PathLike[str]) -> "Maintainer":
-        """Read what `save` wrote. Only restore files you trust: they hold pickled values."""
+        """Read what `save` wrote. Only restore files you trust: they hold pickled values.
+
+        The file of a compiled engine is mapped into memory, and must stay as it is meanwhile.
+        """
+        if is_arrow_file(path):
+            return Maintainer._from_arrow(path)
         state = read_state(path)
         try:
-            return Maintainer._from_state(state)
+            restored = Maintainer(state["query"], state["options"], state["program"])
+            restored._runner.restore(state["maps"], state["base"], state["steps"])
         except Exception as error:  # a file that was tampered with may hold anything
             raise damaged(path, error) from error
+        restored._version = 1
+        return restored
 
     @staticmethod
-    def _from_state(state: Mapping[str, Any]) -> "Maintainer":
-        restored = Maintainer(state["query"], state["options"], state["program"])
-        for name, entries in state["maps"].items():
-            for row, payload in entries:
-                restored.engine.maps[name].add(row, payload)
-        if restored.engine.partitions is not None:
-            restored.engine.partitions.recover(state["base"])
-        restored.engine.counter[0] = state["steps"]
+    def _from_arrow(path: str | os.PathLike[str]) -> "Maintainer":
+        def begin(header: Mapping[str, Any]) -> tuple["Maintainer", Runner]:
+            made = Maintainer(header["query"], header["options"], header["program"])
+            return made, made._runner
+
+        restored = restore_compiled(path, begin)
         restored._version = 1
         return restored
 
@@ -399,13 +430,15 @@ def maintain(
     lifts: Mapping[str, Callable[[Any], Any]] | None = None,
     space: str = "fast",
     check: bool = False,
+    keep_inputs: bool = True,
 ) -> Any:
     """Keep a query's result fresh under updates; several queries may ride on each other.
 
     `epsilon` sets what is heavy for the adaptive strategy: one exponent of N, one for each
     relation, or a preset ("first-order", "factorized", "factorized:R"). `space="linear"` splits
     counts on all join variables, so that views take O(N) for an epsilon of 1/2 or more. `check`
-    tests the invariants of heavy and light parts after every update.
+    tests the invariants of heavy and light parts after every update. `keep_inputs=False` lets
+    the compiled engine forget rows that no later update needs: faster, but without subscribers.
 
     >>> live = maintain("Q(y, x, z) = R(y, x) * S(y, z)")
     >>> live.update("R", (1, 2))
@@ -420,7 +453,7 @@ def maintain(
     parsed = parse(query) if isinstance(query, str) else query
     if ring is not None and not isinstance(ring, Ring):
         raise QueryError(f"ring={ring!r}: expected a Ring, such as viewkeep.rings.REALS")
-    options = Options(strategy, output, mode, ring, lifts, thresholds, check)
+    options = Options(strategy, output, mode, ring, lifts, thresholds, check, engine, keep_inputs)
     if isinstance(parsed, ConjunctiveQuery):
         return Maintainer(parsed.with_constraints(constraints), options)
     if ring is not None or lifts is not None:
@@ -442,5 +475,4 @@ def _check_hashable(row: Row) -> None:
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        extra = " (the compiled engine is not available yet)" if value == "compiled" else ""
-        raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}{extra}')
+        raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}')

@@ -14,7 +14,7 @@ from viewkeep.query.algebra import Node as Node  # the command line names it too
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, ForeignKey, Key
 from viewkeep.query.notation import parse_many
-from viewkeep.query.tables import Table
+from viewkeep.query.tables import Table as Table  # the command line names it too
 
 Tables = Mapping[str, Table]
 

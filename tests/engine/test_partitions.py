@@ -174,7 +174,7 @@ def a_threshold(live):
     ids=lambda damage: damage.__name__,
 )
 def test_every_invariant_is_checked(damage):
-    live = loaded()
+    live = loaded(engine="reference")
     checker = Checker(live.program, INTEGERS)
     checker.check(live.engine)
     damage(live)
@@ -183,7 +183,7 @@ def test_every_invariant_is_checked(damage):
 
 
 def test_check_looks_after_every_update():
-    live = loaded()
+    live = loaded(engine="reference")
     a_view(live)
     with pytest.raises(InvariantError, match="V_RS"):
         live.update("T", (50, 50))

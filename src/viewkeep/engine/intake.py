@@ -131,29 +131,33 @@ def _with_counts(
 ) -> Iterator[tuple[Row, int]]:
     if multiplicities is None:
         return ((row, 1) for row in rows)
-    listed, counts = list(rows), list(multiplicities)
+    listed = list(rows)
+    # Arrays give whole numbers of Python that way, and not of their own.
+    counts = multiplicities.tolist() if hasattr(multiplicities, "tolist") else list(multiplicities)
     if len(listed) != len(counts):
         raise SchemaError(f"{len(listed)} rows, but {len(counts)} multiplicities")
     return zip(listed, counts, strict=True)
 
 
 def rows_of(data: Any, relation: str, columns: Sequence[str]) -> Iterable[Row]:
-    """The rows of tuples, lists, Arrow tables, pandas frames, or anything that iterates over rows.
+    """The rows of lists, arrays, Arrow tables, pandas frames, or whatever iterates over rows.
 
     Tables are read by column name where they have all the columns, else by position.
     """
     if hasattr(data, "to_batches") and hasattr(data, "column_names"):
-        places = _select(list(data.column_names), relation, columns)
+        places = select_columns(list(data.column_names), relation, columns)
         return zip(*(data.column(place).to_pylist() for place in places), strict=True)
     if hasattr(data, "itertuples") and hasattr(data, "columns"):
-        places = _select([str(name) for name in data.columns], relation, columns)
+        places = select_columns([str(name) for name in data.columns], relation, columns)
         return _plain(data.iloc[:, places].itertuples(index=False, name=None))
+    if getattr(data, "ndim", 0) == 2 and hasattr(data, "tolist"):
+        return (tuple(row) for row in data.tolist())
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         raise SchemaError(f"rows of {relation}: expected rows, not {type(data).__name__}")
     return (tuple(row) if isinstance(row, list) else row for row in data)
 
 
-def _select(names: list[str], relation: str, columns: Sequence[str]) -> list[int]:
+def select_columns(names: list[str], relation: str, columns: Sequence[str]) -> list[int]:
     """The places of the columns in a table; by position where R(a, a) has no names for them."""
     named = len(set(columns)) == len(columns) and all(names.count(c) == 1 for c in columns)
     if named:

@@ -106,6 +106,10 @@ class ReferenceEngine:
                 return entry[PAYLOAD]
         return None
 
+    def sizes(self) -> dict[str, int]:
+        """How many entries each map has."""
+        return {name: len(relation) for name, relation in self.maps.items()}
+
     def _load_block(self, block: Block) -> None:
         run = self._compiler.on_row(block.steps, block.variables)
         if block.source == NOTHING:

@@ -2,7 +2,7 @@
 
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,32 @@ from viewkeep.errors import ViewkeepError
 MAGIC = b"viewkeep state 1\n"
 """How every saved file begins; the number rises when the layout changes."""
 
+ARROW_MAGIC = b"ARROW1"
+"""How every Arrow file begins, such as those of compiled engines."""
+
 State = Mapping[str, Any]
+
+
+def is_arrow_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an Arrow file."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+    except OSError:
+        return False
 
 
 def write_state(path: str | os.PathLike[str], state: State) -> None:
     """Write the state; a file that was there is replaced only when all is written."""
     try:
-        _replace_file(Path(path), MAGIC + pickle.dumps(state, protocol=5))
+        content = MAGIC + pickle.dumps(state, protocol=5)
+        put_in_place(Path(path), lambda place: _write(place, content))
     except Exception as error:  # values of the user's own classes may refuse in any way
         raise ViewkeepError(f"cannot save to {path}: {error}") from error
+
+
+def _write(place: Path, content: bytes) -> None:
+    place.write_bytes(content)
 
 
 def read_state(path: str | os.PathLike[str]) -> State:
@@ -43,15 +60,15 @@ def damaged(path: str | os.PathLike[str], error: Exception) -> ViewkeepError:
     return ViewkeepError(f"cannot restore {path}: the file is damaged ({error})")
 
 
-def _replace_file(target: Path, content: bytes) -> None:
+def put_in_place(target: Path, write: Callable[[Path], None]) -> None:
+    """Write a file beside the target, then put it in its place as a whole."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
+        write(temporary)
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(target)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise

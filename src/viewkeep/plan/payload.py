@@ -30,6 +30,8 @@ class Payload:
     ring: Ring[Any]
     lifts: Mapping[int, tuple[RowLift, ...]]
     result: Callable[[Any], Any]
+    standard: bool = True
+    """Whether no lifting function is the user's own."""
 
     def of(self, atom: int, row: Row, multiplicity: int) -> Any:
         """The payload of a tuple of an atom that is there so many times."""
@@ -49,7 +51,8 @@ def plan_payload(
         if query.aggregates:
             raise QueryError(f"query {query.name}: give either aggregates in the head or a ring")
         chosen = lifts if lifts is not None else _standard_lifts(query, ring)
-        return Payload(ring, _variable_lifts(query, chosen), lambda element: element)
+        variable_lifts = _variable_lifts(query, chosen)
+        return Payload(ring, variable_lifts, lambda element: element, lifts is None)
     if lifts:
         raise QueryError(f"query {query.name}: lifts need a ring")
     if not query.aggregates:

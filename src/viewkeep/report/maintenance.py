@@ -74,7 +74,7 @@ def result_table(
     for name in payload_names(query):
         table.add_column(Text(name), overflow="fold", justify="right")
     for row, payload in rows:
-        table.add_row(*(Text(_cell(value)) for value in (*row, *_parts(query, payload))))
+        table.add_row(*(Text(cell(value)) for value in (*row, *_parts(query, payload))))
     notes = []
     if more:
         notes.append(Text(f"and more than these {len(rows)} rows: --limit 0 shows all", "dim"))
@@ -114,7 +114,7 @@ def _payload(query: ConjunctiveQuery, payload: Any) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """A value in a table: text as it is, unless the screen would not show it so."""
     if isinstance(value, str):
         return value if value.isprintable() else repr(value)
@@ -122,7 +122,7 @@ def _cell(value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else _cell(value)
+    return repr(value) if isinstance(value, str) else cell(value)
 
 
 # --- the cost -------------------------------------------------------------------------------------

@@ -1,0 +1,301 @@
+"""Updates per second of the compiled engine, beside its rivals, on three workloads.
+
+Run with `python -m bench.engine`; it writes docs/engine_figures.md and plots to docs/plots/. The
+C++ twin is built when there is a g++; Pathway is installed into an environment of its own with
+`--pathway FOLDER`. `--small` runs everything on a tenth of the data, to try it out.
+"""
+
+import argparse
+import gc
+import platform
+import resource
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import viewkeep as vk
+from bench._engine_data import Workload, housing, hubs, star, zipf
+from bench._engine_plots import draw
+from bench._engine_rivals import checks, dicts_rate, duckdb_seconds, pathway_rate, timed, twin_rate
+
+DOCS = Path(__file__).parent.parent / "docs"
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table."""
+
+    workload: str
+    contender: str
+    measure: str
+    value: float
+    unit: str
+    target: float | None = None
+
+    def text(self) -> str:
+        """The value for people."""
+        if self.unit == "updates/s":
+            return f"{self.value:,.0f}"
+        return f"{self.value:,.3g} {self.unit}"
+
+    def verdict(self) -> str:
+        """Whether the target is met."""
+        if self.target is None:
+            return ""
+        most = self.unit in ("s", "bytes/entry")
+        met = self.value <= self.target if most else self.value >= self.target
+        return f"{'met' if met else 'MISSED'}: {self.target:,.0f} {'at most' if most else 'at least'}"
+
+
+def maintained(load: Workload, **options: Any) -> vk.Maintainer:
+    """A maintainer with the workload's data."""
+    live = vk.maintain(load.query, **options)
+    live.load(load.data)
+    return live
+
+
+def batched_rate(live: vk.Maintainer, load: Workload) -> float:
+    """Updates per second in batches: the best of some runs, each back to where it began."""
+    best = 0.0
+    for _ in range(REPEATS):
+        best = max(best, load.updates / timed(lambda: _run(live, load, 1)))
+        _run(live, load, -1)
+    return best
+
+
+def _run(live: vk.Maintainer, load: Workload, sign: int) -> None:
+    for relation, rows, counts in load.batches:
+        live.update_batch(relation, rows, counts if sign > 0 else -counts)
+
+
+def single_rate(live: vk.Maintainer, load: Workload, most: int) -> float:
+    """Calls of `update` per second, the best of some runs, each taken back by the next."""
+    stream = load.singles(most)
+    best, update = 0.0, live.update
+    for sign in (1, -1) * REPEATS:
+        signed = [(relation, row, sign * count) for relation, row, count in stream]
+
+        def work(signed: list[Any] = signed) -> None:
+            for relation, row, count in signed:
+                update(relation, row, count)
+
+        best = max(best, len(stream) / timed(work))
+    return best
+
+
+def entry_bytes(live: vk.Maintainer, name: str) -> float:
+    """Memory of a map for each of its entries."""
+    return live.memory()[name] / live.sizes()[name]
+
+
+# --- the workloads --------------------------------------------------------------------------------
+
+
+def measure_star(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload A."""
+    load = star(1_000_000 // scale, 200_000 // scale)
+    live = maintained(load, strategy="viewtree", engine="compiled")
+    kept = Figure(load.name, "compiled", "batches", batched_rate(live, load), "updates/s", 5e6)
+    yield kept
+    yield Figure(
+        load.name, "compiled", "single", single_rate(live, load, 100_000), "updates/s", 5e5
+    )
+    yield Figure(load.name, "compiled", "memory of R", entry_bytes(live, "R"), "bytes/entry", 64)
+    total = sum(payload for _, payload in live.enumerate())
+    yield from enumeration(live, load)
+    bare = maintained(load, strategy="viewtree", engine="compiled", keep_inputs=False)
+    yield Figure(
+        load.name, "compiled, no inputs kept", "batches", batched_rate(bare, load), "updates/s", 1e7
+    )
+    del live, bare
+    gc.collect()
+    yield from rivals(load, kept.value, pathway, dict(strategy="viewtree"), total)
+
+
+def enumeration(live: vk.Maintainer, load: Workload) -> Iterator[Figure]:
+    """Output rows per second, into Arrow and one by one."""
+    count = sum(batch.num_rows for batch in live.enumerate_batches())
+    seconds = min(timed(lambda: list(live.enumerate_batches())) for _ in range(REPEATS))
+    yield Figure(load.name, "compiled", "output rows into Arrow", count / seconds, "rows/s")
+    seconds = timed(lambda: list(live.enumerate()))
+    yield Figure(load.name, "compiled", "output rows, one by one", count / seconds, "rows/s")
+
+
+def measure_zipf(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload B on the Zipf graph; the stream runs once, from where loading ended."""
+    load = zipf(200_000 // scale, 20_000 // scale, 50_000 // scale)
+    best, total = 0.0, 0
+    for options in (dict(strategy="delta"), dict(strategy="epsilon")):
+        live = maintained(load, engine="compiled", **options)
+        rate = batched_rate(live, load)
+        best, total = max(best, rate), live.value()
+        yield Figure(load.name, f"compiled, {options['strategy']}", "batches", rate, "updates/s")
+        del live
+        gc.collect()
+    yield Figure(load.name, "compiled, the better", "batches", best, "updates/s", 1e6)
+    yield from rivals(load, best, None, dict(strategy="delta"), total)
+
+
+def measure_hubs(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload B on hubs, at two sizes."""
+    for size in (100_000, 1_000_000):
+        load = hubs(size // scale, 100_000 // scale)
+        live = maintained(load, strategy="epsilon", engine="compiled")
+        rate = batched_rate(live, load)
+        yield Figure(load.name, "compiled, epsilon", "batches", rate, "updates/s", 2e6)
+        del live
+        gc.collect()
+
+
+def measure_housing(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload C."""
+    load = housing(1_000_000 // scale, 200_000 // scale)
+    for title, keep in (("compiled", True), ("compiled, no inputs kept", False)):
+        live = maintained(load, strategy="viewtree", engine="compiled", keep_inputs=keep)
+        rate = batched_rate(live, load)
+        yield Figure(load.name, title, "batches", rate, "updates/s", 8e6)
+        rate = single_rate(live, load, 100_000)
+        yield Figure(load.name, title, "single", rate, "updates/s", 3e6)
+        total = live.value()[0]
+        del live
+        gc.collect()
+    yield from rivals(load, 0, None, dict(strategy="viewtree"), total)
+
+
+def rivals(
+    load: Workload, own: float, pathway: Path | None, options: dict[str, Any], total: int
+) -> Iterator[Figure]:
+    """The same stream elsewhere."""
+    live = maintained(load, engine="reference", **options)
+    rate = single_rate(live, load, 2_000)
+    yield Figure(load.name, "reference engine", "single", rate, "updates/s")
+    del live
+    if (rate := dicts_rate(load, 20_000)) is not None:
+        yield Figure(load.name, "Python dicts", "single", rate, "updates/s")
+    yield Figure(load.name, "DuckDB", "recompute once", duckdb_seconds(load), "s")
+    if (rate := twin_rate(load)) is not None:
+        yield Figure(load.name, "C++ twin", "stream", rate, "updates/s")
+        yield Figure(load.name, "compiled / C++ twin", "batches", own / rate, "times", 0.5)
+        if checks[load.name] != total_after(load, options):
+            raise SystemExit(f"{load.name}: the twin and the engine disagree")
+    if pathway is not None:
+        found = pathway_rate(load, pathway)
+        if isinstance(found, float):
+            yield Figure(load.name, "Pathway", "stream", found, "updates/s")
+        else:
+            print(f"Pathway: skipped, {found}")
+
+
+def total_after(load: Workload, options: dict[str, Any]) -> int:
+    """The sum of the output after the stream."""
+    live = maintained(load, engine="compiled", **options)
+    _run(live, load, 1)
+    return sum(payload for _, payload in live.enumerate())
+
+
+# --- flat cost ------------------------------------------------------------------------------------
+
+
+def turnovers(scale: int, times: int = 10) -> list[float]:
+    """Nanoseconds of an update while all data is replaced so many times."""
+    load = star(300_000 // scale, 3_000)
+    live = maintained(load, strategy="viewtree", engine="compiled")
+    present, found = dict(load.data), []
+    for turn in range(times):
+        coming = {name: rows + [0, 1_000_000 * (turn + 1)] for name, rows in load.data.items()}
+        seconds = timed(lambda new=coming, old=dict(present): _replace(live, old, new))  # type: ignore[misc]
+        found.append(1e9 * seconds / (2 * sum(map(len, present.values()))))
+        present = coming
+    return found
+
+
+def _replace(live: vk.Maintainer, old: dict[str, Any], new: dict[str, Any]) -> None:
+    for name in old:
+        for start in range(0, len(old[name]), 1_000):
+            gone = old[name][start : start + 1_000]
+            live.update_batch(name, gone, [-1] * len(gone))
+            live.update_batch(name, new[name][start : start + 1_000])
+
+
+def sizes_and_costs(scale: int) -> list[tuple[int, float, float]]:
+    """Tuples, nanoseconds of an update of A, and bytes per entry of R."""
+    found = []
+    for size in (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000):
+        load = star(size // scale, 30_000)
+        live = maintained(load, strategy="viewtree", engine="compiled")
+        found.append((size // scale, 1e9 / batched_rate(live, load), entry_bytes(live, "R")))
+    return found
+
+
+# --- output ---------------------------------------------------------------------------------------
+
+
+def shown(figures: Sequence[Figure]) -> Table:
+    """The table on the screen."""
+    table = Table(title="The compiled engine and its rivals")
+    for column in ("workload", "contender", "measure", "value", "target"):
+        table.add_column(column, justify="right" if column == "value" else "left")
+    for each in figures:
+        table.add_row(each.workload, each.contender, each.measure, each.text(), each.verdict())
+    return table
+
+
+def page(figures: Sequence[Figure], turns: Sequence[float]) -> str:
+    """The table as a page of docs."""
+    lines = [
+        "# The compiled engine: figures",
+        "",
+        "Written by `make bench-engine`; do not edit. "
+        f"{platform.machine()}, Python {platform.python_version()}, one process.",
+        "",
+        "| workload | contender | measure | value | target |",
+        "|---|---|---|---:|---|",
+    ]
+    for each in figures:
+        cells = (each.workload, each.contender, each.measure, each.text(), each.verdict())
+        lines.append(f"| {' | '.join(cells)} |")
+    flat = ", ".join(f"{turn:.0f}" for turn in turns)
+    lines += ["", f"Nanoseconds of an update in ten full turnovers of the data: {flat}.", ""]
+    lines += ["![Updates per second](plots/engine_rates.svg)", ""]
+    lines += ["![Cost of an update against N](plots/engine_sizes.svg)", ""]
+    lines += ["![Memory per entry against N](plots/engine_memory.svg)", ""]
+    return "\n".join(lines)
+
+
+MEASURES = {"A": measure_star, "B": measure_zipf, "H": measure_hubs, "C": measure_housing}
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="a tenth of the data")
+    parser.add_argument("--parts", default="ABHC", help="which workloads (H: hubs)")
+    parser.add_argument("--pathway", type=Path, help="folder for Pathway's environment")
+    parser.add_argument("--docs", action="store_true", help="write docs/engine_figures.md")
+    chosen = parser.parse_args()
+    scale = 10 if chosen.small else 1
+    figures = []
+    for part in chosen.parts:
+        for figure in MEASURES[part](scale, chosen.pathway):
+            print(f"{figure.workload}: {figure.contender}, {figure.measure}: {figure.text()}")
+            figures.append(figure)
+    turns = turnovers(scale)
+    sizes = list(islice(sizes_and_costs(scale), 6))
+    console = Console()
+    console.print(shown(figures))
+    console.print("ns per update over ten turnovers:", ", ".join(f"{turn:.0f}" for turn in turns))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    console.print(f"most memory of this process: {peak:,} MB")
+    if chosen.docs:
+        (DOCS / "engine_figures.md").write_text(page(figures, turns))
+        draw(DOCS / "plots", figures, sizes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,425 @@
+"""The compiled engine: a trigger program as machine code over codes of 64 bits.
+
+It does what the reference engine does, after every update, for rings whose elements are words of
+64 bits. What it cannot hold raises `Unfit` before anything has changed; a sum that leaves 64 bits
+is taken back and raises `Overflow`.
+"""
+
+import ctypes
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from viewkeep.engine import compiled_machine
+from viewkeep.engine.compiled_intake import Batches, ColumnIntake, Columns
+from viewkeep.engine.compiled_layout import BASE, LOADING, SIZE, Store, unread_inputs
+from viewkeep.engine.compiled_lifts import lifted_words, single_words
+from viewkeep.engine.compiled_partitions import CompiledPartitions
+from viewkeep.engine.compiled_program import OUTPUT, TOTAL, write
+from viewkeep.engine.compiled_rings import Overflow, Unfit, shape_of
+from viewkeep.engine.compiled_rows import api_text, available, single_text
+from viewkeep.engine.compiled_state import State, blocks, words_at
+from viewkeep.engine.compiled_values import Coder, Domain
+from viewkeep.engine.partitions import Layout
+from viewkeep.errors import ViewkeepError
+from viewkeep.plan.payload import Payload
+from viewkeep.plan.program import Program
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.rings import INTEGERS, Relation, Ring
+
+Row = tuple[Any, ...]
+Change = tuple[int, Row, Any]
+PORTION = 1 << 14
+"""Output rows that are told at a time."""
+
+
+class CompiledEngine:
+    """The maps of one program in bare memory, and its triggers as machine code."""
+
+    name = "compiled"
+
+    def __init__(
+        self,
+        program: Program,
+        payload: Payload,
+        query: ConjunctiveQuery,
+        coder: Coder | None = None,
+        keep_inputs: bool = True,
+    ) -> None:
+        ring, shape = payload.ring, shape_of(payload.ring)
+        if isinstance(shape, str):
+            raise Unfit(shape)
+        self.program, self.ring, self.shape = program, ring, shape
+        self.coder = Coder(query) if coder is None else coder
+        self._single_names: dict[str, str] = {}
+        self._intakes = self._intakes_of(query, payload)
+        self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
+        self.source = write(program, shape, self._single_lifts(query, payload), self.dropped)
+        main = self.source.main
+        self.code = compiled_machine.load(
+            main.text, main.public, main.inlined, self._singles(query)
+        )
+        self.counter = [0]
+        self.state = State(self.source.memory, self.code.function("start", 1))
+        self._domains = self._domains_of(query)
+        self._functions: dict[str, Callable[..., int]] = {}
+        self._parameters = {t.atom: t.parameters for t in program.triggers}
+        self._part_keys = {p.atom: program.map(p.map).key for p in program.parts}
+        self.triggers = {atom: self._trigger(atom) for atom in self._parameters}
+        self.partitions: CompiledPartitions | None = None
+        if program.splits:
+            self.partitions = CompiledPartitions(program, self.state, self.coder, self.domains)
+            self.state.words[BASE] = 1
+            self.call("set_base")
+
+    # --- rows and tables --------------------------------------------------------------------------
+
+    def _intakes_of(self, query: ConjunctiveQuery, payload: Payload) -> dict[str, ColumnIntake]:
+        lifted = lifted_words(query, payload)
+        if lifted is None:
+            return {}
+        subtractable = payload.ring.subtractable
+        return {
+            relation: ColumnIntake(query, relation, self.coder, self.shape, lifted, subtractable)
+            for relation in query.relations
+        }
+
+    def _single_lifts(self, query: ConjunctiveQuery, payload: Payload) -> dict[int, list[str]]:
+        """How single tuples are lifted, for the relations whose rows need no Python."""
+        lifted, found = lifted_words(query, payload), {}
+        for trigger in self.program.triggers:
+            relation = query.atoms[trigger.atom].relation
+            if lifted is not None and self._intakes[relation].direct:
+                words = single_words(lifted[trigger.atom], trigger.parameters, self.shape)
+                found[trigger.atom] = words
+        return found
+
+    def _singles(self, query: ConjunctiveQuery) -> str:
+        """LLVM of functions that take single rows, one for each relation that allows it."""
+        texts = []
+        for number, relation in enumerate(query.relations):
+            if relation in self._intakes and self._intakes[relation].direct and available():
+                atoms = [i for i, atom in enumerate(query.atoms) if atom.relation == relation]
+                arity = len(query.atoms[atoms[0]].variables)
+                calls = [(f"call_{atom}", list(range(arity))) for atom in atoms]
+                texts.append(single_text(f"single_{number}", arity, calls))
+                self._single_names[relation] = f"single_{number}"
+        return "\n".join([api_text(), *texts]) if texts else ""
+
+    def single(self, relation: str) -> Callable[[Row, int], bool | None] | None:
+        """What takes a row of a relation and a multiplicity (see `Runner.singles`), if its values
+        have been nothing but integers so far."""
+        name = self._single_names.get(relation)
+        if name is None or not self._intakes[relation].only_integers:
+            return None
+        return self.code.builtin(name, self.state.address)
+
+    def forget_overflow(self) -> None:
+        """What was lost has been taken back."""
+        self.state.words[0] = 0
+
+    def can_load(self, atom: int, columns: Columns) -> bool:
+        """Whether rows can be loaded as they are: heavy and light parts need each only once."""
+        if self.partitions is None or not columns:
+            return True
+        keys = columns[: len(self._part_keys[atom])]
+        order = np.lexsort(keys)
+        same = [column[order][1:] == column[order][:-1] for column in keys]
+        counts = columns[len(keys) :]
+        return not np.logical_and.reduce(same).any() and all(c.all() for c in counts[:1])
+
+    def batches(
+        self, relation: str, rows: Any, multiplicities: Any, loading: bool = False
+    ) -> Batches | None:
+        """A table as columns of changes, atom by atom; None if it must be read row by row."""
+        intake = self._intakes.get(relation)
+        return None if intake is None else intake.batches(rows, multiplicities, loading)
+
+    def _domains_of(self, query: ConjunctiveQuery) -> dict[str, Domain]:
+        """The domains of all variables of the program; copies of inputs are like the inputs."""
+        known = dict(self.coder.domains)
+        for copy, original in self.program.inputs:
+            known.setdefault(copy, known[original])
+        return known
+
+    def domains(self, variables: Iterable[str]) -> list[Domain]:
+        """The domains of some variables."""
+        return [self._domains[v] for v in variables]
+
+    @property
+    def steps(self) -> int:
+        """Steps are counted by the reference engine only: what was counted before."""
+        return self.counter[0]
+
+    def call(self, name: str, *arguments: int) -> int:
+        """Run a function of the program on the state."""
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = self.code.function(name, len(arguments) + 1)
+        return function(self.state.address, *arguments)
+
+    # --- updates ----------------------------------------------------------------------------------
+
+    def _trigger(self, atom: int) -> Callable[[Row, Any], None]:
+        def update(row: Row, payload: Any) -> None:
+            self.apply([(atom, row, payload)])
+
+        return update
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Run the triggers of changes one after another; all of them, or none."""
+        batches = [
+            (atom, self.encode(atom, [(row, payload) for _, row, payload in group]))
+            for atom, group in groupby(changes, itemgetter(0))
+        ]
+        self.apply_columns(batches)
+
+    def apply_columns(self, batches: Sequence[tuple[int, Columns]]) -> None:
+        """Run batches of coded changes, atom by atom; all of them, or none."""
+        done = []
+        for atom, columns in batches:
+            done.append((atom, columns))
+            if self._run(f"batch_{atom}", columns):
+                self._take_back(done)
+                raise Overflow("a sum or a product does not fit 64 bits")
+
+    def _run(self, name: str, columns: Columns) -> int:
+        addresses = np.array([column.ctypes.data for column in columns], np.int64)
+        return self.call(name, addresses.ctypes.data, len(columns[0]) if columns else 0)
+
+    def _take_back(self, done: list[tuple[int, Columns]]) -> None:
+        """Words wrap, so that taking the same changes away gives back what was there exactly."""
+        for atom, columns in reversed(done):
+            arity = len(self._parameters[atom])
+            with np.errstate(over="ignore"):
+                self._run(f"batch_{atom}", [*columns[:arity], *(-c for c in columns[arity:])])
+        self.forget_overflow()
+
+    def encode(self, atom: int, changes: list[tuple[Row, Any]]) -> Columns:
+        """Changes of one atom as columns of codes and of payload words."""
+        domains = self.domains(self._part_keys[atom])
+        keys = zip(*(row for row, _ in changes), strict=True)
+        columns: Columns = [
+            self.coder.encode(values, domain) for values, domain in zip(keys, domains)  # noqa: B905
+        ]
+        return columns + self.encode_payloads([payload for _, payload in changes])
+
+    def encode_payloads(self, payloads: list[Any]) -> Columns:
+        """Payloads as columns of words."""
+        encoded = [self.shape.encode(payload) for payload in payloads]
+        columns = zip(*encoded, strict=True) if encoded else [()] * self.shape.width
+        return [
+            np.array(column, np.float64 if kind == "f" else np.int64)
+            for kind, column in zip(self.shape.kinds, columns, strict=True)
+        ]
+
+    # --- loading ----------------------------------------------------------------------------------
+
+    def load(self, contents: Iterable[Change], layout: Layout | None = None) -> None:
+        """Fill the inputs, then every other map in one pass over what it is made from."""
+        ordered = sorted(contents, key=itemgetter(0))
+        is_zero = self.ring.is_zero
+        self.load_columns(
+            {
+                atom: self.encode(atom, [(row, p) for _, row, p in group if not is_zero(p)])
+                for atom, group in groupby(ordered, itemgetter(0))
+            },
+            layout,
+        )
+
+    def load_columns(self, contents: dict[int, Columns], layout: Layout | None = None) -> None:
+        """Fill an empty engine with coded contents; rows of an atom are distinct."""
+        self.state.words[LOADING] = 1
+        if self.partitions is None:
+            lost = any([self._run(f"put_{atom}", c) for atom, c in contents.items() if c])
+        else:
+            lost = bool(self._partition({a: c for a, c in contents.items() if c}, layout))
+        lost |= bool(self.call("fill"))
+        self.call("finish")
+        self.state.words[LOADING] = 0
+        if lost:
+            raise Overflow("a sum or a product does not fit 64 bits")
+
+    def _partition(self, contents: dict[int, Columns], layout: Layout | None) -> int:
+        assert self.partitions is not None
+        words, parts = self.state.words, [p for p in self.program.parts if p.levels]
+        words[SIZE] = sum(len(columns[0]) for columns in contents.values())
+        words[BASE] = 2 * int(words[SIZE]) + 1 if layout is None else layout.base
+        self.call("set_base")
+        split = {part.atom for part in parts}
+        copies, kept = np.zeros(len(parts), np.int64), []
+        for atom, columns in contents.items():
+            if atom not in split:
+                self._run(f"put_{atom}", columns)
+                continue
+            rows = np.column_stack([column.view(np.int64) for column in columns])
+            copy = np.concatenate([[len(rows)], rows.ravel()]).astype(np.int64)
+            kept.append(copy)
+            copies[next(i for i, p in enumerate(parts) if p.atom == atom)] = copy.ctypes.data
+        if layout is None:
+            return self.call("distribute", copies.ctypes.data)
+        self.partitions.set_levels(layout, self.call)
+        return self.call("spread", copies.ctypes.data)
+
+    def layout(self) -> Layout | None:
+        """What is heavy now, if relations are split."""
+        return None if self.partitions is None else self.partitions.layout()
+
+    def inputs(self) -> Iterator[Change]:
+        """The tuples of all atoms with their payloads."""
+        if self.dropped:
+            names = ", ".join(sorted(self.dropped))
+            raise ViewkeepError(f"the rows of {names} were not kept (keep_inputs=False)")
+        for part in self.program.parts:
+            for row, payload in self._items(self.source.memory.stores[part.map]):
+                yield part.atom, row, payload
+
+    def stored(self, atom: int, row: Row) -> Any:
+        """The payload of one tuple of an atom; None if it is absent."""
+        codes = [self.coder.find(value) for value in row]
+        if None in codes:
+            return None
+        for part in self.program.parts:
+            store = self.source.memory.stores[part.map]
+            found = self._find(store, codes) if part.atom == atom else None
+            if found is not None:
+                return found
+        return None
+
+    def _find(self, store: Store, codes: list[Any]) -> Any:
+        table = store.table
+        address = self.state.address + 8 * table.at
+        if table.key:
+            seek = self.code.function(f"seek_{table.shape}", 1 + len(codes))
+            address = seek(address, *codes)
+        if not address:
+            return None
+        rows = words_at(address, table.stride).reshape(1, -1)
+        (element,) = self.state.payloads(rows, store)
+        return None if self.ring.is_zero(element) else element
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    @property
+    def maps(self) -> dict[str, Relation[Any]]:
+        """All maps as they are now, as relations of values."""
+        found = {}
+        for each in self.program.maps:
+            relation: Relation[Any] = Relation(each.key, INTEGERS if each.live else self.ring)
+            for row, payload in self._items(self.source.memory.stores[each.name]):
+                relation.add(row, payload)
+            found[each.name] = relation
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        """How many entries each map has."""
+        stores = self.source.memory.stores
+        return {each.name: self.state.count(stores[each.name]) for each in self.program.maps}
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of each map's table and indexes; fused maps share a table."""
+        stores, words = self.source.memory.stores, self.state.words
+        sizes = {at: 8 * count for at, _, count in blocks(self.state.memory, words)}
+        return {
+            each.name: sizes.get(stores[each.name].table.at, 0)
+            + sum(
+                sizes[index.pool] + sizes.get(index.groups.at, 0)
+                for index in stores[each.name].indexes
+            )
+            for each in self.program.maps
+        }
+
+    def _items(self, store: Store) -> Iterator[tuple[Row, Any]]:
+        rows = self.state.entries(store)
+        domains = self.domains(store.key)
+        columns = [rows[:, i] for i in range(len(store.key))]
+        keys = self.coder.rows(columns, domains) if columns else iter([()] * len(rows))
+        return zip(keys, self.state.payloads(rows, store), strict=True)
+
+    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+        """Distinct output tuples with their payloads; the inputs are given."""
+        head, shape = self.program.enumerator.head, self.shape
+        domains = self.domains(head)
+        for count, columns in self.portions(given):
+            keys = [column[:count] for column in columns[: len(head)]]
+            rows = self.coder.rows(keys, domains) if head else iter([()] * count)
+            payloads = [column[:count].tolist() for column in columns[len(head) :]]
+            decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
+            yield from zip(rows, decoded, strict=True)
+
+    def portions(
+        self, given: dict[str, Any], rows: int = PORTION
+    ) -> Iterator[tuple[int, Columns]]:
+        """Output tuples as columns, so many rows at a time; the columns are used again."""
+        codes = [self.coder.find(given[original]) for _, original in self.program.inputs]
+        if any(code is None for code in codes):
+            return
+        known = [code for code in codes if code is not None]
+        if not self.source.collects:
+            yield from self._told("tell", known, rows)
+            return
+        # Others may read before this reading ends, so what was summed up is copied at once.
+        lost = self.call("collect", *known)
+        summed = [
+            (count, [column[:count].copy() for column in columns])
+            for count, columns in self._told("tell_output", [], rows)
+        ]
+        self.call("empty_output")
+        self._check(lost)
+        yield from summed
+
+    def _told(self, function: str, given: list[int], limit: int) -> Iterator[tuple[int, Columns]]:
+        head, kinds = self.program.enumerator.head, self.shape.kinds
+        cursors = np.zeros(self.source.cursors, np.int64)
+        columns: Columns = [np.empty(limit, np.int64) for _ in head]
+        columns += [np.empty(limit, np.float64 if k == "f" else np.int64) for k in kinds]
+        places = np.array([column.ctypes.data for column in columns], np.int64)
+        while True:
+            count = self.call(function, cursors.ctypes.data, places.ctypes.data, limit, *given)
+            self._check(int(self.state.words[0]))
+            if count:
+                yield count, columns
+            if count < limit:
+                return
+
+    def _check(self, lost: int) -> None:
+        if lost:
+            self.state.words[0] = 0
+            raise Overflow("a payload of the output does not fit 64 bits")
+
+    def lookup(self, row: Row, given: dict[str, Any]) -> Any:
+        """The payload of one output tuple."""
+        wanted = [*row, *(given[original] for _, original in self.program.inputs)]
+        codes = [self.coder.find(value) for value in wanted]
+        if None in codes:
+            return self.ring.zero
+        self._check(self.call("look_up", *[code for code in codes if code is not None]))
+        total = self.source.memory.stores[TOTAL]
+        (element,) = self.state.payloads(self.state.rows(total.table), total)
+        return element
+
+    def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
+        """The change of the output that this tuple of an atom makes."""
+        columns = self.encode(atom, [(row, payload)])
+        words = [int(column.view(np.int64)[0]) for column in columns]
+        lost = self._change(atom, words)
+        output = self.source.memory.stores[OUTPUT]
+        change = dict(self._items(output))
+        self.call("empty_output")
+        self._check(lost)
+        return change
+
+    def _change(self, atom: int, words: list[int]) -> int:
+        """The change of the output by one tuple; compiled when it is first asked for."""
+        kinds = "i" * (len(words) - self.shape.width) + self.shape.kinds
+        types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
+        numbers = [
+            float(np.int64(word).view(np.float64)) if kind == "f" else word
+            for word, kind in zip(words, kinds, strict=True)
+        ]
+        changes = self.source.changes
+        code = compiled_machine.load(changes.text, changes.public, changes.inlined)
+        return code.typed(f"change_{atom}", types)(self.state.address, *numbers)

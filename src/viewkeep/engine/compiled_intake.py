@@ -1,0 +1,224 @@
+"""From tables to columns of codes, without a loop over rows; whatever is unusual is left to the
+intake of rows, which also tells what is wrong with it."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from viewkeep.engine import compiled_machine
+from viewkeep.engine.compiled_lifts import Lifted, Lifter
+from viewkeep.engine.compiled_rings import Shape
+from viewkeep.engine.compiled_rows import MOST_COLUMNS, available, parse_module
+from viewkeep.engine.compiled_values import PLAIN, Coder, Column, Domain
+from viewkeep.engine.intake import select_columns
+from viewkeep.plan.payload import distinct
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.expressions import columns_of
+
+Columns = list[NDArray[Any]]
+Batches = list[tuple[int, Columns]]
+
+
+class ColumnIntake:
+    """Turns tables of one relation into changes of its atoms."""
+
+    def __init__(
+        self,
+        query: ConjunctiveQuery,
+        relation: str,
+        coder: Coder,
+        shape: Shape,
+        lifted: Lifted,
+        subtractable: bool,
+    ) -> None:
+        self._relation, self._coder = relation, coder
+        self.columns = query.columns_of(relation)
+        table = dict(query.tables).get(relation, self.columns)
+        self._whole = len(table) == len(self.columns)
+        self._static = relation in query.constraints.static
+        self._no_deletes = query.constraints.insert_only or not subtractable
+        self._atoms = []
+        self.usable = self._whole and len(self.columns) <= MOST_COLUMNS
+        for number, atom in enumerate(query.atoms):
+            if atom.relation == relation:
+                self.usable &= not any(columns_of(c) <= atom.schema for c in query.conditions)
+                self._atoms.append((number, atom.variables, Lifter(shape, lifted[number])))
+        self._domains = [coder.domains[v] for v in self._atoms[0][1]]
+
+    @property
+    def direct(self) -> bool:
+        """Whether single rows may go straight to the triggers."""
+        repeated = any(len(set(names)) < len(names) for _, names, _ in self._atoms)
+        return self.usable and not (repeated or self._static or self._no_deletes)
+
+    @property
+    def only_integers(self) -> bool:
+        """Whether all values of the relation that equal integers were integers so far."""
+        return all(domain.seen and domain.kind is int for domain in self._domains)
+
+    def batches(self, rows: Any, multiplicities: Any, loading: bool = False) -> Batches | None:
+        """The changes as columns, atom by atom; None if they are left to the other intake."""
+        if not self.usable or (self._static and not loading):
+            return None
+        found = self._coded(rows)
+        if found is None:
+            return None
+        codes, numbers = found
+        counts = _counts(multiplicities, len(codes[0]) if codes else -1)
+        if counts is None or (self._no_deletes and len(counts) and int(counts.min()) < 0):
+            return None
+        batches = [self._of_atom(*atom, codes, numbers, counts) for atom in self._atoms]
+        ready = [each for each in batches if each is not None]
+        return ready if len(ready) == len(batches) else None
+
+    def _of_atom(
+        self,
+        number: int,
+        names: tuple[str, ...],
+        lifter: Lifter,
+        codes: list[Column],
+        numbers: list[NDArray[Any] | None],
+        counts: Column,
+    ) -> tuple[int, Columns] | None:
+        chosen = distinct(names)
+        by_name = {v: codes[names.index(v)] for v in chosen}
+        values = {v: n for v in chosen if (n := numbers[names.index(v)]) is not None}
+        for place, variable in enumerate(names):
+            if names.index(variable) != place:
+                kept = codes[place] == by_name[variable]
+                by_name = {v: c[kept] for v, c in by_name.items()}
+                values = {v: n[kept] for v, n in values.items()}
+                codes, counts = [c[kept] for c in codes], counts[kept]
+        words = lifter.columns(counts, by_name, values)
+        if words is None:
+            return None
+        return number, [*(np.ascontiguousarray(by_name[v]) for v in chosen), *words]
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def _coded(self, rows: Any) -> tuple[list[Column], list[NDArray[Any] | None]] | None:
+        if isinstance(rows, list):
+            return self._from_list(rows)
+        columns = self._table_columns(rows)
+        if columns is None or not columns:
+            return None
+        coded = [self._code(c, d) for c, d in zip(columns, self._domains, strict=True)]
+        if any(each is None for each in coded):
+            return None
+        found = [each for each in coded if each is not None]
+        return [codes for codes, _ in found], [numbers for _, numbers in found]
+
+    def _from_list(self, rows: list[Any]) -> tuple[list[Column], list[None]] | None:
+        if not rows or not self.columns or not available():
+            return None
+        columns = [np.empty(len(rows), np.int64) for _ in self.columns]
+        places = np.array([column.ctypes.data for column in columns], np.int64)
+        if not _parser()(rows, len(columns), places.ctypes.data):
+            return None
+        for domain in self._domains:
+            domain.note(int)
+        return columns, [None] * len(columns)
+
+    def _table_columns(self, rows: Any) -> list[Any] | None:
+        if hasattr(rows, "to_batches") and hasattr(rows, "column_names"):
+            places = select_columns(list(rows.column_names), self._relation, self.columns)
+            return [rows.column(place) for place in places]
+        if hasattr(rows, "itertuples") and hasattr(rows, "columns"):
+            names = [str(name) for name in rows.columns]
+            places = select_columns(names, self._relation, self.columns)
+            return [rows.iloc[:, place] for place in places]
+        if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == len(self.columns):
+            return [rows[:, place] for place in range(rows.shape[1])]
+        return None
+
+    def _code(self, column: Any, domain: Domain) -> tuple[Column, NDArray[Any] | None] | None:
+        if hasattr(column, "combine_chunks"):
+            column = column.combine_chunks() if hasattr(column, "num_chunks") else column
+            values = _from_arrow(column)
+        elif isinstance(column, np.ndarray):
+            values = column if column.dtype.kind in "iuf" else None
+        else:
+            plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
+            values = column.to_numpy() if plain else None
+        if values is None:
+            return self._code_distinct(column, domain)
+        if values.dtype.kind == "f":
+            return self._code_floats(values.astype(np.float64), domain)
+        if len(values) and not (-PLAIN < int(values.min()) and int(values.max()) < PLAIN):
+            return None
+        domain.note(int)
+        return np.ascontiguousarray(values, np.int64), None
+
+    def _code_floats(
+        self, values: NDArray[np.float64], domain: Domain
+    ) -> tuple[Column, NDArray[np.float64]] | None:
+        if np.isnan(values).any():
+            return None
+        distinct_values, places = np.unique(values, return_inverse=True)
+        codes = [self._coder.code(value, domain) for value in distinct_values.tolist()]
+        return np.array(codes, np.int64)[places], values
+
+    def _code_distinct(self, column: Any, domain: Domain) -> tuple[Column, None] | None:
+        """Strings, dates and so on: every distinct value is coded once."""
+        found = _distinct(column)
+        if found is None:
+            return None
+        places, values = found
+        try:
+            if any(value != value for value in values):
+                return None
+            codes = [self._coder.code(value, domain) for value in values]
+        except TypeError:  # pandas.NA is neither equal nor different, lists have no hash
+            return None
+        return np.array(codes, np.int64)[places], None
+
+
+def _from_arrow(column: Any) -> NDArray[Any] | None:
+    """Numbers without nulls as an array."""
+    import pyarrow as pa
+
+    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not numeric or column.null_count or pa.types.is_float16(column.type):
+        return None
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _distinct(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
+    """Which distinct value each row has, and those values."""
+    if hasattr(column, "dictionary_encode"):
+        import pyarrow as pa
+
+        try:
+            encoded = column.dictionary_encode("encode")
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            return None
+        return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+    if hasattr(column, "factorize"):
+        places, values = column.factorize(use_na_sentinel=False)
+        return places, values.tolist()
+    return None
+
+
+def _counts(multiplicities: Any, length: int) -> Column | None:
+    if length < 0:
+        return None
+    if multiplicities is None:
+        return np.ones(length, np.int64)
+    if isinstance(multiplicities, np.ndarray) and multiplicities.dtype == np.int64:
+        counts = multiplicities
+    elif isinstance(multiplicities, list) and set(map(type, multiplicities)) <= {int}:
+        try:
+            counts = np.array(multiplicities, np.int64)
+        except OverflowError:
+            return None
+    else:
+        return None
+    return np.ascontiguousarray(counts) if counts.shape == (length,) else None
+
+
+@cache
+def _parser() -> Any:
+    return compiled_machine.load("", (), (), parse_module()).builtin("parse")

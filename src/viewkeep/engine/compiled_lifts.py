@@ -1,0 +1,175 @@
+"""Lifting functions as products of columns, so that they need not be called row by row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from viewkeep.engine.compiled_rings import Shape, shape_of
+from viewkeep.engine.compiled_values import PLAIN, Column
+from viewkeep.plan.payload import Payload
+from viewkeep.query.aggregates import Aggregate, Term
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.expressions import Column as Variable
+from viewkeep.query.expressions import Expression, Literal
+from viewkeep.rings import INTEGERS, REALS, MatrixRing
+
+Factor = int | str
+"""A constant, or a variable."""
+
+Word = tuple[Factor, ...] | None
+"""A word of a lifted tuple: its multiplicity times these factors; None is zero."""
+
+Lifted = dict[int, tuple[Word, ...]]
+
+
+def lifted_words(query: ConjunctiveQuery, payload: Payload) -> Lifted | None:
+    """The words of each atom's tuples, None if some lift is more than a product of columns."""
+    shape = shape_of(payload.ring)
+    if isinstance(shape, str) or not payload.standard:
+        return None
+    atoms = range(len(query.atoms))
+    if query.aggregates:
+        return _aggregate_words(query)
+    if isinstance(payload.ring, MatrixRing):
+        return {atom: _matrix_words(query, payload.ring, atom) for atom in atoms}
+    if payload.ring in (INTEGERS, REALS):
+        return dict.fromkeys(atoms, ((),))
+    return None
+
+
+def _aggregate_words(query: ConjunctiveQuery) -> Lifted | None:
+    """A count, then for each aggregate its terms and how many arguments are not null."""
+    components: list[dict[int, list[Factor]]] = [{}]
+    for aggregate in query.aggregates:
+        if aggregate.function in ("min", "max"):
+            return None
+        if aggregate.argument is None:
+            continue
+        terms = aggregate.terms if aggregate.function != "count" else ()
+        found = [_term(query, term) for term in terms]
+        if None in found or not _plain_lifts(aggregate):
+            return None
+        components += [each for each in found if each is not None]
+        components.append({})
+    return {
+        atom: tuple(tuple(each.get(atom, ())) for each in components)
+        for atom in range(len(query.atoms))
+    }
+
+
+def _plain_lifts(aggregate: Aggregate) -> bool:
+    """Plain columns: those that hold a null are never coded as plain integers."""
+    return all(isinstance(lift, Variable) for lift in aggregate.lifts)
+
+
+def _term(query: ConjunctiveQuery, term: Term) -> dict[int, list[Factor]] | None:
+    factors: dict[int, list[Factor]] = {}
+    for constant in term.constants:
+        if not isinstance(constant, Literal) or type(constant.value) is not int:
+            return None
+        factors.setdefault(0, []).append(constant.value)
+    for lift in term.lifts:
+        if not isinstance(lift, Variable):
+            return None
+        factors.setdefault(_first_atom(query, lift), []).append(lift.name)
+    return factors
+
+
+def _first_atom(query: ConjunctiveQuery, lift: Expression) -> int:
+    assert isinstance(lift, Variable)
+    return next(i for i, atom in enumerate(query.atoms) if lift.name in atom.schema)
+
+
+def _matrix_words(query: ConjunctiveQuery, ring: MatrixRing, atom: int) -> tuple[Word, ...]:
+    own = [v if min(query.atoms_of[v]) == atom else None for v in ring.variables]
+    words: list[Word] = [(), *((v,) if v is not None else None for v in own)]
+    for i, first in enumerate(own):
+        for second in own[i:]:
+            both = first is not None and second is not None
+            words.append((str(first), str(second)) if both else None)
+    return tuple(words)
+
+
+@dataclass(frozen=True)
+class Lifter:
+    """Computes the words of many tuples of one atom at once."""
+
+    shape: Shape
+    words: tuple[Word, ...]
+
+    def columns(
+        self, counts: Column, codes: dict[str, Column], numbers: dict[str, NDArray[Any]]
+    ) -> list[NDArray[Any]] | None:
+        """The words as columns; None if a column holds something else than numbers that fit."""
+        found = []
+        for kind, word in zip(self.shape.kinds, self.words, strict=True):
+            column = (
+                self._float(counts, word, codes, numbers)
+                if kind == "f"
+                else self._integer(counts, word, codes)
+            )
+            if column is None:
+                return None
+            found.append(column)
+        return found
+
+    def _integer(
+        self, counts: Column, word: Word, codes: dict[str, Column]
+    ) -> NDArray[np.int64] | None:
+        if word is None:
+            return np.zeros(len(counts), np.int64)
+        total = counts
+        for factor in word:
+            values = np.int64(factor) if isinstance(factor, int) else codes[factor]
+            if isinstance(factor, str) and not is_plain(codes[factor]):
+                return None
+            if _largest(total) * _largest(values) >= 2**63:
+                return None
+            total = total * values
+        return np.ascontiguousarray(total)
+
+    def _float(
+        self,
+        counts: Column,
+        word: Word,
+        codes: dict[str, Column],
+        numbers: dict[str, NDArray[Any]],
+    ) -> NDArray[np.float64] | None:
+        if word is None:
+            return np.zeros(len(counts), np.float64)
+        total: NDArray[np.float64] = counts.astype(np.float64)
+        for factor in word:
+            if isinstance(factor, int):
+                total = total * factor
+            elif is_plain(codes[factor]):
+                total = total * codes[factor]
+            elif factor in numbers:
+                total = total * numbers[factor]
+            else:
+                return None
+        return np.ascontiguousarray(total)
+
+
+def is_plain(codes: Column) -> bool:
+    """Whether a column holds nothing but integers."""
+    return not len(codes) or int(codes.max()) < PLAIN
+
+
+def _largest(values: Any) -> int:
+    array = np.asarray(values)
+    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
+
+
+def single_words(words: Sequence[Word], key: Sequence[str], shape: Shape) -> list[str]:
+    """The words of a tuple as text over its keys k0, k1, ... and its multiplicity m."""
+    found = []
+    for kind, word in zip(shape.kinds, words, strict=True):
+        text = "m" if kind == "i" else "real(m)"
+        for factor in word or ():
+            value = str(factor) if isinstance(factor, int) else f"k{key.index(factor)}"
+            text = f"multiply({text}, {value})" if kind == "i" else f"{text} * real({value})"
+        found.append(text if word is not None else "0.0" if kind == "f" else "0")
+    return found

@@ -1,0 +1,82 @@
+"""Output tuples as Arrow record batches, column by column where the engine is compiled."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from viewkeep.engine.compiled import CompiledEngine
+from viewkeep.engine.compiled_values import PLAIN, Coder, Domain
+from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.plan.payload import Payload
+from viewkeep.query.conjunctive import ConjunctiveQuery
+
+Row = tuple[Any, ...]
+Enumerate = Callable[[dict[str, Any]], Iterator[tuple[Row, Any]]]
+COUNT = "count"
+
+
+def batches_of(
+    engine: CompiledEngine | ReferenceEngine,
+    enumerate_rows: Enumerate,
+    given: dict[str, Any],
+    query: ConjunctiveQuery,
+    payload: Payload,
+    rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The output in portions; counts as they are, other payloads as the user sees them."""
+    names = [*query.outputs, *(_titles(query) if query.aggregates else [COUNT])]
+    if isinstance(engine, ReferenceEngine):
+        yield from _row_by_row(enumerate_rows(given), names, query, payload, rows)
+        return
+    domains = engine.domains(query.outputs)
+    for count, columns in engine.portions(given, max(rows, 2)):
+        keys = [
+            decoded(engine.coder, column[:count], domain)
+            for column, domain in zip(columns, domains)  # noqa: B905 - inputs and payloads follow
+        ]
+        words = [column[:count] for column in columns[-engine.shape.width :]]
+        if not query.aggregates and engine.shape.width == 1:
+            results = [pa.array(words[0].copy())]
+        else:
+            elements = map(engine.shape.decode, zip(*(w.tolist() for w in words), strict=True))
+            results = _columns(map(payload.result, elements), query)
+        yield pa.RecordBatch.from_arrays([*keys, *results], names=names)
+
+
+def decoded(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.Array:
+    """A column of values; integers are copied as they are, others by their dictionary."""
+    if len(codes) and int(codes.max()) >= PLAIN:
+        distinct, places = np.unique(codes, return_inverse=True)
+        return pa.array(coder.decode(distinct, domain)).take(pa.array(places))
+    if domain.kind is int:
+        return pa.array(codes.copy())
+    return pa.array(coder.decode(codes, domain))
+
+
+def _columns(results: Iterable[Any], query: ConjunctiveQuery) -> list[pa.Array]:
+    listed = list(results)
+    if not query.aggregates:
+        return [pa.array(listed)]
+    return [pa.array(list(column)) for column in zip(*listed, strict=True)]
+
+
+def _row_by_row(
+    found: Iterator[tuple[Row, Any]],
+    names: list[str],
+    query: ConjunctiveQuery,
+    payload: Payload,
+    rows: int,
+) -> Iterator[pa.RecordBatch]:
+    while portion := list(islice(found, max(rows, 1))):
+        keys = zip(*(row[: len(query.outputs)] for row, _ in portion), strict=True)
+        results = _columns((payload.result(element) for _, element in portion), query)
+        columns = [*(pa.array(list(key)) for key in keys), *results]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _titles(query: ConjunctiveQuery) -> list[str]:
+    return [str(aggregate) for aggregate in query.aggregates]

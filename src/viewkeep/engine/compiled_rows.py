@@ -1,0 +1,198 @@
+"""Python rows to columns of codes in machine code: for lists of tuples, and for single updates.
+
+Rows of plain integers are read straight from the objects; anything else is left to Python. An
+object's type is its second word, as it is in every CPython with a GIL; `available` asks.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from viewkeep.engine.compiled_machine import Code
+from viewkeep.engine.compiled_values import PLAIN
+
+_API = """
+@PyTuple_Type = external global i8
+@PyList_Type = external global i8
+@PyLong_Type = external global i8
+@_Py_NoneStruct = external global i8
+@_Py_TrueStruct = external global i8
+@_Py_FalseStruct = external global i8
+declare i64 @PyLong_AsLongLong(ptr)
+declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
+declare i64 @PyTuple_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare i64 @PyList_Size(ptr)
+declare ptr @PyList_GetItem(ptr, i64)
+declare void @Py_IncRef(ptr)
+
+define internal i1 @is_a(ptr %object, ptr %type) alwaysinline {
+  %place = getelementptr i64, ptr %object, i64 1
+  %own = load ptr, ptr %place
+  %same = icmp eq ptr %own, %type
+  ret i1 %same
+}
+
+define internal i1 @plain(ptr %object, ptr %out) alwaysinline {
+entry:
+  %lost = alloca i32
+  store i32 0, ptr %lost
+  %is = call i1 @is_a(ptr %object, ptr @PyLong_Type)
+  br i1 %is, label %read, label %no
+read:
+  %value = call i64 @PyLong_AsLongLongAndOverflow(ptr %object, ptr %lost)
+  store i64 %value, ptr %out
+  %flag = load i32, ptr %lost
+  %fits = icmp eq i32 %flag, 0
+  %below = icmp slt i64 %value, PLAIN
+  %above = icmp sgt i64 %value, -PLAIN
+  %within = and i1 %below, %above
+  %good = and i1 %within, %fits
+  ret i1 %good
+no:
+  ret i1 false
+}
+
+define internal i1 @plain_row(ptr %row, i64 %arity, ptr %out) alwaysinline {
+entry:
+  %is = call i1 @is_a(ptr %row, ptr @PyTuple_Type)
+  br i1 %is, label %sized, label %no
+sized:
+  %size = call i64 @PyTuple_Size(ptr %row)
+  %same = icmp eq i64 %size, %arity
+  br i1 %same, label %head, label %no
+head:
+  %i = phi i64 [ 0, %sized ], [ %next, %stored ]
+  %more = icmp slt i64 %i, %arity
+  br i1 %more, label %item, label %yes
+item:
+  %object = call ptr @PyTuple_GetItem(ptr %row, i64 %i)
+  %place = getelementptr i64, ptr %out, i64 %i
+  %good = call i1 @plain(ptr %object, ptr %place)
+  br i1 %good, label %stored, label %no
+stored:
+  %next = add i64 %i, 1
+  br label %head
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+""".replace("PLAIN", str(PLAIN))
+
+_PARSE = """
+define ptr @parse(ptr %self, ptr %arguments, i64 %given) {
+entry:
+  %row = alloca i64, i64 64
+  %list = load ptr, ptr %arguments
+  %place1 = getelementptr ptr, ptr %arguments, i64 1
+  %object1 = load ptr, ptr %place1
+  %arity = call i64 @PyLong_AsLongLong(ptr %object1)
+  %place2 = getelementptr ptr, ptr %arguments, i64 2
+  %object2 = load ptr, ptr %place2
+  %address = call i64 @PyLong_AsLongLong(ptr %object2)
+  %columns = inttoptr i64 %address to ptr
+  %is = call i1 @is_a(ptr %list, ptr @PyList_Type)
+  br i1 %is, label %sized, label %no
+sized:
+  %size = call i64 @PyList_Size(ptr %list)
+  br label %head
+head:
+  %i = phi i64 [ 0, %sized ], [ %next, %written ]
+  %more = icmp slt i64 %i, %size
+  br i1 %more, label %item, label %yes
+item:
+  %object = call ptr @PyList_GetItem(ptr %list, i64 %i)
+  %good = call i1 @plain_row(ptr %object, i64 %arity, ptr %row)
+  br i1 %good, label %write, label %no
+write:
+  %j = phi i64 [ 0, %item ], [ %after, %write ]
+  %from = getelementptr i64, ptr %row, i64 %j
+  %value = load i64, ptr %from
+  %which = getelementptr ptr, ptr %columns, i64 %j
+  %column = load ptr, ptr %which
+  %to = getelementptr i64, ptr %column, i64 %i
+  store i64 %value, ptr %to
+  %after = add i64 %j, 1
+  %left = icmp slt i64 %after, %arity
+  br i1 %left, label %write, label %written
+written:
+  %next = add i64 %i, 1
+  br label %head
+yes:
+  call void @Py_IncRef(ptr @_Py_TrueStruct)
+  ret ptr @_Py_TrueStruct
+no:
+  call void @Py_IncRef(ptr @_Py_FalseStruct)
+  ret ptr @_Py_FalseStruct
+}
+"""
+
+MOST_COLUMNS = 64
+
+
+def parse_module() -> str:
+    """LLVM of `parse(list, arity, addresses)`: whether all rows were tuples of plain integers."""
+    return _API + _PARSE
+
+
+def single_text(name: str, arity: int, calls: list[tuple[str, list[int]]]) -> str:
+    """LLVM of a function of a row and a multiplicity that runs the triggers of a relation.
+
+    It returns None, True if a number left 64 bits, or False if the row is left to Python.
+    """
+    lines = [
+        f"define ptr @{name}(ptr %self, ptr %arguments, i64 %given) {{",
+        "entry:",
+        f"  %row = alloca i64, i64 {max(arity, 1)}",
+        "  %count = alloca i64",
+        "  %tuple = load ptr, ptr %arguments",
+        f"  %fits = call i1 @plain_row(ptr %tuple, i64 {arity}, ptr %row)",
+        "  br i1 %fits, label %counted, label %no",
+        "counted:",
+        "  %place1 = getelementptr ptr, ptr %arguments, i64 1",
+        "  %object1 = load ptr, ptr %place1",
+        "  %whole = call i1 @plain(ptr %object1, ptr %count)",
+        "  br i1 %whole, label %run, label %no",
+        "run:",
+        "  %state = call i64 @PyLong_AsLongLong(ptr %self)",
+        "  %n = load i64, ptr %count",
+    ]
+    for i in range(arity):
+        lines += [f"  %p{i} = getelementptr i64, ptr %row, i64 {i}", f"  %k{i} = load i64, ptr %p{i}"]
+    for number, (function, places) in enumerate(calls):
+        keys = ", ".join(f"i64 %k{place}" for place in places)
+        passed = f"i64 %state, {keys}, i64 %n" if places else "i64 %state, i64 %n"
+        lines.append(f"  %lost{number} = call i64 @{function}({passed})")
+    last = f"%lost{len(calls) - 1}"
+    lines += [
+        f"  %good = icmp eq i64 {last}, 0",
+        "  br i1 %good, label %done, label %lost",
+        *_returned("done", "_Py_NoneStruct"),
+        *_returned("lost", "_Py_TrueStruct"),
+        *_returned("no", "_Py_FalseStruct"),
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _returned(label: str, constant: str) -> list[str]:
+    return [f"{label}:", f"  call void @Py_IncRef(ptr @{constant})", f"  ret ptr @{constant}"]
+
+
+def api_text() -> str:
+    """The declarations that `single_text` needs."""
+    return _API
+
+
+def available() -> bool:
+    """Whether objects lie in memory as this module reads them."""
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    return ctypes.c_void_p.from_address(id(()) + 8).value == id(tuple)
+
+
+def bind(code: Code, name: str, address: int) -> Callable[..., Any]:
+    """The function over one engine's state."""
+    return code.builtin(name, address)

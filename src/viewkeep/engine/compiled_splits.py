@@ -1,0 +1,522 @@
+"""The text that keeps heavy and light parts in balance (see `engine/partitions.py`, of which this
+is the compiled form: the same levels, thresholds and moves after every update)."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from viewkeep.engine.compiled_layout import (
+    BASE,
+    MAJOR,
+    MINOR,
+    SIZE,
+    Index,
+    Local,
+    Memory,
+    Store,
+    writes_skewed,
+)
+from viewkeep.engine.compiled_rings import COUNT
+from viewkeep.engine.compiled_steps import Payload, StepWriter
+from viewkeep.engine.compiled_tables import (
+    EMPTY,
+    descriptor,
+    function_name,
+    joined,
+    keys,
+)
+from viewkeep.plan.program import Block, Collect, Part, Program, Split, Trigger
+
+WriteTrigger = Callable[[str, int, Trigger, Iterable[Block]], str]
+
+
+def level_name(number: int) -> str:
+    """The local with the levels of the values of a split."""
+    return f"level of {number}"
+
+
+def _degree_name(number: int, atom: int) -> str:
+    return f"degree of {number} in {atom}"
+
+
+def _theta_name(number: int) -> str:
+    return f"thetas of {number}"
+
+
+def split_locals(program: Program) -> Iterator[Local]:
+    """Levels, and degrees while everything is partitioned anew."""
+    for number, split in enumerate(program.splits):
+        yield Local(level_name(number), split.variables, COUNT, listed=False)
+        for atom in split.atoms:
+            yield Local(_degree_name(number, atom), split.variables, COUNT, listed=False)
+
+
+def split_areas(program: Program) -> dict[str, int]:
+    """Thresholds as floats."""
+    return {_theta_name(n): len(split.thresholds) for n, split in enumerate(program.splits)}
+
+
+def split_text(
+    program: Program, memory: Memory, write_trigger: WriteTrigger
+) -> Iterator[str]:
+    """Updates that go to the right part, and all that balance asks for."""
+    skewed = [n for n, block in enumerate(program.loading) if writes_skewed(program, block)]
+    yield "\n".join(["def reload(s):", *(f"    load_{number}(s)" for number in skewed), ""])
+    for number, trigger in enumerate(program.triggers):
+        blocks = _moving(program, trigger)
+        if tuple(blocks) == trigger.blocks:
+            arguments = joined(keys(len(trigger.parameters)), memory.shape.names("p"))
+            yield f"def move_{number}(s, {arguments}):\n    trigger_{number}(s, {arguments})\n"
+        else:
+            yield write_trigger(f"move_{number}", number, trigger, blocks)
+    yield from _Splits(program, memory).parts()
+
+
+def _moving(program: Program, trigger: Trigger) -> list[Block]:
+    """The blocks that change what depends on how relations are split, and what they need."""
+    kept, wanted = list[Block](), set[str]()
+    for block in reversed(trigger.blocks):
+        locals_ = {step.local for step in block.steps if isinstance(step, Collect)}
+        if writes_skewed(program, block) or locals_ & wanted:
+            kept.insert(0, block)
+            wanted.add(block.source)
+    return kept
+
+
+class _Splits:
+    """Writes the functions of all splits."""
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program, self.memory, self.shape = program, memory, memory.shape
+        self.split_parts = [part for part in program.parts if part.levels]
+
+    def parts(self) -> Iterator[str]:
+        yield self._set_base()
+        for number, split in enumerate(self.program.splits):
+            yield from self._levels(number, split)
+            yield self._degree(number, split)
+        gathers: dict[str, str] = {}
+        for part in self.split_parts:
+            gathers[function_name("gather", self._store(part))] = self._gather_all(part)
+            for number, _ in part.levels:
+                gathers[self._gather_name(part, number)] = self._gather(part, number)
+        yield from gathers.values()
+        for number, split in enumerate(self.program.splits):
+            yield self._move(number, split)
+            yield self._balance_value(number, split)
+        yield self._count_degrees()
+        yield self._set_levels()
+        yield self._spread()
+        yield self._distribute()
+        yield self._rebalance_all()
+        for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
+            yield self._balance(atom)
+            yield self._update(atom)
+
+    # --- pieces -----------------------------------------------------------------------------------
+
+    def _store(self, part: Part) -> Store:
+        return self.memory.stores[part.map]
+
+    def _trigger(self, part: Part) -> int:
+        return next(
+            number
+            for number, trigger in enumerate(self.program.triggers)
+            if trigger.atom == part.atom and trigger.part in ("", part.map)
+        )
+
+    def _values(self, part: Part, number: int, stem: str = "k") -> list[str]:
+        """The variables that hold the value of a split, of those that hold a row of a part."""
+        key = self._store(part).key
+        return [f"{stem}{key.index(v)}" for v in self.program.splits[number].variables]
+
+    def _index(self, part: Part, number: int) -> Index:
+        store, variables = self._store(part), self.program.splits[number].variables
+        index = store.index(tuple(v for v in store.key if v in variables))
+        assert index is not None  # the layout keeps the indexes of degrees
+        return index
+
+    def _members(self, number: int, level: int | None = None) -> Iterator[Part]:
+        for atom in self.program.splits[number].atoms:
+            for part in self.split_parts:
+                if part.atom == atom and (level is None or dict(part.levels)[number] == level):
+                    yield part
+
+    def _set_base(self) -> str:
+        lines = ["def set_base(s):"]
+        for number, split in enumerate(self.program.splits):
+            at = self.memory.areas[_theta_name(number)]
+            for i, threshold in enumerate(split.thresholds):
+                value = f"pow(real(s[{BASE}]), {float(threshold)!r})"
+                lines.append(f"    set_float_at(s, {at + i}, {value})")
+        return "\n".join([*lines, ""])
+
+    def _levels(self, number: int, split: Split) -> Iterator[str]:
+        """Read, set and forget the level of a value; the level that a degree asks for."""
+        store, names = self.memory.stores[level_name(number)], keys(len(split.variables))
+        table, at = store.table, self.memory.areas[_theta_name(number)]
+        find = f"row = find_{table.shape}({descriptor(table.at)}, {joined(names)})"
+        yield f"""
+def level_{number}(s, {joined(names)}, missing):
+    {find}
+    if row == 0:
+        return missing
+    return row[{store.word}]
+
+def set_level_{number}(s, {joined(names)}, level):
+    {find}
+    if level == 0:
+        if row != 0:
+            remove_{table.shape}({descriptor(table.at)}, row)
+        return 0
+    if row == 0:
+        row = insert_{table.shape}({descriptor(table.at)}, {joined(names)})
+    row[{store.word}] = level
+    return 0
+"""
+        lines = [f"def wanted_{number}(s, degree):", "    level = 0"]
+        for i in range(len(split.thresholds)):
+            lines += [f"    if real(degree) >= float_at(s, {at + i}):", "        level += 1"]
+        lines += [f"    if level < {split.default}:", f"        level = {split.default}"]
+        yield "\n".join([*lines, "    return level", ""])
+
+    def _degree(self, number: int, split: Split) -> str:
+        """The largest degree of a value in the atoms of a split; it is in parts of its level."""
+        names = dict(zip(split.variables, keys(len(split.variables)), strict=True))
+        lines = [f"def degree_{number}(s, {joined(list(names.values()))}, level):", "    most = 0"]
+        for atom in split.atoms:
+            lines.append("    total = 0")
+            for part in self._members(number):
+                if part.atom == atom:
+                    index = self._index(part, number)
+                    group, key = index.groups, joined([names[v] for v in index.columns])
+                    lines += [
+                        f"    if level == {dict(part.levels)[number]}:",
+                        f"        g = find_{group.shape}({descriptor(group.at)}, {key})",
+                        "        if g != 0:",
+                        f"            total += g[{len(index.columns) + 1}]",
+                    ]
+            lines += ["    if total > most:", "        most = total"]
+        return "\n".join([*lines, "    return most", ""])
+
+    # --- copies of rows ---------------------------------------------------------------------------
+
+    def _entry(self, store: Store, row: str) -> list[str]:
+        """Lines that write a row and its payload to `copy`."""
+        arity = len(store.key)
+        lines = [f"copy[{i}] = {row}[{i}]" for i in range(arity)]
+        return lines + [
+            f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(store.shape.width)
+        ]
+
+    def _gather_all(self, part: Part) -> str:
+        """A copy of all rows of a part: how many, then the rows with their payloads."""
+        store = self._store(part)
+        table, width = store.table, 8 * (len(store.key) + store.shape.width)
+        return "\n".join(
+            [
+                f"def {function_name('gather', store)}(d):",
+                f"    start = claim(8 + d[2] * {width})",
+                "    start[0] = d[2]",
+                "    copy = start + 8",
+                "    for i in range(d[1] + 1):",
+                f"        row = d[0] + i * {8 * table.stride}",
+                f"        if row[0] != {EMPTY}:",
+                *(f"            {line}" for line in self._entry(store, "row")),
+                f"            copy += {width}",
+                "    return start",
+                "",
+            ]
+        )
+
+    def _gather(self, part: Part, number: int) -> str:
+        """A copy of the rows of a part that have one value of a split."""
+        store, index = self._store(part), self._index(part, number)
+        table, width = store.table, 8 * (len(store.key) + store.shape.width)
+        split = self.program.splits[number]
+        value = dict(zip(split.variables, keys(len(split.variables)), strict=True))
+        group, base = index.groups, table.at
+        pool, groups = f"b + {8 * (index.pool - base)}", f"b + {8 * (group.at - base)}"
+        entry = len(index.rest) + (store.shape.width if index.carries else 0)
+        rest = {v: f"entry[{i}]" for i, v in enumerate(index.rest)}
+        key = joined([rest.get(v) or value[v] for v in store.key])
+        arity = len(index.columns)
+        return "\n".join(
+            [
+                f"def {self._gather_name(part, number)}(b, {joined(list(value.values()))}):",
+                f"    g = find_{group.shape}({groups}, "
+                f"{joined([value[v] for v in index.columns])})",
+                "    n = 0",
+                "    if g != 0:",
+                f"        n = g[{arity + 1}]",
+                f"    start = claim(8 + n * {width})",
+                "    start[0] = n",
+                "    copy = start + 8",
+                f"    p = {pool}",
+                "    for i in range(n):",
+                f"        entry = p[0] + (g[{arity}] + i * {entry}) * 8",
+                f"        row = find_{table.shape}(b, {key})",
+                *(f"        {line}" for line in self._entry(store, "row")),
+                f"        copy += {width}",
+                "    return start",
+                "",
+            ]
+        )
+
+    def _gather_name(self, part: Part, number: int) -> str:
+        """Parts that lie alike share the function; splits may order their variables as they do."""
+        store, index = self._store(part), self._index(part, number)
+        order = "_".join(
+            str(store.key.index(v)) for v in self.program.splits[number].variables
+        )
+        return f"{function_name('gather', store)}__{index.place}_{order}"
+
+    def _read_copy(self, store: Store) -> list[str]:
+        """Lines that read a row and its payload from `copy`."""
+        arity, names = len(store.key), self.shape.names("p")
+        lines = [f"k{i} = copy[{i}]" for i in range(arity)]
+        return lines + [
+            f"{name} = float_at(copy, {arity + i})" if kind == "f" else f"{name} = copy[{arity + i}]"
+            for i, (name, kind) in enumerate(zip(names, self.shape.kinds, strict=True))
+        ]
+
+    # --- minor rebalancing ------------------------------------------------------------------------
+
+    def _move(self, number: int, split: Split) -> str:
+        names = keys(len(split.variables), "x")
+        lines = [f"def shift_{number}(s, {joined(names)}, level, target):", f"    s[{MINOR}] += 1"]
+        for part in self._members(number):
+            own = dict(part.levels)[number]
+            lines += [f"    if level == {own}:"]
+            store = self._store(part)
+            rows = f"{descriptor(store.table.at)}, {joined(names)}"
+            lines += [f"        start = {self._gather_name(part, number)}({rows})"]
+            lines += ["        copy = start + 8", "        for i in range(start[0]):"]
+            lines += [f"            {line}" for line in self._read_copy(store)]
+            for level in range(len(split.thresholds) + 1):
+                if level != own:
+                    lines += [f"            {line}" for line in self._one_move(part, number, level)]
+            lines += [f"            copy += {8 * (len(store.key) + store.shape.width)}"]
+            lines += ["        release(start)"]
+        lines += [
+            f"    if degree_{number}(s, {joined(names)}, target) == 0:",
+            "        target = 0",
+            f"    set_level_{number}(s, {joined(names)}, target)",
+        ]
+        return "\n".join([*lines, ""])
+
+    def _one_move(self, part: Part, number: int, level: int) -> list[str]:
+        levels = tuple((n, level if n == number else old) for n, old in part.levels)
+        other = next(
+            each for each in self.split_parts if each.atom == part.atom and each.levels == levels
+        )
+        arity, payload = len(self._store(part).key), self.shape.names("p")
+        gone = self.shape.negate(payload)
+        return [
+            f"if target == {level}:",
+            f"    move_{self._trigger(part)}(s, {joined(keys(arity), gone)})",
+            f"    move_{self._trigger(other)}(s, {joined(keys(arity), payload)})",
+        ]
+
+    def _balance_value(self, number: int, split: Split) -> str:
+        names, at = keys(len(split.variables)), self.memory.areas[_theta_name(number)]
+        top, value = len(split.thresholds), joined(names)
+        return f"""
+def balance_value_{number}(s, {value}):
+    level = level_{number}(s, {value}, {split.default})
+    degree = degree_{number}(s, {value}, level)
+    away = 0
+    if level < {top}:
+        if real(degree) >= 1.5 * float_at(s, {at} + level):
+            away = 1
+    if level > {split.default}:
+        if real(degree) < 0.5 * float_at(s, {at} + level - 1):
+            away = 1
+    if away != 0:
+        shift_{number}(s, {value}, level, wanted_{number}(s, degree))
+        return 0
+    if degree == 0:
+        level = 0
+    set_level_{number}(s, {value}, level)
+    return 0
+"""
+
+    # --- major rebalancing ------------------------------------------------------------------------
+
+    def _over_copies(self, name: str, inner: Callable[[Part], list[str]]) -> list[str]:
+        """A function over the copies of all parts, whose addresses are in `copies`."""
+        lines = [f"def {name}(s, copies):"]
+        for place, part in enumerate(self.split_parts):
+            store = self._store(part)
+            lines += [
+                f"    start = copies[{place}]",
+                "    if start != 0:",
+                "        copy = start + 8",
+                "        for i in range(start[0]):",
+                *(f"            {line}" for line in self._read_copy(store)),
+                *(f"            {line}" for line in inner(part)),
+                f"            copy += {8 * (len(store.key) + store.shape.width)}",
+            ]
+        return lines
+
+    def _count_degrees(self) -> str:
+        def count(part: Part) -> list[str]:
+            lines = []
+            for number, _ in part.levels:
+                store = self.memory.stores[_degree_name(number, part.atom)]
+                table, value = store.table, joined(self._values(part, number))
+                lines += [
+                    f"row = find_{table.shape}({descriptor(table.at)}, {value})",
+                    "if row == 0:",
+                    f"    row = insert_{table.shape}({descriptor(table.at)}, {value})",
+                    f"row[{store.word}] += 1",
+                ]
+            return lines
+
+        return "\n".join([*self._over_copies("count_degrees", count), ""])
+
+    def _set_levels(self) -> str:
+        """Strictly by the thresholds, from the largest degree in any atom of a split."""
+        lines = ["def set_levels(s):"]
+        for number, split in enumerate(self.program.splits):
+            level = self.memory.stores[level_name(number)].table
+            stores = [self.memory.stores[_degree_name(number, atom)] for atom in split.atoms]
+            lines += [f"    clear_{level.shape}({descriptor(level.at)})"]
+            names = keys(len(split.variables))
+            for store in stores:
+                lines += [
+                    f"    d = {descriptor(store.table.at)}",
+                    "    for i in range(d[1] + 1):",
+                    f"        row = d[0] + i * {8 * store.table.stride}",
+                    f"        if row[0] != {EMPTY}:",
+                    *(f"            {name} = row[{i}]" for i, name in enumerate(names)),
+                    f"            degree = row[{store.word}]",
+                ]
+                for other in stores:
+                    table = other.table
+                    lines += [
+                        f"            row = find_{table.shape}({descriptor(table.at)}, {joined(names)})",
+                        "            if row != 0:",
+                        f"                if row[{other.word}] > degree:",
+                        f"                    degree = row[{other.word}]",
+                    ]
+                lines += [
+                    f"            level = wanted_{number}(s, degree)",
+                    "            if level > 0:",
+                    f"                set_level_{number}(s, {joined(names)}, level)",
+                ]
+            lines += [
+                f"    clear_{each.table.shape}({descriptor(each.table.at)})" for each in stores
+            ]
+        return "\n".join([*lines, ""])
+
+    def _spread(self) -> str:
+        """Rows into the parts that the levels of their values name."""
+
+        def into(part: Part) -> list[str]:
+            lines = [
+                f"l{number} = level_{number}(s, {joined(self._values(part, number))}, 0)"
+                for number, _ in part.levels
+            ]
+            for other in self.split_parts:
+                if other.atom == part.atom:
+                    test = " and ".join(f"l{number} == {level}" for number, level in other.levels)
+                    lines += [f"if {test}:", *(f"    {line}" for line in self._added(other))]
+            return lines
+
+        return "\n".join([*self._over_copies("spread", into), "    return s[0]", ""])
+
+    def _added(self, part: Part) -> list[str]:
+        store, writer = self._store(part), StepWriter(self.memory)
+        names = dict(zip(store.key, keys(len(store.key)), strict=True))
+        writer.add(store, names, Payload(self.shape, tuple(self.shape.names("p"))))
+        writer.settle()
+        return [line.removeprefix("    ") for line in writer.lines]
+
+    def _distribute(self) -> str:
+        return """
+def distribute(s, copies):
+    count_degrees(s, copies)
+    set_levels(s)
+    spread(s, copies)
+    return s[0]
+"""
+
+    def _rebalance_all(self) -> str:
+        """Partition anew by the new thresholds, and compute what depends on the parts."""
+        lines = ["def rebalance_all(s):", f"    s[{MAJOR}] += 1", "    set_base(s)"]
+        lines += [f"    copies = claim({8 * len(self.split_parts)})"]
+        for place, part in enumerate(self.split_parts):
+            gather = function_name("gather", self._store(part))
+            at = descriptor(self._store(part).table.at)
+            lines.append(f"    copies[{place}] = {gather}({at})")
+        for each in self.program.maps:
+            if each.parts:
+                lines += [f"    {line}" for line in _cleared(self.memory, each.name)]
+        lines += ["    distribute(s, copies)", "    reload(s)"]
+        lines += [f"    release(copies[{place}])" for place in range(len(self.split_parts))]
+        return "\n".join([*lines, "    release(copies)", ""])
+
+    # --- updates ----------------------------------------------------------------------------------
+
+    def _balance(self, atom: int) -> str:
+        part = next(each for each in self.program.parts if each.atom == atom)
+        names = joined(keys(len(self._store(part).key)))
+        lines = [
+            f"def balance_{atom}(s, {names}):",
+            f"    if s[{SIZE}] >= s[{BASE}]:",
+            f"        s[{BASE}] = 2 * s[{BASE}]",
+            "        rebalance_all(s)",
+            "        return 0",
+            f"    if s[{SIZE}] < s[{BASE}] // 4:",
+            f"        s[{BASE}] = s[{BASE}] // 2 - 1",
+            "        rebalance_all(s)",
+            "        return 0",
+        ]
+        lines += [
+            f"    balance_value_{number}(s, {joined(self._values(part, number))})"
+            for number, _ in part.levels
+        ]
+        return "\n".join([*lines, "    return 0", ""])
+
+    def _update(self, atom: int) -> str:
+        own = [part for part in self.program.parts if part.atom == atom]
+        arity, payload = len(self._store(own[0]).key), self.shape.names("p")
+        lines = [f"def update_{atom}(s, {joined(keys(arity), payload)}):", "    grown = 0"]
+        for number, _ in own[0].levels:
+            default = self.program.splits[number].default
+            value = joined(self._values(own[0], number))
+            lines.append(f"    l{number} = level_{number}(s, {value}, {default})")
+        for part in own:
+            test = " and ".join(f"l{number} == {level}" for number, level in part.levels)
+            at = self._store(part).table.at
+            lines += [
+                f"    if {test or '1'}:",
+                f"        before = s[{at + 2}]",
+                f"        trigger_{self._trigger(part)}(s, {joined(keys(arity), payload)})",
+                f"        grown = s[{at + 2}] - before",
+            ]
+        lines += [
+            "    if grown != 0:",
+            f"        s[{SIZE}] += grown",
+            f"        balance_{atom}(s, {joined(keys(arity))})",
+        ]
+        return "\n".join([*lines, ""])
+
+
+def _cleared(memory: Memory, name: str) -> Iterator[str]:
+    """Lines that empty a map; the others of its table, which are emptied too, come in turn."""
+    store = memory.stores[name]
+    if not store.key:
+        yield f"row = {descriptor(store.table.at)}"
+        for i, kind in enumerate(store.shape.kinds):
+            place = store.word + i
+            yield f"set_float_at(row, {place}, 0.0)" if kind == "f" else f"row[{place}] = 0"
+        return
+    yield f"clear_{store.table.shape}({descriptor(store.table.at)})"
+    for index in store.indexes:
+        yield f"clear_pool({descriptor(index.pool)})"
+        if index.groups.key:
+            yield f"clear_{index.groups.shape}({descriptor(index.groups.at)})"
+        else:
+            yield from (f"s[{index.groups.at + i}] = 0" for i in range(3))
+
+

@@ -1,0 +1,295 @@
+"""Applies changes to an engine, all or none, and goes over to another engine where that is due."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from viewkeep.engine.check import Checker
+from viewkeep.engine.compiled_rings import Overflow, Unfit
+from viewkeep.engine.intake import Change, Row
+from viewkeep.engine.partitions import Layout
+from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.engine.select import INSTALL, Engine, Engines, missing_libraries, moved
+from viewkeep.engine.state import write_state
+from viewkeep.engine.subscribers import Subscribers
+from viewkeep.errors import RingError, ViewkeepError
+from viewkeep.plan.payload import Payload
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.rings import Ring
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+Result = TypeVar("Result")
+
+Single = Callable[[Row, int], bool | None]
+"""Takes a row: None if that is done, True if a number left 64 bits, False if it did nothing."""
+
+
+class Runner:
+    """The engine of a maintainer.
+
+    `fallible` tells that payloads may refuse to be added or multiplied halfway.
+    """
+
+    def __init__(
+        self, engines: Engines, ring: Ring[Any], fallible: bool, checker: Checker | None
+    ) -> None:
+        self._engines, self._ring, self._fallible = engines, ring, fallible
+        self._checker = checker
+        self.singles: dict[str, Single] = {}
+        """By relation, machine code that takes single rows of plain integers."""
+        self.direct = checker is None
+        self.use(engines.first())
+
+    def use(self, engine: Engine) -> None:
+        """Go on with this engine."""
+        self.engine, self.triggers = engine, engine.triggers
+        self.compiled = not isinstance(engine, ReferenceEngine)
+        self.singles.clear()
+        # Otherwise changes cannot fail, and may go to the triggers one by one.
+        self.careful = self._fallible or self.compiled or self._checker is not None
+
+    @property
+    def reason(self) -> str:
+        """Why the compiled engine is not used; nothing if it is, or may come to be."""
+        return "" if self.compiled else self._engines.reason
+
+    def note(self, changes: int) -> None:
+        """So many changes come: compile now if that pays."""
+        if not self.compiled and self._engines.pays(changes):
+            self.compile()
+
+    def compile(self) -> None:
+        """Go over to the compiled engine, if there can be one."""
+        engine = self._engines.compiled()
+        if engine is not None:
+            try:
+                self.use(moved(self.engine, engine))
+            except Unfit as reason:
+                self._engines.reason = str(reason)
+
+    def held(self, action: Callable[[], Result]) -> Result:
+        """Run what leaves everything as it was if the compiled engine cannot hold its numbers;
+        then the reference engine takes over."""
+        try:
+            return action()
+        except Unfit as reason:
+            self.refuse(reason)
+            return action()
+
+    def refuse(self, reason: Unfit) -> None:
+        """Go over to the reference engine; an overflow where 64 bits were asked for is an error."""
+        if isinstance(reason, Overflow) and self._engines.kind == "compiled":
+            problem = f'{reason}: engine="auto" goes on without limit where 64 bits end'
+            raise RingError(problem) from None
+        other = moved(self.engine, self._engines.reference())
+        self._engines.reason = str(reason)
+        self.use(other)
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def load(self, changes: list[Change]) -> None:
+        """Fill an empty engine."""
+        self.note(len(changes))
+        self.held(lambda: self._load(changes))
+
+    def _load(self, changes: list[Change]) -> None:
+        try:
+            self.engine.load(changes)
+        except Exception:
+            self.use(self._engines.like(self.engine))
+            raise
+
+    def apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
+        """Change everything, or nothing where the ring refuses; what subscribers knew before."""
+        self.note(len(changes))
+        return self.held(lambda: self._apply(changes, subscribers))
+
+    def _apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
+        before = subscribers.start()
+        engine = self.engine
+        if not isinstance(engine, ReferenceEngine) and not subscribers and self._checker is None:
+            engine.apply(changes)
+            return before
+        stored: dict[tuple[int, Row], Any] = {}
+        fallible = self._fallible or self.compiled
+        layout = engine.layout() if fallible else None
+        try:
+            for atom, key, payload in changes:
+                if subscribers:
+                    subscribers.note(before, engine.output_change(atom, key, payload))
+                if fallible:
+                    stored.setdefault((atom, key), engine.stored(atom, key))
+                self.triggers[atom](key, payload)
+                if self._checker is not None:
+                    self._checker.check(engine)
+        except Exception:
+            self.rebuild(stored, layout)
+            raise
+        return before
+
+    # --- tables and single rows -------------------------------------------------------------------
+
+    def load_tables(self, data: Mapping[str, Any]) -> bool:
+        """Fill an empty engine column by column; whether that could be done."""
+        sizes = [len(rows) for rows in data.values() if hasattr(rows, "__len__")]
+        self.note(sum(sizes))
+        if isinstance(self.engine, ReferenceEngine) or len(sizes) < len(data):
+            return False
+        engine, contents = self.engine, {}
+        for relation, rows in data.items():
+            batches = engine.batches(relation, rows, None, loading=True)
+            if batches is None or not all(engine.can_load(*each) for each in batches):
+                return False
+            contents.update(batches)
+        try:
+            engine.load_columns(contents)
+        except Unfit:
+            self.use(self._engines.like(engine))
+            return False
+        return True
+
+    def apply_table(self, relation: str, rows: Any, multiplicities: Any) -> bool:
+        """Apply changes column by column; whether that could be done."""
+        self.note(len(rows) if hasattr(rows, "__len__") else 0)
+        if isinstance(self.engine, ReferenceEngine) or not self.direct:
+            return False
+        batches = self.engine.batches(relation, rows, multiplicities)
+        if batches is None:
+            return False
+        try:
+            self.engine.apply_columns(batches)
+        except Unfit as reason:
+            self.refuse(reason)
+            return False
+        return True
+
+    def learn(self, relation: str) -> None:
+        """Rows of plain integers have come one by one: the next ones go to machine code."""
+        if not isinstance(self.engine, ReferenceEngine) and self.direct:
+            single = self.engine.single(relation)
+            if single is not None:
+                self.singles[relation] = single
+
+    def take_back(self, relation: str, row: Row, multiplicity: int) -> None:
+        """A single row has left 64 bits: as if it had not come, and the engine that takes it."""
+        assert not isinstance(self.engine, ReferenceEngine)
+        self.singles[relation](row, -multiplicity)
+        self.engine.forget_overflow()
+        self.refuse(Overflow("a sum or a product does not fit 64 bits"))
+
+    def stop_singles(self) -> None:
+        """From now on every change must be seen."""
+        self.direct = False
+        self.singles.clear()
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """Add to the inputs, static ones too, which no trigger takes: preprocessing once more."""
+        totals = dict[tuple[int, Row], Any]()
+        for atom, key, payload in changes:
+            present = self.engine.stored(atom, key)
+            total = payload if present is None else self._ring.add(present, payload)
+            totals[atom, key] = None if self._ring.is_zero(total) else total
+        self.held(lambda: self.rebuild(totals))
+
+    def rebuild(self, stored: dict[tuple[int, Row], Any], layout: Layout | None = None) -> None:
+        """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
+        inputs = {(atom, row): payload for atom, row, payload in self.engine.inputs()}
+        present = [(*place, p) for place, p in (inputs | stored).items() if p is not None]
+        engine = self._engines.like(self.engine)
+        engine.load(present, layout)
+        engine.counter[0] += self.engine.counter[0]
+        self.use(engine)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
+        """Write the engine's memory, or the contents of its maps."""
+        engine = self.engine
+        if isinstance(engine, ReferenceEngine):
+            base = None if engine.partitions is None else engine.partitions.base
+            maps = {name: list(relation.items()) for name, relation in engine.maps.items()}
+            write_state(path, {**header, "base": base, "maps": maps})
+            return
+        from viewkeep.engine.compiled_files import write_engine  # loads Arrow
+
+        write_engine(path, engine, header)
+
+    def restore(self, maps: dict[str, list[tuple[Row, Any]]], base: int, steps: int) -> None:
+        """Take up the contents of all maps."""
+        engine = self._engines.reference()
+        for name, entries in maps.items():
+            for row, payload in entries:
+                engine.maps[name].add(row, payload)
+        if engine.partitions is not None:
+            engine.partitions.recover(base)
+        engine.counter[0] = steps
+        self.use(moved(engine, self._engines.like(self.engine)) if self.compiled else engine)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+        """Output tuples with their payloads."""
+        return self._portions(given) if self.compiled else self.engine.enumerate(given)
+
+    def _portions(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+        """Where the compiled engine cannot tell the first output tuple, the other one does."""
+        found = self.held(lambda: self._begun(given))
+        if found is None:
+            return
+        first, rest = found
+        yield first
+        try:
+            yield from rest
+        except Overflow as reason:
+            self.refuse(reason)
+            raise RingError(f"{reason}: enumerate once more") from None
+
+    def batches(
+        self, given: dict[str, Any], query: ConjunctiveQuery, payload: Payload, rows: int
+    ) -> "Iterator[RecordBatch]":
+        """Output tuples as Arrow record batches."""
+        if missing := missing_libraries():
+            raise ViewkeepError(f"Arrow batches need {missing}: {INSTALL}")
+        from viewkeep.engine.compiled_output import batches_of  # loads Arrow
+
+        return batches_of(self.engine, self.enumerate, given, query, payload, rows)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of each map's table and indexes."""
+        if isinstance(self.engine, ReferenceEngine):
+            raise ViewkeepError("memory is known of the compiled engine only")
+        return self.engine.memory()
+
+    def _begun(
+        self, given: dict[str, Any]
+    ) -> tuple[tuple[Row, Any], Iterator[tuple[Row, Any]]] | None:
+        rows = iter(self.engine.enumerate(given))
+        first = next(rows, None)
+        return None if first is None else (first, rows)
+
+
+Restored = TypeVar("Restored")
+
+
+def restore_compiled(
+    path: str | os.PathLike[str],
+    begin: Callable[[Mapping[str, Any]], tuple[Restored, Runner]],
+) -> Restored:
+    """What `begin` makes of the header of a file, with the engine of that file."""
+    if missing := missing_libraries():
+        raise ViewkeepError(f"cannot restore {path}: it needs {missing}: {INSTALL}")
+    from viewkeep.engine.compiled_files import read_engine  # loads Arrow
+
+    begun: list[tuple[Restored, Runner]] = []
+
+    def make(header: Mapping[str, Any], coder: Any) -> Any:
+        begun.append(begin(header))
+        return begun[0][1]._engines.with_coder(coder)
+
+    engine, header = read_engine(path, make)
+    restored, runner = begun[0]
+    engine.counter[0] = header["steps"]
+    runner.use(engine)
+    return restored
