@@ -4,6 +4,7 @@
 - In a `console` block, lines that start with `$ viewkeep` are commands, the others their output.
 - An `sql` block that starts with the comment `-- tables.sql` is the file of that name.
 
+Pages about lakes run in one process (docs/live_pages.py), since Spark takes long to start.
 `make docs` writes the pages; tests/test_docs.py compares them.
 """
 
@@ -18,13 +19,17 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
-    ROOT / "README.md",
     ROOT / "docs" / "adaptive.md",
     ROOT / "docs" / "explain.md",
     ROOT / "docs" / "graph.md",
     ROOT / "docs" / "maintain.md",
     ROOT / "docs" / "maintenance.md",
     ROOT / "docs" / "scripts.md",
+)
+LIVE_PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "keeper.md",
+    ROOT / "docs" / "reading_views.md",
 )
 VIEWKEEP = Path(sys.executable).with_name("viewkeep")
 WIDTH = "80"
@@ -67,5 +72,10 @@ def _output(command: Sequence[str], folder: Path) -> str:
 
 
 if __name__ == "__main__":
+    from live_pages import refreshed_live
+
     for path in PAGES:
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in LIVE_PAGES:
+        page = path.read_text(encoding="utf-8")
+        path.write_text(refreshed_live(page, ROOT / "examples"), encoding="utf-8")

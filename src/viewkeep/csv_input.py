@@ -200,6 +200,33 @@ def read_rows(file: CsvFile, layout: Layout, header: bool | None = None) -> Iter
         yield layout.row(fields)
 
 
+def read_declared(file: CsvFile, table: Table) -> Iterator[dict[str, Any]]:
+    """The rows of a file whose header names some columns of a declared table."""
+    records = file.records()
+    fields = _declared_header(next(records, []), table)
+    readers = [(field.name, read_field(field)) for field in fields]
+    for values in records:
+        if len(values) != len(readers):
+            raise SchemaError(f"{_values(len(values))}, but the header has {len(readers)}")
+        yield {name: read(value) for (name, read), value in zip(readers, values, strict=True)}
+
+
+def _declared_header(header: list[str], table: Table) -> list[Field]:
+    known = {field.name.casefold(): field for field in table.columns}
+    names = [name.strip() for name in header]
+    if not names:
+        raise SchemaError("the file is empty: its first line names the columns")
+    for number, name in enumerate(names):
+        if name.casefold() not in known:
+            raise SchemaError(
+                f'the first line names the columns, and "{name}" is none of them '
+                f"({', '.join(table.names)}){did_you_mean(name, table.names)}"
+            )
+        if name.casefold() in map(str.casefold, names[:number]):
+            raise SchemaError(f'the first line names the column "{name}" twice')
+    return [known[name.casefold()] for name in names]
+
+
 @dataclass(frozen=True, slots=True)
 class RowChange:
     """So many copies of a row more or less; no row if the query does not read the relation."""

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, assert_never
 
 import typer
 
+from viewkeep.cli.explain_view import draw, explain_view, view_of_lake
+from viewkeep.cli.lake import LakePath
 from viewkeep.cli.options import (
     Degrees,
     Dependencies,
@@ -54,7 +55,8 @@ def explain(
     query: Annotated[
         str,
         typer.Argument(
-            help="A query, an SQL view, a file with one or many of them, or - for standard input.",
+            help="A query, an SQL view, a file with one or many of them, - for standard input, or "
+            "the name of a view in a lake.",
             show_default=False,
         ),
     ],
@@ -81,6 +83,7 @@ def explain(
     svg: Annotated[
         str | None, typer.Option(help="Draw the plan of the script.", metavar="FILE")
     ] = None,
+    lake: LakePath = None,
 ) -> None:
     """Say how fast a view can be maintained, and why not faster.
 
@@ -99,14 +102,21 @@ def explain(
     - viewkeep explain queries.cq --static T --json
 
     - viewkeep explain view.sql --script --changes parts.price --svg plan.svg
+
+    - viewkeep explain cost --lake /data/lake
     """
+    place = view_of_lake(query, lake)
+    if place is not None:
+        explain_view(query, place, changes or (), tuple_based, script, svg, as_json)
+        return
     stated = (fd or (), key or (), foreign_key or (), degree or (), static or (), insert_only)
     explanation, read = _explain(query, schema, stated)
     about_script = (script, bool(changes), tuple_based, svg is not None)
     tree = _only_view(explanation, read) if any(about_script) else None
     wanted = Wanted(tuple(changes or ()), tuple_based, script, tree)
     if svg is not None:
-        _draw(explanation.outcomes[0].name, wanted, svg)
+        assert tree is not None
+        draw(explanation.outcomes[0].name, tree, wanted.options, svg)
     if as_json:
         write(json.dumps(_document(explanation, wanted), indent=2) + "\n")
     else:
@@ -145,21 +155,6 @@ def _only_view(explanation: "Explanation", read: Read) -> "Node":
             f"{len(explanation.outcomes)}: {names}"
         )
     return read()
-
-
-def _draw(name: str, wanted: Wanted, file: str) -> None:
-    from viewkeep.report.delta_script import delta_script
-    from viewkeep.report.plan_picture import plan_picture
-
-    assert wanted.tree is not None
-    _write_file(file, plan_picture(delta_script(wanted.tree, wanted.options), name))
-
-
-def _write_file(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ViewkeepError(f'cannot write "{name}": {error.strerror}') from None
 
 
 def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":

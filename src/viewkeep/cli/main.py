@@ -3,52 +3,31 @@
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
+from viewkeep.cli import tables, views
+from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
 from viewkeep.cli.maintain import maintain
+from viewkeep.cli.refreshes import history, refresh, status, verify
+from viewkeep.cli.screen import tell
+from viewkeep.cli.tables import apply, init
 from viewkeep.errors import ViewkeepError
 
 BAD_INPUT = 2
 """The exit code for input that is not understood, as for wrong options."""
 
 
-def _without_type(option: Any) -> Any:
-    """A flag takes no value, so `<bool>` beside it misleads; other flags say so themselves."""
-    if option is not None:
-        option.metavar = ""
-    return option
-
-
-class Command(TyperCommand):
-    """A command with a plain `--help`."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """The option, without a type."""
-        return _without_type(super().get_help_option(ctx))
-
-
-class Commands(TyperGroup):
-    """The program, with a plain `--help` too."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """The option, without a type."""
-        return _without_type(super().get_help_option(ctx))
-
-
-app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command(cls=Command)(explain)
-app.command(cls=Command)(maintain)
+app = group()
+for one in (explain, maintain):
+    app.command(cls=Command, rich_help_panel="One query, in one process")(one)
+LAKE = "A lake: tables, and views that are kept fresh, on Spark"
+for each in (init, apply, refresh, status, history, verify):
+    app.command(cls=Command, rich_help_panel=LAKE)(each)
+app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
+app.add_typer(views.app, name="view", rich_help_panel=LAKE)
 
 
 def _show_version(wanted: bool) -> None:
@@ -81,14 +60,5 @@ def run(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments)
     except ViewkeepError as error:
-        _tell(error)
+        tell(error)
         sys.exit(BAD_INPUT)
-
-
-def _tell(error: ViewkeepError) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    place = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
-    message = Text.assemble(("error: ", "bold red"), place, str(error))
-    Console(stderr=True, highlight=False, soft_wrap=True).print(message)

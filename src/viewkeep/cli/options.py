@@ -14,6 +14,15 @@ Dependencies = Annotated[
 ]
 Keys = Annotated[Texts | None, typer.Option(help="Key of a relation.", metavar='"C.id"')]
 ForeignKeys = Annotated[Texts | None, typer.Option(help="Foreign key.", metavar='"M.c -> C.id"')]
+KeyColumns = Annotated[Texts | None, typer.Option("--key", help="Key column.", metavar="COLUMN")]
+ColumnForeignKeys = Annotated[
+    Texts | None,
+    typer.Option("--foreign-key", help="Foreign key.", metavar='"did -> devices.did"'),
+]
+TableDependencies = Annotated[
+    Texts | None, typer.Option("--fd", help="Functional dependency.", metavar='"x -> y"')
+]
+Static = Annotated[bool, typer.Option("--static", metavar="", help="The table never changes.")]
 Degrees = Annotated[Texts | None, typer.Option(help="Bounded degree.", metavar='"S: x -> y <= 3"')]
 StaticRelations = Annotated[
     Texts | None, typer.Option(help="Relation that never changes.", metavar="T")

@@ -25,6 +25,16 @@ def show(page: "RenderableType", stderr: bool = False) -> None:
         write(plain_text(page, width, ascii_only), stderr)
 
 
+def tell(error: Exception) -> None:
+    """Say what is wrong, on standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    place = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
+    message = Text.assemble(("error: ", "bold red"), place, str(error))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(message)
+
+
 def write(text: str, stderr: bool = False) -> None:
     """Write text as it is."""
     stream = sys.stderr if stderr else sys.stdout

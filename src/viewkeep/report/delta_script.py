@@ -6,6 +6,7 @@ rules, the script before minimization, and why accesses could go (id_based_ivm, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from rich.console import RenderableType
@@ -13,15 +14,9 @@ from rich.text import Text
 
 from viewkeep.diffs.passes import Generated, generate
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
-from viewkeep.diffs.show import (
-    column_text,
-    details,
-    note_text,
-    reads,
-    relation_text,
-    show_lines,
-    statement_text,
-)
+from viewkeep.diffs.show import reads, show_lines, statement_text
+from viewkeep.diffs.show_names import column_text, note_text, relation_text
+from viewkeep.diffs.show_operators import details
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.algebra import Node, Stored, walk
 from viewkeep.report.delta_script_changes import read_changes
@@ -58,6 +53,7 @@ class ScriptOptions:
 DEFAULT = ScriptOptions()
 
 
+@lru_cache(maxsize=1)  # a page and its picture show the same one
 def delta_script(tree: Node, options: ScriptOptions) -> Generated:
     """What every pass makes of a view; an error says why there is no script."""
     changes = read_changes(tree, options.changes) if options.changes else None
@@ -142,14 +138,15 @@ class Reads:
 def reads_by_change(script: Script) -> list[Reads]:
     """For each diff, the tables and the kept relations that its statements read."""
     kept = {each.name for each in script.materialized}
+    computes = [(each.name, _leaves(each), reads(each, script)) for each in script.computes()]
     found: list[Reads] = []
     for diff in script.diffs:
         reached = {diff.name}
         names: dict[str, None] = {}
-        for each in script.computes():
-            if reached & _leaves(each):
-                reached.add(each.name)
-                names |= dict.fromkeys(reads(each, script))
+        for name, leaves, read in computes:
+            if reached & leaves:
+                reached.add(name)
+                names |= dict.fromkeys(read)
         tables = dict.fromkeys(name.partition("@")[0] for name in names if name not in kept)
         found.append(Reads(diff, tuple(tables), tuple(name for name in names if name in kept)))
     return found

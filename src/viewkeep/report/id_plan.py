@@ -14,14 +14,15 @@ from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.passes import Generated
 from viewkeep.diffs.rules import Piece
 from viewkeep.diffs.script import BaseDiff, Materialized
-from viewkeep.diffs.show import column_text, details, relation_text
+from viewkeep.diffs.show_names import column_text, relation_text
+from viewkeep.diffs.show_operators import details
 from viewkeep.query.algebra import Node, Stored, children, walk
 from viewkeep.report.delta_script_text import Symbols, plain_columns
 from viewkeep.report.style import FAIR, GOOD, HEADING, section
 
 Json = dict[str, Any]
 
-STATES = {"pre": "before", "post": "after", "new": "after"}
+STATES = {"pre": "before", "post": "after", "new": "after", "after": "after"}
 """Rows before and after the changes, as rules ask for them (diffs/rules.py)."""
 
 
@@ -158,4 +159,10 @@ def _diffs_read(piece: Piece) -> list[str]:
 def _rows_read(piece: Piece) -> list[str]:
     """Rows that a rule asks for: `6 before`, of the output of operator 6 before the changes."""
     asked = (name[1:].partition("@") for name in _stored(piece) if name.startswith("#"))
-    return [f"{number} {STATES[state]}" for number, _, state in asked]
+    return [f"{number} {_state_text(state)}" for number, _, state in asked]
+
+
+def _state_text(state: str) -> str:
+    """A state in a word, and which rows are meant if not all."""
+    word, _, rows = state.partition(" ")
+    return f"{STATES[word]} ({relation_text(rows)})" if rows else STATES[word]

@@ -12,7 +12,8 @@ from xml.sax.saxutils import escape
 from viewkeep.diffs.instantiate import BLOCKING
 from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE
 from viewkeep.diffs.passes import Generated
-from viewkeep.diffs.show import column_text, details
+from viewkeep.diffs.show_names import column_text
+from viewkeep.diffs.show_operators import details
 from viewkeep.query.algebra import Node, Scan, children
 from viewkeep.report.id_plan import kept_nodes
 

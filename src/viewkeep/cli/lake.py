@@ -1,0 +1,126 @@
+"""Which lake a command works on, and what people see while it works."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeep.cli.screen import show, tell, write
+from viewkeep.errors import ViewkeepError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from viewkeep.keeper import Keeper
+
+FAILED = 1
+"""The exit code when something failed, or when the answer is no."""
+
+VARIABLE, LOG_VARIABLE = "VIEWKEEP_LAKE", "VIEWKEEP_SPARK_LOG"
+OWN = "_viewkeep"
+"""The folder that makes a folder a lake."""
+
+LakePath = Annotated[
+    str | None,
+    typer.Option(
+        "--lake",
+        envvar=VARIABLE,
+        help="Folder of the lake; by default the current one.",
+        metavar="PATH",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for programs.")]
+
+
+@contextmanager
+def opened(
+    lake: str | None, doing: str, create: bool = False, start: bool = False
+) -> Iterator["Keeper"]:
+    """The keeper of a lake; Spark is started when work needs it, or at once, so that its start is
+    not counted as work. Failures are told."""
+    place = lake if lake is not None else _current()
+    library = _library()
+    try:
+        with _progress(doing) as say:
+
+            def session() -> Any:
+                say("starting Spark ...")
+                started = library.local_session(os.environ.get(LOG_VARIABLE, os.devnull))
+                say(doing)
+                return started
+
+            keeper = library.Keeper(session, place, create=create)
+            if start:
+                keeper.start()
+            yield keeper
+    except library.FAILURES as error:
+        tell(error)
+        raise typer.Exit(FAILED) from None
+
+
+def answer(
+    as_json: bool, document: Callable[[], Any], page: Callable[[], "RenderableType"]
+) -> None:
+    """Print for programs or for people."""
+    if as_json:
+        write(json.dumps(document(), indent=2, default=str) + "\n")
+    else:
+        show(page())
+
+
+def said(as_json: bool, document: dict[str, Any], text: str) -> None:
+    """Print what was done, in a sentence."""
+    from rich.text import Text
+
+    answer(as_json, lambda: document, lambda: Text(text))
+
+
+def find_lake(lake: str | None) -> str | None:
+    """The lake that is named or current, or None."""
+    if lake is not None:
+        return lake
+    return "." if Path(OWN).is_dir() else None
+
+
+def _current() -> str:
+    found = find_lake(None)
+    if found is None:
+        raise ViewkeepError(
+            f"no lake: name it with --lake PATH or the environment variable {VARIABLE}, or go to "
+            "its folder; `viewkeep init PATH` makes one"
+        )
+    return found
+
+
+def _library() -> Any:
+    """The keeper, which needs libraries that not everyone has."""
+    try:
+        from viewkeep import keeper
+    except ModuleNotFoundError as error:
+        missing = ViewkeepError(
+            f"the library {error.name} is not installed, which lakes need: "
+            "pip install 'viewkeep[spark]' installs it (and Spark needs Java 17 or newer)"
+        )
+        tell(missing)
+        raise typer.Exit(FAILED) from None
+    return keeper
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """A line that moves on terminals; elsewhere only what takes long is said."""
+    if not sys.stderr.isatty():
+        yield lambda text: write(f"{text}\n", stderr=True) if text != doing else None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=None)
+        yield lambda text: progress.update(task, description=text)

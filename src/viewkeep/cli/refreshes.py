@@ -1,0 +1,131 @@
+"""`viewkeep refresh`, `status`, `history` and `verify`: views kept fresh, and shown to be right."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeep.cli.lake import FAILED, AsJson, LakePath, answer, opened
+
+if TYPE_CHECKING:
+    from viewkeep.keeper import Keeper
+
+Views = Annotated[
+    list[str] | None,
+    typer.Argument(help="Names of views; by default all.", show_default=False),
+]
+
+
+def refresh(views: Views = None, lake: LakePath = None, as_json: AsJson = False) -> None:
+    """Bring views up to date with their tables.
+
+    All views of one refresh reflect the same versions of the tables; views that others read come
+    first. A view that fails leaves the others fresh. Exit code 1 if one failed.
+
+    **Examples**
+
+    ```text
+    viewkeep refresh
+
+    viewkeep refresh cost --json
+    ```
+    """
+    from viewkeep.report.refreshes import refresh_json, refresh_page
+
+    with opened(lake, "refreshing ...") as keeper:
+        if not all(each.is_fresh for each in keeper.status(*(views or ()))):
+            keeper.start()
+        reports = _refreshed(keeper, views or ())
+    answer(as_json, lambda: refresh_json(reports), lambda: refresh_page(reports))
+    if any(each.error for each in reports):
+        raise typer.Exit(FAILED)
+
+
+def status(
+    views: Views = None,
+    check: Annotated[
+        bool, typer.Option("--check", metavar="", help="Exit with 1 unless all views are fresh.")
+    ] = False,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell how fresh views are: changes they have not seen, and what the last refresh took.
+
+    The speed-up is the time of the last computation from scratch over that of the last refresh
+    that brought changes in. Exit code 1 if a view is broken.
+
+    **Examples**
+
+    ```text
+    viewkeep status --lake /data/lake
+
+    viewkeep status --check || viewkeep refresh
+    ```
+    """
+    from viewkeep.report.freshness import status_json, status_page
+
+    with opened(lake, "reading ...") as keeper:
+        found = keeper.status(*(views or ()))
+    answer(as_json, lambda: status_json(found), lambda: status_page(found))
+    if any(each.problem or (check and not each.is_fresh) for each in found):
+        raise typer.Exit(FAILED)
+
+
+def history(
+    view: Annotated[str, typer.Argument(help="Name of a view.", show_default=False)],
+    limit: Annotated[
+        int, typer.Option(help="So many refreshes; 0 is all.", metavar="N", min=0)
+    ] = 20,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the refreshes of a view, newest first.
+
+    **Example**
+
+    ```text
+    viewkeep history cost --limit 5
+    ```
+    """
+    from viewkeep.report.refreshes import history_json, history_page
+
+    with opened(lake, "reading ...") as keeper:
+        reports = keeper.history(view)
+    shown = reports[:limit] if limit else reports
+    answer(
+        as_json,
+        lambda: history_json(view, shown),
+        lambda: history_page(view, shown, len(reports) - len(shown)),
+    )
+
+
+def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) -> None:
+    """Compare views with their queries, computed anew at the versions that the views reflect.
+
+    Exit code 1 if one differs; the rows that do are listed.
+
+    **Examples**
+
+    ```text
+    viewkeep verify
+
+    viewkeep verify cost --json
+    ```
+    """
+    from viewkeep.report.verification import verification_json, verification_page
+
+    with opened(lake, "comparing ...", start=True) as keeper:
+        found = [keeper.verify(name) for name in views or keeper.views]
+    answer(as_json, lambda: verification_json(found), lambda: verification_page(found))
+    if not all(each.ok for each in found):
+        raise typer.Exit(FAILED)
+
+
+def _refreshed(keeper: "Keeper", views: Sequence[str]) -> Sequence[Any]:
+    """The reports of all views, also of those that failed."""
+    from viewkeep.keeper import RefreshError
+
+    try:
+        return keeper.refresh(*views)
+    except RefreshError as error:
+        return error.reports

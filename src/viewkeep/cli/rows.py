@@ -1,0 +1,99 @@
+"""Files of rows (CSV with a header, or Parquet), and tables that are declared by text or files."""
+
+from typing import Any, NamedTuple
+
+from viewkeep.cli.source import read_file
+from viewkeep.errors import ViewkeepError
+from viewkeep.reading import Table, Tables
+
+
+class NewTable(NamedTuple):
+    """The columns of a table, or rows that have them; and the constraints that stand with them."""
+
+    name: str
+    data: Any
+    constraints: dict[str, Any]
+    rows: Any = None
+
+
+def read_rows_file(name: str, table: Table) -> Any:
+    """The rows of a file; values of CSV have the declared types, those of Parquet their own."""
+    if name.lower().endswith(".parquet"):
+        return _read_parquet(name)
+    from viewkeep.csv_input import CsvFile, read_declared
+
+    file = CsvFile(name)
+    try:
+        with file.named_in_errors():
+            return list(read_declared(file, table))
+    finally:
+        file.close()
+
+
+def new_tables(
+    name: str | None,
+    columns: str | None,
+    schema: str | None,
+    rows: str | None,
+    stated: dict[str, Any],
+) -> list[NewTable]:
+    """What to make: tables of statements or of a list of columns, or one that its rows describe."""
+    if columns is None and schema is None:
+        return [_of_rows(name, rows, stated)]
+    found = _declared(name, columns, schema)
+    if len(found) > 1 and (rows is not None or any(stated.values())):
+        raise ViewkeepError("these options are for one table: name it")
+    return [_declared_table(each, table, rows, stated) for each, table in found.items()]
+
+
+def _of_rows(name: str | None, rows: str | None, stated: dict[str, Any]) -> NewTable:
+    if name is None:
+        raise ViewkeepError("name the table, or give --schema FILE with CREATE TABLE statements")
+    if rows is None or not rows.lower().endswith(".parquet"):
+        raise ViewkeepError(
+            f'table "{name}": its columns are not known; give them, as in '
+            '--columns "id int, price double"'
+        )
+    return NewTable(name, _read_parquet(rows), stated)
+
+
+def _declared(name: str | None, columns: str | None, schema: str | None) -> Tables:
+    from viewkeep.reading import read_tables
+
+    if schema is None:
+        if name is None:
+            raise ViewkeepError("name the table that has these columns")
+        return read_tables(f"CREATE TABLE `{name}` ({columns})")
+    if columns is not None:
+        raise ViewkeepError("give --columns or --schema, not both")
+    source = read_file(schema)
+    with source.named_in_errors():
+        found = read_tables(source.text)
+    if name is not None and name not in found:
+        raise ViewkeepError(f'{schema}: there is no table "{name}" ({", ".join(found)})')
+    return found if name is None else {name: found[name]}
+
+
+def _declared_table(name: str, table: Table, rows: str | None, stated: dict[str, Any]) -> NewTable:
+    """Constraints of statements and of options together."""
+    constraints = {
+        "key": stated["key"] or table.key,
+        "foreign_keys": (*table.foreign_keys, *stated["foreign_keys"]),
+        "fds": (*table.fds, *stated["fds"]),
+        "static": table.static or stated["static"],
+    }
+    columns = {field.name: field for field in table.columns}
+    first = None if rows is None else read_rows_file(rows, table)
+    return NewTable(name, columns, constraints, first)
+
+
+def _read_parquet(name: str) -> Any:
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    try:
+        return pq.read_table(name)
+    except FileNotFoundError:
+        raise ViewkeepError(f'there is no file "{name}"') from None
+    except (OSError, pa.ArrowException) as error:
+        raise ViewkeepError(f'cannot read "{name}": {error}') from None

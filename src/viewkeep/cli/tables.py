@@ -1,0 +1,198 @@
+"""`viewkeep init`, `viewkeep table` and `viewkeep apply`: a lake, its tables, and their changes."""
+
+from typing import Annotated
+
+import typer
+
+from viewkeep.cli.command import Command, group
+from viewkeep.cli.lake import AsJson, LakePath, answer, opened, said
+from viewkeep.cli.options import (
+    ColumnForeignKeys,
+    KeyColumns,
+    SchemaFile,
+    Static,
+    TableDependencies,
+)
+from viewkeep.errors import ViewkeepError
+
+app = group(help="Make, register, list and drop the base tables of a lake.")
+
+Name = Annotated[str, typer.Argument(help="Name of the table.", show_default=False)]
+
+
+def init(
+    path: Annotated[str, typer.Argument(help="Folder of the new lake.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Make a lake: a folder for tables and views.
+
+    **Example**
+
+    ```text
+    viewkeep init /data/lake
+    ```
+    """
+    with opened(path, "making the lake ...", create=True) as keeper:
+        tables, views = len(keeper.tables), len(keeper.views)
+    has = f"it has {tables} tables and {views} views" if tables or views else "it is empty"
+    said(as_json, {"lake": path, "tables": tables, "views": views}, f"{path} is a lake; {has}")
+
+
+@app.command(cls=Command)
+def create(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name; with --schema, all tables without it.", show_default=False),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns with their types, as in SQL.", metavar='"id int, ..."'),
+    ] = None,
+    schema: SchemaFile = None,
+    rows: Annotated[
+        str | None, typer.Option(help="First rows: a CSV or Parquet file.", metavar="FILE")
+    ] = None,
+    key: KeyColumns = None,
+    foreign_key: ColumnForeignKeys = None,
+    fd: TableDependencies = None,
+    static: Static = False,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make tables that `viewkeep apply` changes.
+
+    Columns come from --columns, from CREATE TABLE statements (--schema), or from a Parquet file
+    (--rows). The first line of a CSV file names its columns. Every table needs a key.
+
+    **Examples**
+
+    ```text
+    viewkeep table create parts --columns "pid int, price decimal(10,2)" --key pid
+
+    viewkeep table create parts --columns "pid int primary key, price int" \\
+      --rows parts.csv
+
+    viewkeep table create orders --rows orders.parquet --key order_id
+
+    viewkeep table create --schema tables.sql
+    ```
+    """
+    from viewkeep.cli.rows import new_tables
+
+    stated = {
+        "key": key or (),
+        "foreign_keys": foreign_key or (),
+        "fds": fd or (),
+        "static": static,
+    }
+    with opened(lake, "writing ...") as keeper:
+        tables = new_tables(name, columns, schema, rows, stated)
+        for each in tables:
+            keeper.create_table(each.name, each.data, rows=each.rows, **each.constraints)
+    made = [each.name for each in tables]
+    said(as_json, {"created": made}, f"created {', '.join(made)}")
+
+
+@app.command(cls=Command)
+def register(
+    name: Name,
+    location: Annotated[
+        str, typer.Argument(help="Folder or URI of a Delta table.", show_default=False)
+    ],
+    key: KeyColumns = None,
+    foreign_key: ColumnForeignKeys = None,
+    fd: TableDependencies = None,
+    static: Static = False,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a Delta table that others write known to the lake.
+
+    Its key is checked once, now, and trusted from then on. Views over a table without a key are
+    computed anew.
+
+    **Example**
+
+    ```text
+    viewkeep table register orders /data/warehouse/orders --key order_id
+    ```
+    """
+    with opened(lake, "reading ...") as keeper:
+        keeper.register_table(name, location, key or (), foreign_key or (), fd or (), static)
+    said(as_json, {"registered": name}, f"registered {name}")
+
+
+@app.command("list", cls=Command)
+def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
+    """List the base tables.
+
+    **Example**
+
+    ```text
+    viewkeep table list --lake /data/lake
+    ```
+    """
+    from viewkeep.report.definitions import tables_json, tables_page
+
+    with opened(lake, "reading ...") as keeper:
+        tables = keeper.describe_tables()
+    answer(as_json, lambda: tables_json(tables), lambda: tables_page(tables))
+
+
+@app.command(cls=Command)
+def drop(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
+    """Forget a table; its folder stays, and can be registered.
+
+    **Example**
+
+    ```text
+    viewkeep table drop parts
+    ```
+    """
+    with opened(lake, "dropping ...") as keeper:
+        keeper.drop_table(name)
+    said(as_json, {"dropped": name}, f"dropped {name}; its folder is still there")
+
+
+def apply(
+    table: Name,
+    inserts: Annotated[str | None, typer.Option(help="File of whole rows.", metavar="FILE")] = None,
+    updates: Annotated[
+        str | None,
+        typer.Option(help="File with the key and any of the other columns.", metavar="FILE"),
+    ] = None,
+    deletes: Annotated[
+        str | None, typer.Option(help="File with the key columns.", metavar="FILE")
+    ] = None,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a table: deletes, then updates, then inserts, all of it or nothing.
+
+    Files are CSV, whose first line names the columns, or Parquet; - is CSV from standard input.
+
+    **Examples**
+
+    ```text
+    viewkeep apply parts --updates prices.csv
+
+    viewkeep apply parts --inserts new.parquet --deletes gone.csv
+    ```
+    """
+    from viewkeep.cli.rows import read_rows_file
+    from viewkeep.report.maintenance import counted
+
+    files = {"inserts": inserts, "updates": updates, "deletes": deletes}
+    named = {kind: file for kind, file in files.items() if file is not None}
+    if not named:
+        raise ViewkeepError("nothing to apply: give --inserts, --updates or --deletes")
+    if list(named.values()).count("-") > 1:
+        raise ViewkeepError("standard input (-) can be read only once")
+    with opened(lake, "applying ...") as keeper:
+        declared = keeper.table(table)
+        given = {kind: read_rows_file(file, declared) for kind, file in named.items()}
+        version = keeper.apply(table, **given)
+    counts = {kind: len(rows) for kind, rows in given.items()}
+    told = ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())
+    document = {"table": table, "version": version, **counts}
+    said(as_json, document, f"{told}: {table} is at version {version}")

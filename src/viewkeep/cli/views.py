@@ -1,0 +1,140 @@
+"""`viewkeep view`: the views of a lake."""
+
+from typing import Annotated
+
+import typer
+
+from viewkeep.cli.command import Command, group
+from viewkeep.cli.lake import AsJson, LakePath, answer, opened, said
+from viewkeep.cli.source import read_argument
+
+app = group(help="Make, list, show, repair and drop the views of a lake.")
+
+Name = Annotated[str, typer.Argument(help="Name of the view.", show_default=False)]
+
+
+@app.command(cls=Command)
+def create(
+    name: Name,
+    sql: Annotated[
+        str,
+        typer.Argument(help="SQL, a file with it, or - for standard input.", show_default=False),
+    ],
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="auto, id, tuple, recursive-fixed, recursive-streams or recompute.", metavar="NAME"
+        ),
+    ] = "auto",
+    policy: Annotated[
+        str, typer.Option(help="auto, incremental, strict or full.", metavar="NAME")
+    ] = "auto",
+    replace: Annotated[
+        bool, typer.Option("--replace", metavar="", help="Change the definition of a view.")
+    ] = False,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Define a view over tables and other views, and compute it once.
+
+    Policies: auto brings changes in where that is possible and less work than computing the view
+    anew; incremental wherever it is possible; strict refuses views where it is not; full always
+    computes anew.
+
+    **Examples**
+
+    ```text
+    viewkeep view create cost cost.sql
+
+    viewkeep view create cheap "SELECT pid, price FROM parts WHERE price < 10" \\
+      --policy strict
+    ```
+    """
+    from viewkeep.report.freshness import created_text
+    from viewkeep.report.refreshes import refresh_json
+
+    source = read_argument(sql)
+    doing = f"computing {name} ..."
+    with opened(lake, doing, start=True) as keeper, source.named_in_errors():
+        report = keeper.create_view(name, source.text, strategy, policy, replace)
+        [status] = keeper.status(name)
+    answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))
+
+
+@app.command("list", cls=Command)
+def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
+    """List the views; `viewkeep status` tells how fresh they are.
+
+    **Example**
+
+    ```text
+    viewkeep view list --lake /data/lake
+    ```
+    """
+    from viewkeep.report.definitions import views_json, views_page
+
+    with opened(lake, "reading ...") as keeper:
+        views = keeper.describe_views()
+    answer(as_json, lambda: views_json(views), lambda: views_page(views))
+
+
+@app.command(cls=Command)
+def show(
+    name: Name,
+    rows: Annotated[int, typer.Option(help="Also show so many rows.", metavar="N", min=0)] = 0,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a view: its SQL, its columns, how fresh it is, and some of its rows.
+
+    **Examples**
+
+    ```text
+    viewkeep view show cost
+
+    viewkeep view show cost --rows 10
+    ```
+    """
+    from viewkeep.report.definitions import view_json, view_page
+    from viewkeep.report.freshness import status_json
+
+    with opened(lake, "reading ...") as keeper:
+        [view], [status] = keeper.describe_views(name), keeper.status(name)
+        first = [tuple(row) for row in keeper.read(name).take(rows)] if rows else None
+    answer(
+        as_json,
+        lambda: view_json(view, status_json([status]), first),
+        lambda: view_page(view, status, first),
+    )
+
+
+@app.command(cls=Command)
+def repair(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
+    """Compute a view anew, whatever happened to its table.
+
+    **Example**
+
+    ```text
+    viewkeep view repair cost
+    ```
+    """
+    from viewkeep.report.refreshes import refresh_json, refresh_page
+
+    with opened(lake, f"computing {name} ...", start=True) as keeper:
+        report = keeper.repair(name)
+    answer(as_json, lambda: refresh_json([report]), lambda: refresh_page([report]))
+
+
+@app.command(cls=Command)
+def drop(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
+    """Drop a view and remove its files.
+
+    **Example**
+
+    ```text
+    viewkeep view drop cost
+    ```
+    """
+    with opened(lake, "dropping ...") as keeper:
+        keeper.drop_view(name)
+    said(as_json, {"dropped": name}, f"dropped {name}")

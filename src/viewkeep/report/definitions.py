@@ -1,0 +1,114 @@
+"""The tables and views of a lake as they are defined."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.syntax import Syntax
+from rich.text import Text
+
+from viewkeep.report.amounts import duration, size, times
+from viewkeep.report.freshness import freshness
+from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
+from viewkeep.report.maintenance import row_json
+from viewkeep.report.refreshes import FORMAT
+from viewkeep.report.style import BAD, section
+from viewkeep.storage import TableDescription, ViewDescription, ViewStatus
+
+Json = dict[str, Any]
+Row = tuple[Any, ...]
+
+
+def tables_page(tables: Sequence[TableDescription]) -> Group:
+    """A line for each base table, then what is wrong."""
+    if not tables:
+        return Group(Text("no tables yet; `viewkeep table create` makes one"))
+    columns = ("table", "rows", "size", "version", "written by", "key", "columns", "read by")
+    table = lines_table(columns, ("rows", "size", "version"))
+    for each in tables:
+        table.add_row(
+            Text(each.name, "bold"),
+            _number(each.rows),
+            "-" if each.size is None else size(each.size),
+            _number(each.version),
+            "Viewkeep" if each.owned else "others",
+            listed(each.key),
+            _columns(each.columns),
+            listed(each.readers),
+        )
+    problems = [Text(f"{each.name}: {each.problem}", BAD) for each in tables if each.problem]
+    return Group(table, *problems)
+
+
+def views_page(views: Sequence[ViewDescription]) -> Group:
+    """A line for each view."""
+    if not views:
+        return Group(Text("no views yet; `viewkeep view create` makes one"))
+    table = lines_table(("view", "reads", "read by", "strategy", "policy", "key", "columns"))
+    for each in views:
+        name = Text(each.name, "bold")
+        table.add_row(
+            name if each.ready else name.append(" (unfinished)", BAD),
+            listed(each.reads),
+            listed(each.readers),
+            each.strategy,
+            each.policy,
+            listed(each.key),
+            _columns(each.columns),
+        )
+    return Group(table)
+
+
+def view_page(view: ViewDescription, status: ViewStatus, rows: Sequence[Row] | None) -> Group:
+    """One view: its SQL, its columns, how it is kept, how fresh it is, and perhaps rows of it."""
+    facts = pairs_table(_facts(view, status))
+    sql = Syntax(view.sql.strip(), "sql", background_color="default", word_wrap=True)
+    shown = [] if rows is None else [section("First rows", _rows(tuple(view.columns), rows))]
+    return Group(section(f"View {view.name}", facts), section("SQL", sql), *shown)
+
+
+def _facts(view: ViewDescription, status: ViewStatus) -> Iterator[tuple[str, str | Text]]:
+    yield "reads", listed(view.reads)
+    yield "read by", listed(view.readers)
+    yield "columns", _columns(view.columns)
+    yield "key", listed(view.key)
+    kept = f" (asked for: {view.strategy})" if view.strategy != status.strategy else ""
+    yield "strategy", f"{status.strategy}{kept}, policy {view.policy}"
+    yield "rows", f"{status.rows:,}"
+    yield "freshness", freshness(status)
+    if status.last is not None:
+        speed = f", {times(status.speed_up)} faster than anew" if status.speed_up else ""
+        told = f"{status.last.strategy} in {duration(status.last.seconds)}"
+        yield "refreshed", f"version {status.last.version}, {told}{speed}"
+    yield "folder", view.location
+    if status.problem:
+        yield "problem", Text(status.problem, BAD)
+
+
+def _rows(names: Sequence[str], rows: Sequence[Row]) -> RenderableType:
+    return rows_table(names, rows) if rows else Text("no rows", "dim")
+
+
+def _columns(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def tables_json(tables: Iterable[TableDescription]) -> Json:
+    """The tables for programs."""
+    return {"format": FORMAT, "tables": [asdict(each) for each in tables]}
+
+
+def views_json(views: Iterable[ViewDescription]) -> Json:
+    """The views for programs."""
+    return {"format": FORMAT, "views": [asdict(each) for each in views]}
+
+
+def view_json(view: ViewDescription, status: Json, rows: Sequence[Row] | None) -> Json:
+    """One view for programs, with its status, and rows if they were asked for."""
+    shown = {} if rows is None else {"first_rows": [row_json(row) for row in rows]}
+    return {"format": FORMAT, "view": asdict(view), "status": status["views"][0], **shown}

@@ -1,0 +1,95 @@
+"""How fresh the views of a lake are."""
+
+from collections.abc import Iterable, Sequence
+from time import time
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from viewkeep.report.amounts import ago, duration, times
+from viewkeep.report.lines import lines_table
+from viewkeep.report.maintenance import counted
+from viewkeep.report.refreshes import FORMAT, report_json, strategy_text
+from viewkeep.report.style import BAD, FAIR, GOOD
+from viewkeep.storage import RefreshReport, ViewStatus
+
+COLUMNS = ("view", "rows", "freshness", "waiting", "refreshed", "by", "seconds", "speed-up")
+Json = dict[str, Any]
+
+
+def status_page(views: Sequence[ViewStatus]) -> Group:
+    """A line for each view, then what is wrong."""
+    if not views:
+        return Group(Text("no views yet; `viewkeep view create` makes one"))
+    table = lines_table(COLUMNS, ("rows", "waiting", "seconds", "speed-up"))
+    for each in views:
+        waiting = duration(each.waiting) if each.behind else "-"
+        table.add_row(
+            Text(each.name, "bold"), f"{each.rows:,}", freshness(each), waiting, *_last(each)
+        )
+    problems = [
+        Text.assemble((f"{each.name}: ", "bold"), (each.problem, BAD))
+        for each in views
+        if each.problem
+    ]
+    return Group(table, *problems)
+
+
+def freshness(status: ViewStatus) -> Text:
+    """Whether a view is fresh, or how many changes it has not seen; some were not counted.
+
+    >>> print(freshness(ViewStatus("cost", 1, "id", "auto", {"parts": 1200, "stock": None})))
+    1,200+ behind
+    """
+    if status.problem:
+        return Text("broken", BAD)
+    if status.is_fresh:
+        return Text("fresh", GOOD)
+    known = sum(count or 0 for count in status.behind.values())
+    more = "+" if None in status.behind.values() else ""
+    return Text(f"{known:,}{more} behind" if known else "behind", FAIR)
+
+
+def created_text(report: RefreshReport, status: ViewStatus) -> Text:
+    """A view that was just made, and how it will be kept."""
+    return Text.assemble(
+        (report.view, "bold"),
+        f": {counted(report.rows, 'row')}, computed in {duration(report.seconds)}; "
+        f"kept by strategy {status.strategy} ({report.reason})",
+    )
+
+
+def _last(status: ViewStatus) -> Iterable[RenderableType]:
+    """When, how and how fast the view was refreshed last."""
+    last = status.last
+    if last is None:
+        return ("-",) * 4
+    return (
+        ago(time() - last.at / 1000),
+        strategy_text(last),
+        duration(last.seconds),
+        times(status.speed_up),
+    )
+
+
+def status_json(views: Iterable[ViewStatus]) -> Json:
+    """The status for programs; `behind` counts are null where a writer did not count."""
+    return {
+        "format": FORMAT,
+        "views": [
+            {
+                "name": each.name,
+                "rows": each.rows,
+                "fresh": each.is_fresh,
+                "behind": dict(each.behind),
+                "waiting_seconds": each.waiting,
+                "strategy": each.strategy,
+                "policy": each.policy,
+                "speed_up": each.speed_up,
+                "last": None if each.last is None else report_json(each.last),
+                "problem": each.problem or None,
+            }
+            for each in views
+        ],
+    }

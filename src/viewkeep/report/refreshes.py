@@ -1,0 +1,112 @@
+"""What refreshes did: one line for each view, or for each refresh of a view."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from viewkeep.report.amounts import duration
+from viewkeep.report.lines import lines_table
+from viewkeep.report.style import BAD, GOOD
+from viewkeep.storage import RefreshReport
+
+FORMAT = 1
+"""The version of the JSON documents about lakes."""
+
+NUMBERS = ("rows", "changed", "jobs", "seconds", "version")
+Json = dict[str, Any]
+
+
+def refresh_page(reports: Sequence[RefreshReport]) -> Group:
+    """A refresh of several views, in their order; then what went wrong."""
+    if not reports:
+        return Group(Text("no views yet"))
+    columns = ("view", "strategy", "changes", "changed", "rows", "jobs", "seconds")
+    table = lines_table(columns, NUMBERS)
+    for each in reports:
+        table.add_row(Text(each.view, "bold"), *_told(each))
+    return Group(table, *_reasons(reports), *_errors(reports))
+
+
+def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> Group:
+    """The refreshes of a view, newest first."""
+    columns = ("version", "when (UTC)", "strategy", "changes", "changed", "rows", "seconds")
+    table = lines_table(columns, NUMBERS)
+    table.columns[1].no_wrap = True
+    for each in reports:
+        strategy, changes, changed, rows, _, seconds = _told(each)
+        table.add_row(
+            *(str(each.version), moment(each.at), strategy, changes, changed, rows, seconds)
+        )
+    note = [Text(f"and {more:,} older: --limit 0 shows all", "dim")]
+    return Group(_titled(f"Refreshes of {view}", table), *(note if more else ()))
+
+
+def moment(milliseconds: int) -> str:
+    """A time for people.
+
+    >>> moment(1_700_000_000_000)
+    '2023-11-14 22:13'
+    """
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def strategy_text(report: RefreshReport) -> Text:
+    """What was done, in colour: green where changes were brought in."""
+    if report.error:
+        return Text("failed", BAD)
+    if report.strategy == "none":
+        return Text("nothing to do", "dim")
+    return Text(report.strategy, GOOD if report.strategy in ("id", "tuple") else "")
+
+
+def changes_text(changes: Mapping[str, int]) -> str:
+    """The changed rows of each input.
+
+    >>> changes_text({"parts": 1200, "devices": 3})
+    'parts 1,200, devices 3'
+    """
+    return ", ".join(f"{name} {count:,}" for name, count in changes.items()) or "-"
+
+
+def _told(each: RefreshReport) -> Iterable[RenderableType]:
+    yield strategy_text(each)
+    yield Text(changes_text(each.changes))
+    is_anew = each.strategy == "recompute"
+    yield from ("all" if is_anew else f"{each.rows_changed:,}", f"{each.rows:,}")
+    yield from (str(each.jobs), duration(each.seconds))
+
+
+def _titled(title: str, table: Table) -> Table:
+    table.title, table.title_justify, table.title_style = title, "left", "bold"
+    return table
+
+
+def _reasons(reports: Sequence[RefreshReport]) -> Iterable[Text]:
+    for each in reports:
+        if each.strategy == "recompute" and each.reason and not each.error:
+            yield Text(f"{each.view} was computed anew: {each.reason}", "dim")
+
+
+def _errors(reports: Sequence[RefreshReport]) -> Iterable[Text]:
+    for each in reports:
+        if each.error:
+            yield Text.assemble((f"{each.view}: ", "bold"), (each.error, BAD))
+
+
+def refresh_json(reports: Iterable[RefreshReport]) -> Json:
+    """A refresh for programs."""
+    return {"format": FORMAT, "refreshes": [report_json(each) for each in reports]}
+
+
+def history_json(view: str, reports: Iterable[RefreshReport]) -> Json:
+    """The refreshes of a view for programs, newest first."""
+    return {"format": FORMAT, "view": view, "refreshes": [report_json(each) for each in reports]}
+
+
+def report_json(report: RefreshReport) -> Json:
+    """One refresh of one view; `at` is in milliseconds since 1970."""
+    return report.notes()

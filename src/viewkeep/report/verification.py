@@ -1,0 +1,66 @@
+"""Views compared with their queries: which are right, and the rows that differ."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from viewkeep.report.amounts import duration
+from viewkeep.report.lines import lines_table, rows_table
+from viewkeep.report.maintenance import counted, row_json
+from viewkeep.report.refreshes import FORMAT
+from viewkeep.report.style import BAD, GOOD, section
+from viewkeep.storage import Verification
+
+Json = dict[str, Any]
+
+
+def verification_page(views: Sequence[Verification]) -> Group:
+    """A line for each view, then the first rows that differ."""
+    if not views:
+        return Group(Text("no views yet"))
+    table = lines_table(("view", "rows", "verdict", "seconds"), ("rows", "seconds"))
+    for each in views:
+        table.add_row(
+            Text(each.view, "bold"), f"{each.rows:,}", _verdict(each), duration(each.seconds)
+        )
+    return Group(table, *(_differing(each) for each in views if not each.ok))
+
+
+def _verdict(each: Verification) -> Text:
+    if each.ok:
+        return Text("as its query gives", GOOD)
+    missing = f"{counted(each.missing_rows, 'row')} missing"
+    return Text(f"WRONG: {missing}, {counted(each.extra_rows, 'row')} too many", BAD)
+
+
+def _differing(each: Verification) -> RenderableType:
+    missing = [(Text("missing", BAD), *row) for row in each.missing]
+    extra = [(Text("too many", BAD), *row) for row in each.extra]
+    table = rows_table(("", *each.columns), [*missing, *extra])
+    left = each.missing_rows + each.extra_rows - len(each.missing) - len(each.extra)
+    more = [Text(f"and {counted(left, 'row')} more", "dim")] if left > 0 else []
+    repair = Text(f"`viewkeep view repair {each.view}` computes it anew", "dim")
+    return section(f"{each.view}: rows that differ", table, *more, repair)
+
+
+def verification_json(views: Iterable[Verification]) -> Json:
+    """The comparison for programs."""
+    return {
+        "format": FORMAT,
+        "views": [
+            {
+                "name": each.view,
+                "ok": each.ok,
+                "rows": each.rows,
+                "columns": list(each.columns),
+                "missing_rows": each.missing_rows,
+                "extra_rows": each.extra_rows,
+                "missing": [row_json(row) for row in each.missing],
+                "extra": [row_json(row) for row in each.extra],
+                "seconds": each.seconds,
+            }
+            for each in views
+        ],
+    }
