@@ -1,4 +1,6 @@
-"""ID-based scripts beside tuple-based ones, recursive views and recomputation, in DuckDB.
+"""ID-based scripts beside tuple-based ones, recursive views and recomputation.
+
+In DuckDB, or with `--spark` on Spark over Parquet files (`_spark_devices`).
 
 The devices and parts of the paper (id_based_ivm, section 7): 200 price updates, 200 inserts and
 200 deletes of devices_parts, each brought into V (the parts of phones) and V' (the cost of each
@@ -242,12 +244,20 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--paper", action="store_true", help="the paper's 50M rows of devices_parts (fanout 10)"
     )
+    parser.add_argument("--spark", action="store_true", help="on Spark, over Parquet files")
+    parser.add_argument("--folder", help="with --spark: where the files are written for a while")
+    parser.add_argument("--memory", default="6g", help="with --spark: memory of the driver")
     return parser.parse_args()
 
 
 def main() -> None:
     """The tables."""
     given, console = arguments(), Console(width=100)
+    if given.spark:
+        from bench import _spark_devices  # Spark is not needed otherwise
+
+        _spark_devices.main(given)
+        return
     fanout = 10 if given.paper else given.fanout
     data = Devices(given.parts, given.devices, fanout, given.phones)
     with duckdb.connect() as connection:

@@ -2,19 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
-from typing import Any
-
-import duckdb
+from typing import Any, Protocol
 
 from tests.diffs.interpret import Relations, Rows, evaluate, run_script
 from tests.diffs.random_tables import (
     Database,
     apply_batches,
-    as_arrow,
-    diff_as_arrow,
     random_batch,
 )
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
@@ -23,26 +19,16 @@ from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.instantiate import RuleDag, instantiate
 from viewkeep.diffs.minimize import minimize
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.passes import generate
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff, Script
-from viewkeep.embedded.executor import create, read, run
-from viewkeep.embedded.statements import query, quote
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
-from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 Bag = Counter[tuple[Any, ...]]
 
-SIZE = 5
+SIZE = 4
 """The most changes of a batch."""
-
-
-def pre(table: str) -> str:
-    """Where a table is as it was before the changes."""
-    return f"{table}@pre"
 
 
 @dataclass(frozen=True)
@@ -176,9 +162,18 @@ def as_bag(rows: Rows) -> Bag:
     return rounded(Counter(rows))
 
 
-def keep_through_batches(
-    view: "KeptInDuckdb | PlayedView", seed: int, batches: int, composed: int = 2
-) -> None:
+class KeptView(Protocol):
+    """A view that follows the changes of its tables."""
+
+    tables: Mapping[str, Table]
+    database: Database
+
+    def refresh(self, batches: Mapping[str, ChangeBatch], minimized: bool = True) -> None: ...
+
+    def check(self) -> None: ...
+
+
+def keep_through_batches(view: KeptView, seed: int, batches: int, composed: int = 2) -> None:
     """Refresh a view often and check it each time; every second script, or the one of so many that
     `composed` says, is not minimized."""
     rng = Random(seed)

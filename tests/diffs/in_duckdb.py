@@ -22,9 +22,6 @@ from viewkeep.embedded.statements import quote
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 
-EXACT = 2
-"""How many scripts are made for just the changes of one batch; the others are for all changes."""
-
 Connection = duckdb.DuckDBPyConnection
 Class = tuple[str, str, frozenset[str]]
 """A table, a kind of change, and for updates the columns that they may change."""
@@ -50,11 +47,13 @@ class KeptInDuckdb:
         database: Database,
         connection: Connection,
         expected: str,
+        exact: int = 1,
     ) -> None:
-        """`expected` is the view in DuckDB's own words."""
+        """`expected` is the view in DuckDB's own words; so many scripts as `exact` says are made
+        for just the changes of a batch, all others for every kind of change."""
         self.tables, self.database = tables, database
         self._connection, self._node, self._expected = connection, node, expected
-        self._plan = identify(node)
+        self._plan, self._exact = identify(node), exact
         self._sets = {name: update_sets(self._plan, name) for name in tables}
         self._every = every_kind(self._plan)
         self._known: list[Kinds] = []
@@ -63,17 +62,16 @@ class KeptInDuckdb:
         self._load("", database, tables)
         self._load("@pre", database, tables)
         self._modes = [Mode(node, tables, connection, tuple_based) for tuple_based in (False, True)]
-        for mode in self._modes:
-            mode.create(self._every)
 
     def refresh(self, batches: Mapping[str, ChangeBatch], minimized: bool = True) -> None:
         """Change the tables, and the view by scripts that fit the changes.
 
-        On tables this small, most of the time goes into plans: every other batch has plain ones.
+        On tables this small, much of the time goes into plans: three batches of four have plain
+        ones.
         """
         self._batches += 1
-        plain_plans = self._batches % 2
-        self._connection.execute(f"PRAGMA {'disable' if plain_plans else 'enable'}_optimizer")
+        better_plans = self._batches % 4 == 0
+        self._connection.execute(f"PRAGMA {'enable' if better_plans else 'disable'}_optimizer")
         after = apply_batches(self.database, batches)
         self._load("@pre", self.database, self.tables)
         self._load("", after, [n for n, batch in batches.items() if batch.size])
@@ -97,7 +95,7 @@ class KeptInDuckdb:
         exact: dict[str, list[tuple[str, frozenset[str]]]] = {}
         for table, kind, changed in wanted:
             exact.setdefault(table, []).append((kind, changed))
-        if exact not in self._known and len(self._known) < EXACT:
+        if exact not in self._known and len(self._known) < self._exact:
             self._known.append(exact)
         return exact if exact in self._known else self._every
 
@@ -117,14 +115,10 @@ class Mode:
         self._name = "tuple" if tuple_based else "id"
         self._sources: dict[Any, str] = {(name, "pre"): quote(f"{name}@pre") for name in tables}
         self._scripts: dict[str, Scripts] = {}
-
-    def create(self, kinds: Kinds) -> None:
-        """Fill the view and its caches, and keep them under names of this mode."""
-        self._full = generate(self._node, kinds, self._tuple_based)
-        for kept in self._full.script.materialized:
+        self._kept = generate(node, {}, tuple_based).script
+        for kept in self._kept.materialized:
             self._sources[kept.name] = quote(f"{self._name} {kept.name}")
-        create(self._connection, self._full.script, self._sources)
-        self._scripts[str(kinds)] = Scripts.of(self._full, self._sources)
+        create(connection, self._kept, self._sources)
 
     def refresh(self, kinds: Kinds, minimized: bool) -> None:
         """Run the script for some kinds of changes."""
@@ -136,14 +130,14 @@ class Mode:
 
     def check(self, relations: dict[Any, Any], expected: Bag) -> None:
         """All that is kept equals its definition, evaluated in Python."""
-        for kept in self._full.script.materialized:
+        for kept in self._kept.materialized:
             rows: Rows = evaluate(kept.definition, relations)
             relations[kept.name] = rows
             columns = ", ".join(map(quote, kept.definition.names))
             text = f"SELECT {columns} FROM {self._sources[kept.name]}"
             found = rounded(Counter(self._connection.execute(text).fetchall()))
             expect(f"{self._name} {kept.name}", found, as_bag(rows))
-        visible = read(self._connection, self._full.script, self._sources).fetchall()
+        visible = read(self._connection, self._kept, self._sources).fetchall()
         expect(f"{self._name} visible", plain(Counter(visible)), expected)
 
 

@@ -25,4 +25,4 @@ def test_every_batch(name: str) -> None:
     database = random_database(tables, Random(seed), rows=0 if seed % 3 == 0 else 6)
     with duckdb.connect() as connection:
         view = KeptInDuckdb(node, tables, database, connection, to_duckdb(VIEWS[name]))
-        keep_through_batches(view, seed, BATCHES, composed=10)
+        keep_through_batches(view, seed, BATCHES, composed=20)

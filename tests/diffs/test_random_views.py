@@ -5,12 +5,15 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from tests.diffs.harness import PlayedView, keep_through_batches
+from tests.diffs.in_duckdb import KeptInDuckdb, tables_of
 from tests.diffs.random_tables import random_database
+from viewkeep.embedded.statements import query, quote
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -35,8 +38,8 @@ TABLES = {
     "t": Table({"d": "int", "f": "int"}, key=["d"]),
 }
 DEPTH = 5
-BATCHES = 3
-EXAMPLES = 4000 if os.environ.get("VIEWKEEP_LONG") else 300
+BATCHES = 2
+EXAMPLES = 200 if os.environ.get("VIEWKEEP_LONG") else 10
 NUMBERS = (INT, BIGINT)
 
 
@@ -159,9 +162,16 @@ def views(draw: st.DrawFn) -> Node:
     return Views(draw).view(draw(st.integers(1, DEPTH)))
 
 
+CASES = {
+    "node": views(),
+    "seed": st.integers(0, 2**16),
+    "rows": st.integers(0, 6),
+}
+
+
 @pytest.mark.slow
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-@given(node=views(), seed=st.integers(0, 2**16), rows=st.integers(0, 6), tuple_based=st.booleans())
+@settings(max_examples=30 * EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(tuple_based=st.booleans(), **CASES)
 def test_a_random_view_equals_itself_computed_anew(
     node: Node, seed: int, rows: int, tuple_based: bool
 ) -> None:
@@ -169,3 +179,18 @@ def test_a_random_view_equals_itself_computed_anew(
     database = random_database(TABLES, Random(seed), rows=rows)
     view = PlayedView(node, TABLES, database, tuple_based)
     keep_through_batches(view, seed, BATCHES)
+
+
+@pytest.mark.slow
+@settings(max_examples=25 * EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(**CASES)
+def test_a_random_view_in_duckdb(node: Node, seed: int, rows: int) -> None:
+    """Both modes; one view in three by scripts for every kind of change."""
+    note(str(node))
+    tables = tables_of(node, TABLES)
+    database = random_database(tables, Random(seed), rows=rows)
+    with duckdb.connect() as connection:
+        text = query(node, lambda leaf: quote(leaf.name))
+        exact = 0 if seed % 3 == 0 else BATCHES
+        view = KeptInDuckdb(node, tables, database, connection, text, exact)
+        keep_through_batches(view, seed, BATCHES)

@@ -126,3 +126,26 @@ def test_many_left_joins_share_their_sides() -> None:
 def test_dates_in_quotes_are_read_as_dates() -> None:
     tree = parse_view("select c from t where d between '2024-01-01' and '2024-02-01'", TABLES)
     assert "t.d >= date '2024-01-01' and t.d <= date '2024-02-01'" in str(tree)
+
+
+@pytest.mark.parametrize(
+    ("number", "type_"),
+    [
+        ("-2147483648", "int"),
+        ("- 2147483648", "int"),
+        ("-(2147483648)", "bigint"),
+        ("2147483648", "bigint"),
+        ("-2147483649", "bigint"),
+        ("-(-2147483648)", "int"),
+        ("-9223372036854775808", "bigint"),
+        ("-(9223372036854775808)", "decimal(19, 0)"),
+        ("-9223372036854775809", "decimal(19, 0)"),
+        ("-1.50", "decimal(3, 2)"),
+        ("-2e3", "double"),
+        ("- -3", "int"),
+    ],
+)
+def test_a_minus_before_digits_is_part_of_the_number(number: str, type_: str) -> None:
+    """As Spark reads them: the least int is an int, though 2147483648 is none."""
+    tree = parse_view(f"select {number} as n from r", TABLES)
+    assert str(tree.schema[0].type) == type_

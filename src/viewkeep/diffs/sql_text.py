@@ -49,9 +49,6 @@ Leaf = Scan | Stored
 NameOf = Callable[[Leaf], str]
 """The quoted name of the relation that holds the rows of a leaf."""
 
-_LEAST = (-(2**31), -(2**63))
-"""Read as the negation of a number that is too large for its type."""
-
 _INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
@@ -271,7 +268,7 @@ def _literal(node: Literal) -> str:
         return "NULL"
     text = _value(node.value)
     plain = node.value is not None and literal(node.value).type == node.type
-    if plain and not isinstance(node.value, Decimal) and node.value not in _LEAST:
+    if plain and not isinstance(node.value, Decimal):
         return text
     return f"CAST({text} AS {str(node.type).upper()})"
 

@@ -43,7 +43,7 @@ class Reference:
 
 @dataclass(frozen=True, init=False)
 class Table:
-    """A declared table; key columns are never NULL.
+    """A declared table; key columns are never NULL, unless `nullable_key`: the groups of a view.
 
     >>> parts = Table({"pid": "int", "price": "decimal(10,2) not null"}, key=["pid"])
     >>> print(*parts.columns, sep=", ")
@@ -63,6 +63,7 @@ class Table:
         foreign_keys: Iterable[str | Reference] = (),
         fds: Iterable[str | FunctionalDependency] = (),
         static: bool = False,
+        nullable_key: bool = False,
     ) -> None:
         if not isinstance(columns, Mapping):
             raise SchemaError(
@@ -70,10 +71,11 @@ class Table:
             )
         key = _sequence(key, "key")
         fields = [_field(name, declared) for name, declared in columns.items()]
-        not_null = tuple(replace(f, nullable=f.nullable and f.name not in key) for f in fields)
+        if not nullable_key:
+            fields = [replace(f, nullable=f.nullable and f.name not in key) for f in fields]
         references = [_reference(foreign) for foreign in _sequence(foreign_keys, "foreign_keys")]
         # A frozen dataclass can only be filled this way when its constructor normalises.
-        object.__setattr__(self, "columns", not_null)
+        object.__setattr__(self, "columns", tuple(fields))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "foreign_keys", tuple(references))
         object.__setattr__(self, "fds", tuple(map(_dependency, _sequence(fds, "fds"))))

@@ -88,7 +88,7 @@ class ViewDefinition:
             name,
             said["sql"],
             tuple(said["inputs"]),
-            _table_from_json(said),
+            _table_from_json(said, nullable_key=True),
             said["location"],
             said["strategy"],
             said["policy"],
@@ -299,10 +299,9 @@ def _table_as_json(table: Table) -> dict[str, Any]:
     }
 
 
-def _table_from_json(said: Mapping[str, Any]) -> Table:
+def _table_from_json(said: Mapping[str, Any], nullable_key: bool = False) -> Table:
+    about = (said["key"], said["foreign_keys"], said["fds"], said["static"])
     try:
-        return Table(
-            said["columns"], said["key"], said["foreign_keys"], said["fds"], said["static"]
-        )
+        return Table(said["columns"], *about, nullable_key=nullable_key)
     except QueryError as error:
         raise ValueError(str(error)) from error

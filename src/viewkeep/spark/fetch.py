@@ -54,6 +54,12 @@ class Fetched:
         self._refused: list[tuple[Source, Columns, set[Row], int]] = []
         self._asked: dict[str, tuple[Source, Wanted]] = {}
 
+    @property
+    def accesses(self) -> int:
+        """The keys that were looked up, and the rows that were found."""
+        indexes = [index for found in self._found.values() for index in found.values()]
+        return sum(len(index) + sum(map(len, index.values())) for index in indexes)
+
     def schema(self, source: Source) -> Schema:
         """The columns of the rows that are fetched, in order."""
         return self._schemas[source]

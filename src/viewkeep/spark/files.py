@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
@@ -115,19 +116,26 @@ def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile
     own = [each for each in snapshot.fields if each.name not in snapshot.partitions]
     places = {each.location(snapshot.uri): each for each in files}
     reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
-    rows = reader.parquet(*places)
+    try:
+        rows = reader.parquet(*places)
+    except AnalysisException as error:
+        raise _gone(snapshot, str(error)) from error
     found = {_place(each): each for each in rows.inputFiles()}
-    # Spark takes a file that is not there for an empty one.
+    # Spark may take a file that is not there for an empty one.
     missing = [each for each in places if _place(each) not in found]
     if missing:
-        raise StorageError(
-            f"{snapshot.uri}: {len(missing)} files of version {snapshot.version} are gone, "
-            f"probably vacuumed, as {missing[0]}; repair the views that need this version"
-        )
+        raise _gone(snapshot, missing[0])
     if len(own) < len(snapshot.fields):
         named = {found[_place(place)]: each for place, each in places.items()}
         rows = _with_partitions(spark, rows, snapshot, named)
     return rows.selectExpr(*(quote(each.name) for each in snapshot.fields))
+
+
+def _gone(snapshot: Snapshot, which: str) -> StorageError:
+    return StorageError(
+        f"{snapshot.uri}: files of version {snapshot.version} are gone, probably vacuumed; "
+        f"repair the views that need this version ({which})"
+    )
 
 
 def write_frame(frame: DataFrame, table: LakeTable, order: Sequence[str] = ()) -> list[DataFile]:

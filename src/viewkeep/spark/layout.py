@@ -16,7 +16,7 @@ from viewkeep.errors import SchemaError
 from viewkeep.query.algebra import Node
 from viewkeep.query.inference import find_field
 from viewkeep.query.tables import Table
-from viewkeep.query.types import Field
+from viewkeep.query.types import DOUBLE, FLOAT, Field
 
 HIDDEN = "#"
 
@@ -66,10 +66,16 @@ class Layout:
 
     @property
     def declared(self) -> Table:
-        """The view as a table that other views read; with a key if the SQL selects all IDs."""
-        columns = {f.name: replace(f) for f in self.fields[: self.visible]}
-        key = self.keys if self.keys and set(self.keys) <= set(self.names) else ()
-        return Table(columns, key=key)
+        """The view as a table that other views read; with a key if the SQL selects all IDs.
+
+        Floats make no key: which NaN is which cannot be told.
+        """
+        found = [(public, find_field(stored, self.stored)) for public, stored in self.columns]
+        known = {public: field for public, field in found[: self.visible]}
+        is_key = all(n in known and known[n].type not in (DOUBLE, FLOAT) for n in self.keys)
+        key = self.keys if is_key else ()
+        columns = {n: replace(f, nullable=f.nullable or n not in key) for n, f in known.items()}
+        return Table(columns, key=key, nullable_key=True)
 
     def to_public(self, rows: pa.Table) -> pa.Table:
         """Stored rows as rows of the table."""

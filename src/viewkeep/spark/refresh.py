@@ -66,10 +66,9 @@ def _check_definition(view: View) -> None:
 def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
     """Refuse inputs whose versions are not those of the table that the view has seen."""
     for name, since in state.inputs.items():
-        if inputs[name] == since:
-            continue
         table = view.sources[name].table
-        check_columns(name, view.sources[name].declared, table.snapshot(inputs[name]))
+        if inputs[name] != since:
+            check_columns(name, view.sources[name].declared, table.snapshot(inputs[name]))
         if table.version() < since or table.identity(since) != state.identities[name]:
             raise StorageError(
                 f'"{name}" was removed and made anew since the view was refreshed; '

@@ -43,8 +43,11 @@ class Outcome:
     def add_report(self, done: Run) -> None:
         """Count what a run took."""
         self.jobs += done.report.jobs
-        more = done.report.accesses
-        self.accesses = None if more is None or self.accesses is None else self.accesses + more
+        written = [each.rows for each in done.report.statements if each.kind != "compute"]
+        if None in written or self.accesses is None:  # something stayed in Spark
+            self.accesses = None
+        else:
+            self.accesses += done.fetched.accesses + sum(rows or 0 for rows in written)
 
 
 @contextmanager

@@ -175,7 +175,11 @@ class View:
         found = {}
         for kept in self.script.caches if self.is_incremental else ():
             table = self.cache_table(kept)
-            found[kept.name] = Cache(kept, table, table.snapshot(state.caches[kept.name]))
+            try:
+                snapshot = table.snapshot(state.caches[kept.name])
+            except StorageError as error:
+                raise StorageError(f"a cache is gone ({error}); repair the view") from error
+            found[kept.name] = Cache(kept, table, snapshot)
         return found
 
     def cache_table(self, kept: Materialized) -> LakeTable:

@@ -37,11 +37,13 @@ class Span:
         return Span(-self.amount, self.unit)
 
 
-def number(node: exp.Literal, source: Source) -> Literal:
+def number(node: exp.Literal, source: Source, negative: bool = False) -> Literal:
     """A number: digits are an int, a point makes a decimal, an exponent a double."""
     text = node.name.lower()
+    whole = text.isdigit()
+    text = f"-{text}" if negative else text
     try:
-        if text.isdigit():
+        if whole:
             return _whole(int(text))
         return literal(float(text)) if "e" in text else literal(Decimal(text))
     except (ValueError, InvalidOperation):
@@ -108,9 +110,9 @@ def read_type(node: exp.DataType, source: Source) -> Type:
 
 
 def _whole(value: int) -> Literal:
-    if value < 2**63:
+    if -(2**63) <= value < 2**63:
         return literal(value)
-    digits = len(str(value))
+    digits = len(str(abs(value)))
     if digits > MAX_PRECISION:
         raise ValueError(value)
     return Literal(Decimal(value), DECIMAL(digits, 0))

@@ -10,7 +10,7 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.functions import AGGREGATES, FUNCTIONS, NON_DETERMINISTIC, SYNONYMS, Typed
 from viewkeep.query.inference import cast_result
-from viewkeep.query.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Type
+from viewkeep.query.types import BINARY, BOOLEAN, DATE, INTEGRAL, STRING, TIMESTAMP, VOID, Type
 from viewkeep.sql.literals import Span, number, read_interval, read_text, read_type, typed_literal
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.source import SPARK_FUNCTIONS, Source
@@ -187,10 +187,17 @@ class Translator:
             raise self.source.error(f'"{node.name}" is not hexadecimal', node) from None
 
     def _negation(self, node: exp.Neg) -> Scalar:
+        """A minus before digits is part of the number: -2147483648 is an int."""
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return constant(number(node.this, self.source, negative=True))
         argument = self.translate(node.this)
         match argument.expression:
-            case Literal(int() | float() | Decimal() as value, type_) if type_ != BOOLEAN:
+            case Literal(float() | Decimal() as value, type_):
                 return constant(Literal(-value, type_))
+            case Literal(int(value), type_) if type_ in INTEGRAL:
+                negated = typed_literal(literal(-value), type_)
+                if negated is not None:
+                    return constant(negated)
         return self.call("negate", [argument], node)
 
     def _sum(self, node: exp.Add | exp.Sub) -> Scalar:

@@ -15,8 +15,9 @@ class RefreshReport:
 
     `strategy` is what was done: `id` and `tuple` bring changes in, `recompute` computes the view
     anew, `none` finds nothing to do. `changes` counts the changed rows of each input,
-    `rows_changed` those of the view: inserted, deleted and updated. `before` and `after` are the
-    versions of the inputs. `version` is the version of the view that readers see now.
+    `rows_changed` those of the view: inserted, deleted and updated. `accesses` are keys looked up,
+    rows found by them and rows written, None where that stayed in Spark. `before` and `after` are
+    the versions of the inputs. `version` is the version of the view that readers see now.
     """
 
     view: str

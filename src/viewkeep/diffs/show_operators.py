@@ -1,0 +1,158 @@
+"""Operators of delta scripts for people: one symbol each, and what it does beside it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from viewkeep.diffs.build import KEY, project, renamed
+from viewkeep.diffs.show_names import column_text, condition_text, expression_text, relation_text
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+)
+from viewkeep.query.expressions import TRUE, Column, substitute
+
+SYMBOLS: Mapping[type[Node], str] = {
+    Select: "\N{GREEK SMALL LETTER SIGMA}",
+    Project: "π",
+    Join: "⋈",
+    SemiJoin: "⋉",
+    AntiJoin: "▷",
+    UnionAll: "\N{UNION}",
+    GroupBy: "\N{GREEK SMALL LETTER GAMMA}",
+    Distinct: "δ",
+}
+
+TIE = "\N{NO-BREAK SPACE}"
+LONG = 56
+"""Columns with longer definitions are broken at any blank."""
+
+_COMPARISON = re.compile(r" (?:[=<>]|<=|>=|<>|is not|is) ")
+_WORDS = str.maketrans(
+    {symbol: kind.__name__.lower() for kind, symbol in SYMBOLS.items()} | {"Δ": "d", "→": "->"}
+)
+
+
+def ascii_text(text: str) -> str:
+    """The same for screens without the symbols.
+
+    >>> ascii_text("Δu7.2 = σ[x] (Δu(parts))")
+    'du7.2 = select[x] (du(parts))'
+    """  # noqa: RUF002 - see above
+    return text.translate(_WORDS)
+
+
+def details(node: Node) -> str:
+    """What an operator does, without its inputs: the index of its symbol."""
+    return _tied(node).replace(TIE, " ")
+
+
+def _tied(node: Node) -> str:
+    """The same, with blanks where a line should not be broken."""
+    match node:
+        case Scan():
+            state = "" if node.state == "post" else f"@{node.state}"
+            return f"{node.name}{state}{_alias(node)}"
+        case Stored():
+            return relation_text(node.name)
+        case Select() | SemiJoin() | AntiJoin() | Join():
+            text = "" if node.condition == TRUE else condition_text(node.condition)
+            return _COMPARISON.sub(lambda found: found[0].replace(" ", TIE), text)
+        case Project():
+            return _listed(map(_output, node.outputs))
+        case GroupBy():
+            keys = _listed(map(column_text, node.keys))
+            return "; ".join(filter(None, (keys, _listed(map(_aggregate, node.aggregates)))))
+        case UnionAll() | Distinct():
+            return ""
+
+
+def _listed(items: Iterable[str]) -> str:
+    """Items with commas; lines are broken between short ones."""
+    return ", ".join(i.replace(" ", TIE) if len(i) < LONG else i for i in items)
+
+
+def _alias(node: Scan) -> str:
+    return f" {node.alias}" if node.alias != node.name else ""
+
+
+def _output(output: Output) -> str:
+    return _named(expression_text(output.expression), output.name)
+
+
+def _aggregate(aggregate: AggregateColumn) -> str:
+    argument = "*" if aggregate.argument is None else expression_text(aggregate.argument)
+    return _named(f"{aggregate.function}({argument})", aggregate.name)
+
+
+def _named(text: str, name: str) -> str:
+    shown = column_text(name)
+    return text if text == shown else f"{text}→{shown}"
+
+
+def head(node: Node) -> str:
+    """An operator without its inputs; a relation by its name."""
+    inside = _tied(node)
+    if isinstance(node, Scan | Stored):
+        return inside
+    return f"{SYMBOLS[type(node)]}[{inside}]" if inside else SYMBOLS[type(node)]
+
+
+def simpler(node: Node) -> Node:
+    """The same for a reader: columns that rows are matched by need no projection of their own."""
+    node = _merged(node)
+    match node:
+        case Project(child=child) if _is_same(node):
+            return simpler(child)
+        case SemiJoin() | AntiJoin():
+            return _keys_in_condition(node)
+    return node
+
+
+def _merged(node: Node) -> Node:
+    """A projection of renamed columns as one projection."""
+    match node:
+        case Project(child=Project(child=below, outputs=inner)) if _renames(inner):
+            return _merged(Project(below, _through(node.outputs, inner)))
+    return node
+
+
+def _is_same(node: Project) -> bool:
+    """Whether a projection only drops the marks of columns that rows are matched by."""
+    shown = [column_text(o.name) for o in node.outputs if isinstance(o.expression, Column)]
+    return shown == [column_text(name) for name in node.child.names] and all(
+        column_text(o.name) == expression_text(o.expression) for o in node.outputs
+    )
+
+
+def _renames(outputs: Sequence[Output]) -> bool:
+    return all(isinstance(o.expression, Column) for o in outputs)
+
+
+def _through(outer: Sequence[Output], inner: Sequence[Output]) -> tuple[Output, ...]:
+    below = {o.name: o.expression for o in inner}
+    return tuple(Output(o.name, substitute(o.expression, lambda c: below[c.name])) for o in outer)
+
+
+def _keys_in_condition(node: SemiJoin | AntiJoin) -> Node:
+    """`X ⋉[x = y] Y` for a right side that only renames y to what the condition reads."""
+    right = _merged(node.right)
+    if not isinstance(right, Project) or not _renames(right.outputs):
+        return node
+    taken, names = set(node.left.names), right.child.names
+    marked = {name: f"{name}{KEY}" if name in taken else name for name in names}
+    below = {o.name: renamed(o.expression, marked) for o in right.outputs}
+    condition = substitute(node.condition, lambda column: below.get(column.name, column))
+    child = project(right.child, {own: Column(name) for name, own in marked.items()})
+    return replace(node, right=child, condition=condition)
