@@ -23,6 +23,8 @@ def spark() -> Iterator["SparkSession"]:
         "spark__driver__memory": "2g",
         "spark__sql__codegen__wholeStage": "false",
         "spark__sql__codegen__factoryMode": "NO_CODEGEN",
+        "spark__sql__leafNodeDefaultParallelism": "1",
+        "spark__sql__shuffle__partitions": "1",
     }
     spark = session(name="viewkeep tests", **settings)
     yield spark

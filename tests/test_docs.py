@@ -2,10 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from docs.make_examples import PAGES, ROOT, refreshed
+from docs.live_pages import refreshed_live
+from docs.make_examples import LIVE_PAGES, PAGES, ROOT, refreshed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+README = ROOT / "README.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -14,7 +21,13 @@ def test_examples_print_what_the_page_shows(page: Path) -> None:
     assert text == refreshed(text), "run `make docs`, and read what changed"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", LIVE_PAGES, ids=lambda page: page.name)
+def test_examples_with_lakes_print_what_the_page_shows(spark: "SparkSession", page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == refreshed_live(text, ROOT / "examples"), "run `make docs`, and read what changed"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *LIVE_PAGES], ids=lambda page: page.name)
 def test_no_example_ends_in_a_stack_trace(page: Path) -> None:
     assert "Traceback" not in page.read_text(encoding="utf-8")
 
@@ -23,6 +36,16 @@ def test_wrong_output_is_noticed() -> None:
     right = "```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n"
     assert refreshed(right) == right
     assert refreshed(right.replace("2", "3")) == right
+
+
+def test_wrong_output_of_a_live_page_is_noticed() -> None:
+    right = "```python\nx = 2\n```\n\n```python\nprint(x, '1.5 s')\n```\n\n```text\n2 1.5 s\n```\n"
+    assert refreshed_live(right, ROOT / "examples") == right
+    assert refreshed_live(right.replace("\n2 1", "\n3 1"), ROOT / "examples") == right
+    other_time = right.replace("2 1.5 s", "2 99 s")
+    assert refreshed_live(other_time, ROOT / "examples") == other_time
+    command = '```console\n$ viewkeep explain "Q(a = R(a)"\n```\n'
+    assert "(exit code 2)" in refreshed_live(command, ROOT / "examples")
 
 
 def test_files_of_a_page_are_there_for_its_commands() -> None:
@@ -34,7 +57,7 @@ def test_files_of_a_page_are_there_for_its_commands() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    pages = [*PAGES, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
+    pages = [README, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -42,13 +65,13 @@ def test_links_lead_somewhere() -> None:
 
 def test_every_task_the_readme_names_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for task in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
+    for task in re.findall(r"`?make (\w+)", README.read_text(encoding="utf-8")):
         assert re.search(rf"^{task}:.*##", makefile, re.MULTILINE), task
 
 
 def test_the_readme_counts_tpch_as_its_page_does() -> None:
     counted = r"(\d+) of the 22.*?(\d+) (?:under|with) the primary\s+keys.*?(\d+) (?:under|with)"
-    pages = [PAGES[0], ROOT / "docs" / "tpch.md"]
+    pages = [README, ROOT / "docs" / "tpch.md"]
     found = [re.search(counted, page.read_text(encoding="utf-8"), re.DOTALL) for page in pages]
     assert found[0] is not None
     assert found[1] is not None

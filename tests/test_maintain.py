@@ -10,6 +10,7 @@ import pyarrow
 import pytest
 
 import viewkeep as vk
+from tests.engine.engines import engine as engine
 from tests.engine.streams import WAYS, Database, assert_equals_recomputation
 from viewkeep.rings import BOOLEAN, MAX, MIN
 
@@ -256,8 +257,7 @@ def test_sums_are_of_the_kind_of_the_data(values, total, kind):
         ({"space": "tiny"}, "expected one of fast, linear"),
         ({"output": "table"}, "expected one of factorized, list"),
         ({"mode": "busy"}, "expected one of eager, lazy"),
-        ({"engine": "compiled"}, "not available yet"),
-        ({"engine": "steam"}, "expected one of auto, reference"),
+        ({"engine": "steam"}, "expected one of auto, reference, compiled"),
         ({"epsilon": 2}, "between 0 and 1"),
         ({"epsilon": "half"}, "between 0 and 1"),
         ({"fds": "a -> b"}, "give a list"),

@@ -1,68 +1,61 @@
 """Views of every operator on Spark: after each batch equal to what Spark and DuckDB recompute."""
 
+import os
 from random import Random
-from zlib import crc32
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.diffs.random_tables import random_batch, random_database
 from tests.diffs.views import TABLES, VIEWS
-from tests.spark.kept import KeptView, check
+from tests.spark.kept import KeptView, Tables, check, check_created, told
+from viewkeep.spark.executor import LOCAL_ROWS
 
 BATCHES = 3
-CHOSEN = (
-    "selection with null logic",
-    "computed columns",
-    "dropped key",
-    "case and functions of dates",
-    "join on a key",
-    "join on non-keys",
-    "join with null-safe equality",
-    "theta join",
-    "cross join",
-    "chain of joins",
-    "self-join on non-keys",
-    "in",
-    "not in with nulls",
-    "exists with an inequality",
-    "not exists",
-    "left join",
-    "full join",
-    "outer joins in a chain",
-    "union all of different ids",
-    "union",
-    "except of several columns",
-    "intersect",
-    "distinct over a join",
-    "averages",
-    "sum of decimals",
-    "minimum and maximum",
-    "group keys that are null",
-    "count distinct",
-    "global aggregates",
-    "having",
-    "join and aggregate",
-    "self-join and aggregate",
-    "aggregate of an aggregate",
-    "aggregate below a left join",
-    "semijoin below an aggregate",
-)
+TOGETHER = 8
+"""How many views share tables, batches, and the job that asks Spark for its answers."""
+
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
+CHOSEN = list(VIEWS) if LONG else list(VIEWS)[::2]
+GROUPS = [CHOSEN[i : i + TOGETHER] for i in range(0, len(CHOSEN), TOGETHER)]
+IN_SPARK = CHOSEN if LONG else CHOSEN[::8]
+"""Views that are also kept without the driver computing anything."""
+
+
+def keep(
+    spark: SparkSession, names: list[str], batches: int, seed: int, local_rows: int = LOCAL_ROWS
+) -> None:
+    """Keep views through batches, with ID-based and with tuple-based diffs."""
+    rng = Random(seed)
+    tables = Tables(spark, TABLES, random_database(TABLES, rng, rows=8))
+    views = [
+        KeptView(name, VIEWS[name], tables, mode == "tuple", local_rows, find_changed)
+        for name in names
+        for mode, find_changed in (("id", True), ("tuple", False))
+    ]
+    for _ in range(batches):
+        changes = random_batch(tables.database, TABLES, rng, 6)
+        tables.change(changes)
+        for view in views:
+            with told(view):
+                view.refresh(changes)
+        check(views)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CHOSEN)
-def test_a_view_stays_what_recomputation_gives(spark: SparkSession, name: str) -> None:
-    """With ID-based and with tuple-based diffs."""
-    rng = Random(crc32(name.encode()))
-    database = random_database(TABLES, rng, rows=8)
-    views = {
-        mode: KeptView(spark, VIEWS[name], TABLES, database, tuple_based=mode == "tuple")
-        for mode in ("id", "tuple")
-    }
-    check(views)
-    for _ in range(BATCHES):
-        changes = random_batch(views["id"].database, TABLES, rng, 6)
-        for view in views.values():
-            view.refresh(changes)
-        check(views)
+@pytest.mark.parametrize("number", range(len(GROUPS)))
+def test_views_stay_what_recomputation_gives(spark: SparkSession, number: int) -> None:
+    keep(spark, GROUPS[number], BATCHES, seed=number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_SPARK)
+def test_large_diffs_stay_in_spark(spark: SparkSession, name: str) -> None:
+    keep(spark, [name], batches=1, seed=list(VIEWS).index(name), local_rows=0)
+
+
+@pytest.mark.slow
+def test_caches_and_views_are_created_as_they_are_defined(spark: SparkSession) -> None:
+    tables = Tables(spark, TABLES, random_database(TABLES, Random(5), rows=8))
+    names = [name for i, name in enumerate(VIEWS) if LONG or i % 6 == 0]
+    check_created([KeptView(name, VIEWS[name], tables) for name in names])

@@ -1,0 +1,77 @@
+"""Lakes for tests: what their Delta tables hold as other engines see it, and what it should be."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+
+from tests.diffs.harness import Bag, expect, plain
+from viewkeep import Keeper
+from viewkeep.sql.transpile import to_duckdb
+
+Connection = duckdb.DuckDBPyConnection
+Row = tuple[Any, ...]
+
+
+def location(keeper: Keeper, name: str) -> str:
+    """Where a table or view is."""
+    return keeper._lake.catalog.read().entries[name].location
+
+
+def version(keeper: Keeper, name: str) -> int:
+    """The newest version of a table or view."""
+    return DeltaTable(location(keeper, name)).version()
+
+
+def versions(keeper: Keeper) -> dict[str, int]:
+    """The newest versions of all tables and views."""
+    return {name: version(keeper, name) for name in (*keeper.tables, *keeper.views)}
+
+
+def rows(keeper: Keeper, name: str) -> Bag:
+    """The rows of a table or view, read by deltalake alone."""
+    return delta_rows(location(keeper, name))
+
+
+def delta_rows(place: str | Path, at: int | None = None) -> Bag:
+    """The rows of a Delta table without its hidden columns."""
+    table = DeltaTable(place, version=at).to_pyarrow_table()
+    shown = table.select([name for name in table.column_names if not name.startswith("#")])
+    return Counter(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+
+
+@contextmanager
+def in_duckdb(keeper: Keeper) -> Iterator[Connection]:
+    """DuckDB with the base tables of a lake as they are now, and the views as its own views."""
+    catalog = keeper._lake.catalog.read()
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, table in catalog.tables.items():
+            connection.register(name, DeltaTable(table.location).to_pyarrow_dataset())
+        for view in catalog.order():
+            connection.execute(f"CREATE VIEW {view.name} AS {to_duckdb(view.sql)}")
+        yield connection
+
+
+def check(keeper: Keeper, names: Iterable[str] = ()) -> None:
+    """Every view is what DuckDB answers over the same Delta files, at the newest versions."""
+    with in_duckdb(keeper) as connection:
+        for name in names or keeper.views:
+            expected = Counter(connection.execute(f"SELECT * FROM {name}").fetchall())
+            expect(name, plain(rows(keeper, name)), plain(expected))
+
+
+def check_verified(keeper: Keeper) -> None:
+    """Every view is what Spark answers at the versions that the view reflects."""
+    for name in keeper.views:
+        found = keeper.verify(name)
+        assert found.ok, found
+
+
+def as_bag(given: Iterable[Row] | Mapping[Any, Row]) -> Bag:
+    """Rows as a bag."""
+    return Counter(given.values() if isinstance(given, Mapping) else given)
