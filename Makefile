@@ -5,16 +5,18 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
+IN_PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PIP_PROGRESS := \
 	/^ *Downloading/ { name = $$2; sub(".*/", "", name); print "  " name, $$3, $$4; fflush() } \
 	/^Installing/ { print "  Unpacking ..."; fflush() }
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bench-idivm bounds plots docs
+.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-engine \
+	bounds plots docs
 
 help: ## List the tasks
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## Create .venv with the locked versions and install Viewkeep into it
 	@$(PYTHON) scripts/check_java.py || true
@@ -23,7 +25,7 @@ demo: setup ## Keep four views of a shop fresh on Spark, and compare them
 	@$(PYTHON) examples/demo.py
 
 test: setup ## Run all tests, slow ones included
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest $(IN_PARALLEL)
 
 check: $(INSTALLED) ## Lint, check the format and the types
 	@$(PYTHON) -m ruff check .
@@ -31,7 +33,7 @@ check: $(INSTALLED) ## Lint, check the format and the types
 	@$(PYTHON) -m mypy
 
 test-all: check ## Run check, then all tests with many more random cases
-	@VIEWKEEP_LONG=1 $(PYTHON) -m pytest
+	@VIEWKEEP_LONG=1 $(PYTHON) -m pytest $(IN_PARALLEL)
 
 bench: $(INSTALLED) ## Run every benchmark in bench/
 	@for script in bench/[!_]*.py; do \
@@ -41,6 +43,12 @@ bench: $(INSTALLED) ## Run every benchmark in bench/
 
 bench-idivm: $(INSTALLED) ## Compare ID-based scripts with tuple-based ones and recomputation
 	@$(PYTHON) -m bench.idivm
+
+bench-keeper: $(INSTALLED) ## Compare refreshes of a lake on Spark with recomputation, up to 50M rows
+	@$(PYTHON) -m bench.keeper
+
+bench-engine: $(INSTALLED) ## Compare the compiled engine with others
+	@$(PYTHON) -m bench.engine
 
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds
