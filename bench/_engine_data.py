@@ -110,7 +110,7 @@ def hubs(size: int, updates: int, count: int = 10) -> Workload:
     for i, (a, b) in enumerate(pairs.tolist()):
         relation = "RST"[(i // (BATCH // 2)) % 3]
         stream += [(relation, (a, b), 1), (relation, (a, b), -1)]
-    data = {name: rows for name in "RST"}
+    data = dict.fromkeys("RST", rows)
     return Workload(f"B, hubs, {size:,} tuples", TRIANGLE, data, list(_batched(stream)))
 
 

@@ -51,7 +51,10 @@ def measure_deltas(case: AdaptiveCase) -> float:
 
 def _exponent(case: AdaptiveCase, sizes: Sequence[int], **options: Any) -> float:
     quantity = QUANTITIES[case.quantity]
-    found = [quantity(case, size, vk.maintain(case.query, **options)) for size in sizes]
+    found = [
+        quantity(case, size, vk.maintain(case.query, engine="reference", **options))
+        for size in sizes
+    ]
     return exponent(sizes, found)
 
 

@@ -99,7 +99,7 @@ def exponent(sizes: Sequence[int], steps: Sequence[float]) -> float:
 
 def maintainer(case: Case) -> vk.Maintainer:
     """The query of a case, maintained as the case says."""
-    return vk.maintain(case.query, strategy=case.strategy, **case.options)
+    return vk.maintain(case.query, strategy=case.strategy, engine="reference", **case.options)
 
 
 # --- the worst single update ----------------------------------------------------------------------

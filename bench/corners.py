@@ -31,7 +31,7 @@ class Corner:
 
     def maintain(self) -> vk.Maintainer:
         """The query, still empty."""
-        return vk.maintain(QUERY, fds=[DEPENDENCY], **self.options)
+        return vk.maintain(QUERY, fds=[DEPENDENCY], engine="reference", **self.options)
 
 
 CORNERS = (

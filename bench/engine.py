@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -50,7 +51,9 @@ class Figure:
             return ""
         most = self.unit in ("s", "bytes/entry")
         met = self.value <= self.target if most else self.value >= self.target
-        return f"{'met' if met else 'MISSED'}: {self.target:,.0f} {'at most' if most else 'at least'}"
+        return (
+            f"{'met' if met else 'MISSED'}: {self.target:,.0f} {'at most' if most else 'at least'}"
+        )
 
 
 def maintained(load: Workload, **options: Any) -> vk.Maintainer:
@@ -115,7 +118,7 @@ def measure_star(scale: int, pathway: Path | None) -> Iterator[Figure]:
     )
     del live, bare
     gc.collect()
-    yield from rivals(load, kept.value, pathway, dict(strategy="viewtree"), total)
+    yield from rivals(load, kept.value, pathway, {"strategy": "viewtree"}, total)
 
 
 def enumeration(live: vk.Maintainer, load: Workload) -> Iterator[Figure]:
@@ -131,7 +134,7 @@ def measure_zipf(scale: int, pathway: Path | None) -> Iterator[Figure]:
     """Workload B on the Zipf graph; the stream runs once, from where loading ended."""
     load = zipf(200_000 // scale, 20_000 // scale, 50_000 // scale)
     best, total = 0.0, 0
-    for options in (dict(strategy="delta"), dict(strategy="epsilon")):
+    for options in ({"strategy": "delta"}, {"strategy": "epsilon"}):
         live = maintained(load, engine="compiled", **options)
         rate = batched_rate(live, load)
         best, total = max(best, rate), live.value()
@@ -139,7 +142,7 @@ def measure_zipf(scale: int, pathway: Path | None) -> Iterator[Figure]:
         del live
         gc.collect()
     yield Figure(load.name, "compiled, the better", "batches", best, "updates/s", 1e6)
-    yield from rivals(load, best, None, dict(strategy="delta"), total)
+    yield from rivals(load, best, None, {"strategy": "delta"}, total)
 
 
 def measure_hubs(scale: int, pathway: Path | None) -> Iterator[Figure]:
@@ -165,7 +168,7 @@ def measure_housing(scale: int, pathway: Path | None) -> Iterator[Figure]:
         total = live.value()[0]
         del live
         gc.collect()
-    yield from rivals(load, 0, None, dict(strategy="viewtree"), total)
+    yield from rivals(load, 0, None, {"strategy": "viewtree"}, total)
 
 
 def rivals(
@@ -208,7 +211,9 @@ def turnovers(scale: int, times: int = 10) -> list[float]:
     live = maintained(load, strategy="viewtree", engine="compiled")
     present, found = dict(load.data), []
     for turn in range(times):
-        coming = {name: rows + [0, 1_000_000 * (turn + 1)] for name, rows in load.data.items()}
+        coming = {
+            name: rows + np.array([0, 1_000_000 * (turn + 1)]) for name, rows in load.data.items()
+        }
         seconds = timed(lambda new=coming, old=dict(present): _replace(live, old, new))  # type: ignore[misc]
         found.append(1e9 * seconds / (2 * sum(map(len, present.values()))))
         present = coming

@@ -93,10 +93,10 @@ class Kept:
     def refresh(self, connection: Connection, changes: Changes) -> Cost:
         """Run the script; counting accesses is not part of its seconds."""
         script = self.script(changes)
-        sources = self.sources(script)
-        report = run(connection, script, sources, count_accesses=True)
-        seconds = sum(each.seconds for each in report.statements)
-        return Cost(seconds, _text_seconds(script), report.accesses or 0)
+        text = _text_seconds(script)
+        report = run(connection, script, self.sources(script), count_accesses=True)
+        seconds = text + sum(each.seconds for each in report.statements)
+        return Cost(seconds, text, report.accesses or 0)
 
     def rows(self, connection: Connection) -> dict[str, int]:
         """How many rows are kept, relation by relation."""

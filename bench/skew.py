@@ -52,7 +52,7 @@ class Contender:
 
     def maintain(self) -> vk.Maintainer:
         """The count, still of nothing."""
-        return vk.maintain(TRIANGLE, **self.options)
+        return vk.maintain(TRIANGLE, engine="reference", **self.options)
 
     def pairs(self, graph: Graph) -> int:
         """How many pairs of rows its views have to join."""

@@ -127,7 +127,13 @@ def entries(setting: Setting, space: str) -> int:
 
 def maintained(setting: Setting, space: str) -> vk.Maintainer:
     """The count, still of nothing."""
-    return vk.maintain(TRIANGLE, strategy="epsilon", epsilon=setting.epsilon, space=space)
+    return vk.maintain(
+        TRIANGLE,
+        strategy="epsilon",
+        engine="reference",
+        epsilon=setting.epsilon,
+        space=space,
+    )
 
 
 # --- update time ----------------------------------------------------------------------------------

@@ -35,31 +35,31 @@ VIEWS = {
         SELECT o.order_id, o.placed, c.name, c.city
         FROM orders o JOIN customers c ON c.customer_id = o.customer_id
         WHERE o.status = 'open'""",
-    "brand_sales": """
-        SELECT p.brand, p.category, count(*) AS sold, sum(l.quantity * p.price) AS revenue
+    "customer_sales": """
+        SELECT c.customer_id, c.city, count(*) AS bought, sum(l.quantity * p.price) AS spent
         FROM lines l JOIN orders o ON o.order_id = l.order_id
             JOIN products p ON p.product_id = l.product_id
+            JOIN customers c ON c.customer_id = o.customer_id
         WHERE o.status <> 'cancelled'
-        GROUP BY p.brand, p.category""",
-    "no_orders": """
-        SELECT c.customer_id, c.name, c.city FROM customers c
-        WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id)""",
-    "category_sales": """
-        SELECT category, count(*) AS brands, sum(revenue) AS revenue, max(revenue) AS best
-        FROM brand_sales GROUP BY category""",
+        GROUP BY c.customer_id, c.city""",
+    "never_sold": """
+        SELECT p.product_id, p.category, p.price FROM products p
+        WHERE NOT EXISTS (SELECT 1 FROM lines l WHERE l.product_id = p.product_id)""",
+    "city_sales": """
+        SELECT city, count(*) AS customers, sum(spent) AS spent, max(spent) AS most
+        FROM customer_sales GROUP BY city""",
 }
 KINDS = {
     "to_ship": "join",
-    "brand_sales": "aggregate over joins",
-    "no_orders": "anti-join",
-    "category_sales": "view on a view",
+    "customer_sales": "aggregate over joins",
+    "never_sold": "anti-join",
+    "city_sales": "view on a view",
 }
 CITIES = ("Athens", "Bern", "Cork", "Delft", "Evora", "Faro", "Ghent", "Haarlem")
 CATEGORIES = ("books", "games", "garden", "kitchen", "music", "shoes", "sport", "tools")
 TODAY = date(2026, 11, 16)
-LINES_OF_ORDER = 4
-IDLE = 25
-"""Every 25th customer has no order."""
+UNSOLD = 25
+"""Every 25th product was never sold."""
 
 Rows = list[dict[str, Any]]
 
@@ -90,8 +90,10 @@ class Shop:
     keeper: vk.Keeper
     rows: int
     random: Random = field(default_factory=lambda: Random(7))
-    waiting: dict[int, list[int]] = field(default_factory=dict)
-    added: int = 0
+    new_orders: int = 0
+    new_customers: int = 0
+    handled: int = 0
+    returned: int = 0
 
     @property
     def customers(self) -> int:
@@ -101,54 +103,54 @@ class Shop:
     @property
     def products(self) -> int:
         """So many products."""
-        return max(self.rows // 100, len(CATEGORIES))
+        return self.rows // 100
 
     @property
     def orders(self) -> int:
-        """So many orders at first."""
+        """So many orders at first; the newest of them are open."""
         return self.rows // 5
 
     @property
     def lines(self) -> int:
-        """So many lines of orders at first."""
+        """So many lines of orders at first: three or four of each."""
         return self.rows - self.customers - self.products - self.orders
+
+    @property
+    def first_open(self) -> int:
+        """Orders from this one on are open: one in fifty."""
+        return self.orders - self.orders // 50
 
     # --- tables ---------------------------------------------------------------------------------
 
     def fill(self, spark: Any) -> dict[str, int]:
         """Make the tables, and tell their sizes."""
-        city = f"element_at(array{CITIES}, CAST(id % {len(CITIES)} AS INT) + 1)"
-        category = f"element_at(array{CATEGORIES}, CAST(id % {len(CATEGORIES)} AS INT) + 1)"
+        sold = f"(id * 7919 % {self.products - self.products // UNSOLD})"
         self._create(
             spark, "customers", self.customers, ["customer_id"],
-            "CAST(id AS INT) AS customer_id", "concat('Customer ', id) AS name", f"{city} AS city",
+            "CAST(id AS INT) AS customer_id", "concat('Customer ', id) AS name",
+            f"{_one_of(CITIES)} AS city",
         )  # fmt: skip
         self._create(
             spark, "products", self.products, ["product_id"],
-            "CAST(id AS INT) AS product_id", f"CAST(id % {self._brands} AS INT) AS brand",
-            f"{category} AS category", "CAST(100 + id * 7919 % 9900 AS INT) AS price",
+            "CAST(id AS INT) AS product_id", f"{_one_of(CATEGORIES)} AS category",
+            "CAST(100 + id * 7919 % 9900 AS INT) AS price",
         )  # fmt: skip
-        busy = f"(id * 48271 % {self.customers - self.customers // IDLE})"
         self._create(
             spark, "orders", self.orders, ["order_id"],
             "CAST(id AS INT) AS order_id",
-            f"CAST({busy} + {busy} DIV {IDLE - 1} + 1 AS INT) AS customer_id",
-            "CASE WHEN id % 10 = 0 THEN 'open' WHEN id % 10 = 1 THEN 'cancelled' "
+            f"CAST(id * 48271 % {self.customers} AS INT) AS customer_id",
+            f"CASE WHEN id >= {self.first_open} THEN 'open' WHEN id % 20 = 1 THEN 'cancelled' "
             "ELSE 'sent' END AS status",
-            "date_add(DATE'2026-01-01', CAST(id % 300 AS INT)) AS placed",
+            f"date_add(DATE'2026-01-01', CAST(id * 319 DIV {self.orders} AS INT)) AS placed",
         )  # fmt: skip
         self._create(
             spark, "lines", self.lines, ["order_id", "line"],
             f"CAST(id % {self.orders} AS INT) AS order_id",
             f"CAST(id DIV {self.orders} AS INT) AS line",
-            f"CAST(id * 7919 % {self.products} AS INT) AS product_id",
+            f"CAST({sold} + {sold} DIV {UNSOLD - 1} + 1 AS INT) AS product_id",
             "CAST(1 + id % 5 AS INT) AS quantity",
         )  # fmt: skip
         return {each.name: each.rows or 0 for each in self.keeper.describe_tables()}
-
-    @property
-    def _brands(self) -> int:
-        return max(self.products // 25, 2)
 
     def _create(self, spark: Any, name: str, rows: int, key: list[str], *columns: str) -> None:
         self.keeper.create_table(name, spark.range(rows).selectExpr(*columns), key=key)
@@ -158,19 +160,14 @@ class Shop:
     def one_round(self) -> int:
         """What happens in a shop between two refreshes; the number of changed rows."""
         bought, lines = self._new_orders(self._count(80))
-        gone = self._orders_ending_in(3, self._count(10))
         changes: dict[str, dict[str, Rows]] = {
             "customers": {
                 "inserts": [self._new_customer() for _ in range(self._count(10))],
                 "updates": self._moved(self._count(10)),
             },
-            "products": {"updates": self._new_prices(self._count(20))},
-            "orders": {
-                "inserts": bought,
-                "updates": self._handled(self._count(60)),
-                "deletes": [{"order_id": order} for order in gone],
-            },
-            "lines": {"inserts": lines, "deletes": self._lines_of(gone)},
+            "products": {"updates": self._new_prices(self._count(10))},
+            "orders": {"inserts": bought, "updates": self._handled(self._count(60))},
+            "lines": {"inserts": lines, "deletes": self._returned(self._count(10))},
         }
         for table, kinds in changes.items():
             self.keeper.apply(table, **kinds)
@@ -178,27 +175,14 @@ class Shop:
 
     def _count(self, usual: int) -> int:
         """Fewer changes where there are few rows."""
-        return max(1, min(usual, self.rows // 5_000))
-
-    def _orders_ending_in(self, digit: int, count: int) -> list[int]:
-        """Orders that nothing has happened to: those with other last digits are others."""
-        waiting = self.waiting.setdefault(digit, [])
-        if not waiting:
-            waiting += self.random.sample(range(digit, self.orders, 10), self.orders // 10)
-        return [waiting.pop() for _ in range(min(count, len(waiting)))]
-
-    def _lines_of(self, orders: list[int]) -> Rows:
-        return [
-            {"order_id": order, "line": line}
-            for order in orders
-            for line in range(LINES_OF_ORDER)
-            if line * self.orders + order < self.lines
-        ]
+        return max(1, min(usual, self.rows // 10_000))
 
     def _new_orders(self, count: int) -> tuple[Rows, Rows]:
+        """Some customers buy four products each."""
         orders, lines = [], []
         for _ in range(count):
-            number, customer = self._new_number(), self.random.randrange(self.customers)
+            self.new_orders += 1
+            number, customer = self.orders + self.new_orders, self.random.randrange(self.customers)
             orders.append(
                 {"order_id": number, "customer_id": customer, "status": "open", "placed": TODAY}
             )
@@ -208,12 +192,21 @@ class Shop:
         return orders, lines
 
     def _handled(self, count: int) -> Rows:
-        """Open orders are sent, and now and then one is cancelled."""
-        chosen = enumerate(self._orders_ending_in(0, count))
-        return [{"order_id": o, "status": "sent" if n % 5 else "cancelled"} for n, o in chosen]
+        """The oldest open orders are sent, and now and then one is cancelled."""
+        first = self.first_open + self.handled
+        chosen = range(first, min(first + count, self.orders))
+        self.handled += len(chosen)
+        return [{"order_id": o, "status": "sent" if o % 6 else "cancelled"} for o in chosen]
+
+    def _returned(self, count: int) -> Rows:
+        """Lines of orders that were sent not long ago are sent back."""
+        first = self.first_open - 10 * self.returned - 10
+        self.returned += count
+        return [{"order_id": first - 10 * n, "line": n % 3} for n in range(count)]
 
     def _new_customer(self) -> dict[str, Any]:
-        number = self._new_number()
+        self.new_customers += 1
+        number = self.customers + self.new_customers
         return {"customer_id": number, "name": f"Customer {number}", "city": CITIES[0]}
 
     def _moved(self, count: int) -> Rows:
@@ -224,9 +217,9 @@ class Shop:
         chosen = self.random.sample(range(self.products), count)
         return [{"product_id": p, "price": self.random.randrange(100, 9_900)} for p in chosen]
 
-    def _new_number(self) -> int:
-        self.added += 1
-        return 1_000_000_000 + self.added
+
+def _one_of(texts: tuple[str, ...]) -> str:
+    return f"element_at(array{texts}, CAST(id % {len(texts)} AS INT) + 1)"
 
 
 # --- the demo -------------------------------------------------------------------------------------
@@ -358,8 +351,8 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10, help="rounds of changes")
     parser.add_argument("--lake", type=Path, help="keep the lake in this folder, which is new")
     given = parser.parse_args(arguments)
-    if given.rows < 2_000:
-        parser.error("--rows: at least 2000")
+    if given.rows < 10_000:
+        parser.error("--rows: at least 10000")
     if given.lake is not None and given.lake.exists():
         parser.error(f"--lake: {given.lake} is there already; give a new folder")
     return given

@@ -26,7 +26,7 @@ from viewkeep.query.notation import parse
 from viewkeep.rings import Ring
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
 
     from viewkeep.workload import Workload
 
@@ -97,6 +97,18 @@ class Maintainer:
     def engine_reason(self) -> str:
         """Why the compiled engine is not used; nothing if it is, or may come to be."""
         return self._runner.reason
+
+    def explain(self) -> str:
+        """How the query is maintained: its strategy, the engine, and why it is that one.
+
+        >>> print(maintain("Q(a; min(b)) = R(a, b)", engine="compiled").explain())
+        Q(a; min(b)) = R(a, b)
+        strategy viewtree
+        engine reference: the relational payloads are not numbers of 64 bits
+        """
+        name = "compiled" if self._runner.compiled else "reference"
+        reason = f": {self.engine_reason}" if self.engine_reason else ""
+        return f"{self.query}\nstrategy {self.program.strategy}\nengine {name}{reason}"
 
     # --- changing ---------------------------------------------------------------------------------
 

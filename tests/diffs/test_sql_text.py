@@ -16,6 +16,7 @@ from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import evaluate
 from tests.sql.test_against_duckdb import ORACLE_TEXT, QUERIES
 from viewkeep.diffs.sql_text import quote, to_sql
+from viewkeep.embedded import statements
 from viewkeep.embedded.typed import with_types
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -54,7 +55,6 @@ from viewkeep.query.types import (
     Type,
 )
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 
 SEEDS = range(4)
 ONE = Stored("one", (Field("i", INT),))
@@ -64,10 +64,14 @@ def text_of(node: Node) -> str:
     return to_sql(node, lambda leaf: quote(leaf.name))
 
 
+def text_for_duckdb(node: Node) -> str:
+    return to_sql(node, lambda leaf: statements.quote(leaf.name), statements.DUCKDB)
+
+
 @cache
 def duckdb_text(sql: str) -> str:
     """A view as DuckDB is asked for it."""
-    return to_duckdb(text_of(with_types(parse_view(sql, TABLES))))
+    return text_for_duckdb(with_types(parse_view(sql, TABLES)))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +89,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def answer(connection: duckdb.DuckDBPyConnection, node: Node) -> list[tuple[Any, ...]]:
-    return connection.execute(to_duckdb(text_of(with_types(node)))).fetchall()
+    return connection.execute(text_for_duckdb(with_types(node))).fetchall()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -242,7 +246,7 @@ def test_literals_of_every_type(connection: duckdb.DuckDBPyConnection, constant:
     node = Project(ONE, (Output("v", constant),))
     [(found,)] = answer(connection, node)
     assert found == constant.value
-    printed = connection.execute(to_duckdb(text_of(node)))
+    printed = connection.execute(text_for_duckdb(node))
     if constant.type != VOID:
         names = {"string": "VARCHAR", "binary": "BLOB", "int": "INTEGER"}
         wanted = names.get(constant.type.name, str(constant.type).upper().replace(", ", ","))

@@ -352,6 +352,9 @@ select count(*) as n, sum(quantity) as s, avg(price) as p from lines where quant
 global count distinct
 select count(distinct boss) as n, sum(credit) as c from customers
 
+rows of a global aggregate
+select count(*) as n, sum(1) as s from (select max(cost) as m from items) q
+
 having
 select oid, sum(quantity) as q from lines group by oid having sum(quantity) > 2 and count(*) < 4
 

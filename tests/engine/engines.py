@@ -19,11 +19,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def takes_long(item: pytest.Item) -> bool:
-    """Random queries in all ways are thousands of programs to compile: for long runs only.
-
-    `test_compiled.py` has some of them in every run.
+    """Random queries in all ways are thousands of programs to compile, and invariants after every
+    update read all maps: for long runs only. `test_compiled.py` has some of both in every run.
     """
     function = getattr(item, "obj", None)
-    random = getattr(function, "is_hypothesis_test", False)
+    random = getattr(function, "is_hypothesis_test", False) or item.path.stem == "test_adaptive"
     compiled = getattr(item, "callspec", None) and item.callspec.params.get("engine") == "compiled"
     return bool(random and compiled) and not LONG

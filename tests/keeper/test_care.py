@@ -113,6 +113,9 @@ def test_a_file_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
     with pytest.raises(ViewkeepError, match=r"gone.*repair"):
         keeper.refresh()
     keeper.repair("cost")
+    with pytest.raises(ViewkeepError, match=r'view "dear": .*gone.*repair'):
+        keeper.refresh()
+    keeper.repair("dear")
     keeper.refresh()
     check(keeper)
 

@@ -130,7 +130,8 @@ def check_created(views: Sequence[KeptView]) -> None:
     frames = {}
     for i, view in enumerate(views):
         for kept, frame in zip(view.script.materialized, view.created().values(), strict=True):
-            assert frame.schema == spark_schema(kept.definition.schema)
+            wanted = spark_schema(kept.definition.schema)
+            assert frame.dtypes == [(f.name, f.dataType.simpleString()) for f in wanted]
             frames[f"{i} {kept.name}"] = frame
     found = collect(frames, LIMIT)
     for i, view in enumerate(views):

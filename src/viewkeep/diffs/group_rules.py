@@ -89,7 +89,7 @@ def _moves(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Move
     if _tell_all(operator, node, changes, reads):
         return _told(changes, reads)
     ids = operator.plan.ids[node.child]
-    wanted = list(dict.fromkeys((*ids, *reads)))
+    wanted = list(dict.fromkeys((*ids, *reads))) or [node.child.names[0]]
     before = operator.helper("group: rows touched", _touched(operator, node, changes, PRE, wanted))
     if node.child in operator.kept:
         return Moves((before.leaf,), (operator.changed(node.child, before.leaf),))

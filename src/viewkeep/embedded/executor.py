@@ -12,8 +12,9 @@ else (base diffs, caches, the view) by its name. Its values are DuckDB's text fo
 names quoted. What is not given is looked for under its own name, but for tables before the
 changes: there is no name that they would have of their own.
 
-Statements that read empty diffs only are not run, so that one script may stand for all kinds of
-changes: a refresh costs what the changes at hand need.
+What empty diffs leave without rows is not run, so that one script may stand for many kinds of
+changes: a refresh costs what the changes at hand need. The report counts the rows of what is read,
+which DuckDB knows of its own tables; a view among the sources is computed once more for it.
 """
 
 from collections.abc import Callable, Iterable, Iterator

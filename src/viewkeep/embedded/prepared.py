@@ -93,13 +93,12 @@ class Prepared:
         self._queries: dict[tuple[str, Set[str]], Query | None] = {}
         kept = {each.name: each for each in script.materialized}
         self.changes = tuple(self._change(each, kept) for each in script.applies())
-
-    @property
-    def given(self) -> list[str]:
+        self.given = tuple(self._given())
         """The diffs that statements read and none computes."""
-        read = [name for names in self._reads.values() for name in names]
-        read += [each.statement.diff for each in self.changes]
-        return sorted({name for name in read if self.names.is_given(name)})
+
+    def _given(self) -> list[str]:
+        applied = frozenset(each.statement.diff for each in self.changes)
+        return sorted(filter(self.names.is_given, applied.union(*self._reads.values())))
 
     def query(self, statement: Compute, empty: Set[str]) -> Query | None:
         """The query without what reads empty diffs, or None if it has no rows."""

@@ -30,14 +30,15 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-_DUCKDB = Dialect(
+DUCKDB = Dialect(
     quote, {Join: "JOIN", SemiJoin: "SEMI JOIN", AntiJoin: "ANTI JOIN"}, expression_to_duckdb
 )
+"""How DuckDB writes what `with_types` gives it."""
 
 
 def query(node: Node, resolve: Resolve) -> str:
     """The query of a node, with its columns cast to the types that the node says."""
-    text = to_sql(with_types(node), resolve, _DUCKDB)
+    text = to_sql(with_types(node), resolve, DUCKDB)
     columns = ", ".join(_typed_column(quote(f.name), f.type) for f in node.schema)
     names = ", ".join(map(quote, node.names))
     return f"SELECT {columns} FROM ({text}) AS result ({names})"

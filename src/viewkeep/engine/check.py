@@ -2,18 +2,50 @@
 (triangle_ivm_epsilon, definitions 6 and 7)."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
-from viewkeep.engine.partitions import Partitions, Row
+from viewkeep.engine.partitions import Row
 from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.errors import ViewkeepError
-from viewkeep.plan.program import Program
-from viewkeep.rings import Ring
+from viewkeep.plan.program import Part, Program, Split
+from viewkeep.rings import Relation, Ring
 from viewkeep.rings.index import key_function
 
 
 class InvariantError(ViewkeepError):
     """A partition or a view that is not what it must be: a defect of the engine."""
+
+
+class Checked(Protocol):
+    """What is checked of an engine, whichever it is."""
+
+    @property
+    def maps(self) -> Mapping[str, Relation[Any]]: ...
+
+    @property
+    def partitions(self) -> "Balanced | None": ...
+
+    def inputs(self) -> Iterator[tuple[int, Row, Any]]: ...
+
+
+class Balanced(Protocol):
+    """What is checked of its heavy and light parts."""
+
+    @property
+    def splits(self) -> tuple[Split, ...]: ...
+
+    @property
+    def parts(self) -> tuple[Part, ...]: ...
+
+    @property
+    def levels(self) -> list[dict[Row, int]]: ...
+
+    @property
+    def base(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
 
 
 class Checker:
@@ -22,7 +54,7 @@ class Checker:
     def __init__(self, program: Program, ring: Ring[Any]) -> None:
         self._fresh = ReferenceEngine(program, ring)
 
-    def check(self, engine: ReferenceEngine) -> None:
+    def check(self, engine: Checked) -> None:
         """Size, domain partition, heavy and light conditions, views equal to their definitions."""
         partitions = engine.partitions
         if partitions is None:
@@ -32,7 +64,7 @@ class Checker:
             _check_split(engine, partitions, number)
         self._check_views(engine, partitions)
 
-    def _check_views(self, engine: ReferenceEngine, partitions: Partitions) -> None:
+    def _check_views(self, engine: Checked, partitions: Balanced) -> None:
         """Every map equals what it is computed to from the same parts."""
         fresh = self._fresh.maps
         for relation in fresh.values():
@@ -46,13 +78,13 @@ class Checker:
             _require(relation == fresh[name], problem)
 
 
-def _check_size(engine: ReferenceEngine, partitions: Partitions) -> None:
+def _check_size(engine: Checked, partitions: Balanced) -> None:
     size, base = sum(1 for _ in engine.inputs()), partitions.base
     _require(size == partitions.size, f"{size} tuples, {partitions.size} counted")
     _require(base // 4 <= size < base, f"size {size} is not within [{base // 4}, {base})")
 
 
-def _check_split(engine: ReferenceEngine, partitions: Partitions, number: int) -> None:
+def _check_split(engine: Checked, partitions: Balanced, number: int) -> None:
     """Every value at one level, and its largest degree within the slack of that level."""
     split, levels = partitions.splits[number], dict[Row, set[int]]()
     degrees: dict[int, Counter[Row]] = {atom: Counter() for atom in split.atoms}

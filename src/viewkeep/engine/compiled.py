@@ -6,7 +6,7 @@ is taken back and raises `Overflow`.
 """
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 
 from viewkeep.engine import compiled_machine
-from viewkeep.engine.compiled_intake import Batches, ColumnIntake, Columns
+from viewkeep.engine.compiled_inlets import Inlets
+from viewkeep.engine.compiled_intake import Batches, Columns
 from viewkeep.engine.compiled_layout import BASE, LOADING, SIZE, Store, unread_inputs
-from viewkeep.engine.compiled_lifts import lifted_words, single_words
 from viewkeep.engine.compiled_partitions import CompiledPartitions
-from viewkeep.engine.compiled_program import OUTPUT, TOTAL, write
+from viewkeep.engine.compiled_program import write
+from viewkeep.engine.compiled_reading import OUTPUT, TOTAL
 from viewkeep.engine.compiled_rings import Overflow, Unfit, shape_of
-from viewkeep.engine.compiled_rows import api_text, available, single_text
 from viewkeep.engine.compiled_state import State, blocks, words_at
 from viewkeep.engine.compiled_values import Coder, Domain
 from viewkeep.engine.partitions import Layout
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.payload import Payload
-from viewkeep.plan.program import Program
+from viewkeep.plan.program import Map, Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.rings import INTEGERS, Relation, Ring
+from viewkeep.rings import INTEGERS, Relation
 
 Row = tuple[Any, ...]
 Change = tuple[int, Row, Any]
@@ -54,13 +54,12 @@ class CompiledEngine:
             raise Unfit(shape)
         self.program, self.ring, self.shape = program, ring, shape
         self.coder = Coder(query) if coder is None else coder
-        self._single_names: dict[str, str] = {}
-        self._intakes = self._intakes_of(query, payload)
+        self._inlets = Inlets(program, payload, query, self.coder, shape)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
-        self.source = write(program, shape, self._single_lifts(query, payload), self.dropped)
+        self.source = write(program, shape, self._inlets.lifts(), self.dropped)
         main = self.source.main
         self.code = compiled_machine.load(
-            main.text, main.public, main.inlined, self._singles(query)
+            main.text, main.public, main.inlined, self._inlets.module()
         )
         self.counter = [0]
         self.state = State(self.source.memory, self.code.function("start", 1))
@@ -75,47 +74,15 @@ class CompiledEngine:
             self.state.words[BASE] = 1
             self.call("set_base")
 
-    # --- rows and tables --------------------------------------------------------------------------
-
-    def _intakes_of(self, query: ConjunctiveQuery, payload: Payload) -> dict[str, ColumnIntake]:
-        lifted = lifted_words(query, payload)
-        if lifted is None:
-            return {}
-        subtractable = payload.ring.subtractable
-        return {
-            relation: ColumnIntake(query, relation, self.coder, self.shape, lifted, subtractable)
-            for relation in query.relations
-        }
-
-    def _single_lifts(self, query: ConjunctiveQuery, payload: Payload) -> dict[int, list[str]]:
-        """How single tuples are lifted, for the relations whose rows need no Python."""
-        lifted, found = lifted_words(query, payload), {}
-        for trigger in self.program.triggers:
-            relation = query.atoms[trigger.atom].relation
-            if lifted is not None and self._intakes[relation].direct:
-                words = single_words(lifted[trigger.atom], trigger.parameters, self.shape)
-                found[trigger.atom] = words
-        return found
-
-    def _singles(self, query: ConjunctiveQuery) -> str:
-        """LLVM of functions that take single rows, one for each relation that allows it."""
-        texts = []
-        for number, relation in enumerate(query.relations):
-            if relation in self._intakes and self._intakes[relation].direct and available():
-                atoms = [i for i, atom in enumerate(query.atoms) if atom.relation == relation]
-                arity = len(query.atoms[atoms[0]].variables)
-                calls = [(f"call_{atom}", list(range(arity))) for atom in atoms]
-                texts.append(single_text(f"single_{number}", arity, calls))
-                self._single_names[relation] = f"single_{number}"
-        return "\n".join([api_text(), *texts]) if texts else ""
-
     def single(self, relation: str) -> Callable[[Row, int], bool | None] | None:
-        """What takes a row of a relation and a multiplicity (see `Runner.singles`), if its values
-        have been nothing but integers so far."""
-        name = self._single_names.get(relation)
-        if name is None or not self._intakes[relation].only_integers:
-            return None
-        return self.code.builtin(name, self.state.address)
+        """What takes single rows of a relation (see `Runner.singles`), if there is such a thing."""
+        return self._inlets.single(relation, self.code, self.state.address)
+
+    def batches(
+        self, relation: str, rows: Any, multiplicities: Any, loading: bool = False
+    ) -> Batches | None:
+        """A table as columns of changes, atom by atom; None if it must be read row by row."""
+        return self._inlets.batches(relation, rows, multiplicities, loading)
 
     def forget_overflow(self) -> None:
         """What was lost has been taken back."""
@@ -130,13 +97,6 @@ class CompiledEngine:
         same = [column[order][1:] == column[order][:-1] for column in keys]
         counts = columns[len(keys) :]
         return not np.logical_and.reduce(same).any() and all(c.all() for c in counts[:1])
-
-    def batches(
-        self, relation: str, rows: Any, multiplicities: Any, loading: bool = False
-    ) -> Batches | None:
-        """A table as columns of changes, atom by atom; None if it must be read row by row."""
-        intake = self._intakes.get(relation)
-        return None if intake is None else intake.batches(rows, multiplicities, loading)
 
     def _domains_of(self, query: ConjunctiveQuery) -> dict[str, Domain]:
         """The domains of all variables of the program; copies of inputs are like the inputs."""
@@ -203,7 +163,8 @@ class CompiledEngine:
         domains = self.domains(self._part_keys[atom])
         keys = zip(*(row for row, _ in changes), strict=True)
         columns: Columns = [
-            self.coder.encode(values, domain) for values, domain in zip(keys, domains)  # noqa: B905
+            self.coder.encode(values, domain)
+            for values, domain in zip(keys, domains)  # noqa: B905
         ]
         return columns + self.encode_payloads([payload for _, payload in changes])
 
@@ -234,7 +195,9 @@ class CompiledEngine:
         """Fill an empty engine with coded contents; rows of an atom are distinct."""
         self.state.words[LOADING] = 1
         if self.partitions is None:
-            lost = any([self._run(f"put_{atom}", c) for atom, c in contents.items() if c])
+            lost = False
+            for atom, columns in contents.items():
+                lost |= bool(columns and self._run(f"put_{atom}", columns))
         else:
             lost = bool(self._partition({a: c for a, c in contents.items() if c}, layout))
         lost |= bool(self.call("fill"))
@@ -304,15 +267,16 @@ class CompiledEngine:
     # --- reading ----------------------------------------------------------------------------------
 
     @property
-    def maps(self) -> dict[str, Relation[Any]]:
-        """All maps as they are now, as relations of values."""
-        found = {}
-        for each in self.program.maps:
-            relation: Relation[Any] = Relation(each.key, INTEGERS if each.live else self.ring)
-            for row, payload in self._items(self.source.memory.stores[each.name]):
-                relation.add(row, payload)
-            found[each.name] = relation
-        return found
+    def maps(self) -> "_Maps":
+        """The maps as relations of values, each as it is when it is asked for."""
+        return _Maps(self)
+
+    def relation(self, each: Map) -> Relation[Any]:
+        """A copy of a map."""
+        relation: Relation[Any] = Relation(each.key, INTEGERS if each.live else self.ring)
+        for row, payload in self._items(self.source.memory.stores[each.name]):
+            relation.add(row, payload)
+        return relation
 
     def sizes(self) -> dict[str, int]:
         """How many entries each map has."""
@@ -350,9 +314,7 @@ class CompiledEngine:
             decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
             yield from zip(rows, decoded, strict=True)
 
-    def portions(
-        self, given: dict[str, Any], rows: int = PORTION
-    ) -> Iterator[tuple[int, Columns]]:
+    def portions(self, given: dict[str, Any], rows: int = PORTION) -> Iterator[tuple[int, Columns]]:
         """Output tuples as columns, so many rows at a time; the columns are used again."""
         codes = [self.coder.find(given[original]) for _, original in self.program.inputs]
         if any(code is None for code in codes):
@@ -423,3 +385,20 @@ class CompiledEngine:
         changes = self.source.changes
         code = compiled_machine.load(changes.text, changes.public, changes.inlined)
         return code.typed(f"change_{atom}", types)(self.state.address, *numbers)
+
+
+class _Maps(Mapping[str, Relation[Any]]):
+    """Copies of an engine's maps, made one by one: to read them all takes long."""
+
+    def __init__(self, engine: CompiledEngine) -> None:
+        self._engine = engine
+        self._maps = {each.name: each for each in engine.program.maps}
+
+    def __getitem__(self, name: str) -> Relation[Any]:
+        return self._engine.relation(self._maps[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._maps)
+
+    def __len__(self) -> int:
+        return len(self._maps)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.engine.compiled import CompiledEngine
 from viewkeep.engine.compiled_state import Words, blocks, words_at
@@ -29,7 +29,7 @@ Make = Callable[[Header, Coder], CompiledEngine]
 
 
 def write_engine(path: str | os.PathLike[str], engine: CompiledEngine, header: Header) -> None:
-    """Write all memory and the header; a file that was there is replaced only when all is written."""
+    """Write all memory and the header; a file is replaced only when all is written."""
     own = {"coder": engine.coder, "layout": _layout(engine)}
     try:
         pickled = pickle.dumps({**header, **own}, protocol=5)
@@ -41,7 +41,10 @@ def write_engine(path: str | os.PathLike[str], engine: CompiledEngine, header: H
 def _write(place: Path, engine: CompiledEngine, pickled: bytes) -> None:
     schema = pa.schema([(_COLUMN, pa.int64())], metadata={_KEY: pickled})
     words = engine.state.words
-    content = [words, *(words_at(int(words[at]), n) for at, _, n in blocks(engine.state.memory, words))]
+    content = [
+        words,
+        *(words_at(int(words[at]), n) for at, _, n in blocks(engine.state.memory, words)),
+    ]
     with pa.OSFile(str(place), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for block in content:
             writer.write_batch(pa.record_batch([pa.array(block)], schema=schema))

@@ -111,7 +111,7 @@ class ColumnIntake:
         found = [each for each in coded if each is not None]
         return [codes for codes, _ in found], [numbers for _, numbers in found]
 
-    def _from_list(self, rows: list[Any]) -> tuple[list[Column], list[None]] | None:
+    def _from_list(self, rows: list[Any]) -> tuple[list[Column], list[NDArray[Any] | None]] | None:
         if not rows or not self.columns or not available():
             return None
         columns = [np.empty(len(rows), np.int64) for _ in self.columns]
@@ -147,7 +147,7 @@ class ColumnIntake:
             return self._code_distinct(column, domain)
         if values.dtype.kind == "f":
             return self._code_floats(values.astype(np.float64), domain)
-        if len(values) and not (-PLAIN < int(values.min()) and int(values.max()) < PLAIN):
+        if len(values) and not (int(values.min()) > -PLAIN and int(values.max()) < PLAIN):
             return None
         domain.note(int)
         return np.ascontiguousarray(values, np.int64), None
@@ -178,7 +178,7 @@ class ColumnIntake:
 
 def _from_arrow(column: Any) -> NDArray[Any] | None:
     """Numbers without nulls as an array."""
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if not numeric or column.null_count or pa.types.is_float16(column.type):

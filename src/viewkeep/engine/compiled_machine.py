@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
+import llvmlite  # type: ignore[import-untyped]  # has no stubs
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from viewkeep.engine.compiled_language import translate
 

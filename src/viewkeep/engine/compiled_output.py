@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from numpy.typing import NDArray
 
 from viewkeep.engine.compiled import CompiledEngine

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from viewkeep.engine.compiled_layout import BASE, MAJOR, MINOR, SIZE
-from viewkeep.engine.compiled_splits import level_name
+from viewkeep.engine.compiled_parts import level_name
 from viewkeep.engine.compiled_state import State
 from viewkeep.engine.compiled_values import Coder, Domain
 from viewkeep.engine.partitions import Layout, Partition, Row

@@ -14,19 +14,14 @@ from viewkeep.engine.compiled_layout import (
     local_name,
     touches,
 )
+from viewkeep.engine.compiled_maps import function_name, memory_text, words
+from viewkeep.engine.compiled_parts import level_name, split_areas, split_locals
+from viewkeep.engine.compiled_reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
 from viewkeep.engine.compiled_rings import COUNT, Shape
-from viewkeep.engine.compiled_splits import level_name, split_areas, split_locals, split_text
-from viewkeep.engine.compiled_steps import Names, Payload, StepWriter
-from viewkeep.engine.compiled_tables import (
-    descriptor,
-    entry_width,
-    function_name,
-    joined,
-    keys,
-    memory_text,
-    set_word,
-    words,
-)
+from viewkeep.engine.compiled_splits import split_text
+from viewkeep.engine.compiled_steps import StepWriter
+from viewkeep.engine.compiled_tables import descriptor, joined, keys
+from viewkeep.engine.compiled_text import Names, Payload
 from viewkeep.plan.program import (
     NOTHING,
     UPDATE,
@@ -34,14 +29,9 @@ from viewkeep.plan.program import (
     Block,
     Join,
     Program,
-    Step,
     Trigger,
-    Union,
     Update,
 )
-
-OUTPUT, TOTAL = "output", "total"
-"""Locals that take output tuples that must be summed, and the payload of a look-up."""
 
 AHEAD = 10
 """How many updates of a batch ahead places in tables are fetched from memory."""
@@ -79,13 +69,14 @@ def write(
     ]
     memory = lay_out(program, shape, locals_, split_areas(program), dropped)
     writer = _ProgramWriter(program, memory, lifts, dropped)
-    tables, main = list(memory_text(memory)), list(writer.parts())
+    reading = ReadingWriter(program, memory)
+    tables, main = list(memory_text(memory)), [*writer.parts(), *reading.parts()]
     return Source(
         _text(memory, [*tables, *main]),
-        _text(memory, [*tables, *writer.changes()]),
+        _text(memory, [*tables, *reading.changes()]),
         memory,
-        writer.collects,
-        max(writer.cursors, 1),
+        reading.collects,
+        reading.cursors,
     )
 
 
@@ -138,10 +129,6 @@ class _ProgramWriter:
     ) -> None:
         self.program, self.memory, self.shape = program, memory, memory.shape
         self._lifts, self._dropped = lifts, dropped
-        self.cursors = 0
-        self.collects = not program.enumerator.distinct or _has_distinct_union(
-            program.enumerator.steps
-        )
 
     def parts(self) -> Iterator[str]:
         """All functions, those that are called first."""
@@ -158,12 +145,6 @@ class _ProgramWriter:
             if not part.levels:
                 yield self._put(part.atom, self.memory.stores[part.map])
         yield self._finish()
-        yield from self._reading()
-
-    def changes(self) -> Iterator[str]:
-        """How single tuples change the output."""
-        for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
-            yield self._change(atom)
 
     # --- updates ----------------------------------------------------------------------------------
 
@@ -180,7 +161,9 @@ class _ProgramWriter:
                 writer.steps(block.steps, names, Payload(self.shape, tuple(payload)), _done)
             else:
                 writer.settle()
-                self._over_local(writer, block, self.memory.stores[local_name(number, block.source)])
+                self._over_local(
+                    writer, block, self.memory.stores[local_name(number, block.source)]
+                )
         writer.settle()
         header = f"def {name}(s, {joined(parameters, payload)}):"
         return "\n".join([header, *writer.lines, "    return 0", ""])
@@ -190,7 +173,7 @@ class _ProgramWriter:
             row = descriptor(store.table.at)
             writer.emit(f"row = {row}")
             found = writer.kept(store.shape, words(store))
-            writer.emit(*_zeroed(store))
+            writer.emit(*zeroed(store))
             with writer.inside(f"if not ({store.shape.zero_test(found)}):"):
                 writer.steps(block.steps, {}, Payload(self.shape, tuple(found)), _done)
             return
@@ -221,14 +204,24 @@ class _ProgramWriter:
             lines += [f"        if i + {AHEAD} < n:", *(f"            {hint}" for hint in hints)]
         lines += [f"        k{i} = c{i}[i]" for i in range(arity)]
         lines += [
-            f"        {p} = float_at(c{arity + i}, i)" if kind == "f" else f"        {p} = c{arity + i}[i]"
+            f"        {p} = float_at(c{arity + i}, i)"
+            if kind == "f"
+            else f"        {p} = c{arity + i}[i]"
             for i, (p, kind) in enumerate(zip(payload, self.shape.kinds, strict=True))
         ]
-        lines += [f"        update_{atom}(s, {joined(keys(arity), payload)})", "    return s[0]", ""]
+        lines += [
+            f"        update_{atom}(s, {joined(keys(arity), payload)})",
+            "    return s[0]",
+            "",
+        ]
         if lifted := self._lifts.get(atom):
             lines += [f"def call_{atom}(s, {joined(keys(arity), ['m'])}):"]
             lines += [f"    {name} = {text}" for name, text in zip(payload, lifted, strict=True)]
-            lines += [f"    update_{atom}(s, {joined(keys(arity), payload)})", "    return s[0]", ""]
+            lines += [
+                f"    update_{atom}(s, {joined(keys(arity), payload)})",
+                "    return s[0]",
+                "",
+            ]
         return "\n".join(lines)
 
     def _hints(self, trigger: Trigger) -> Iterator[str]:
@@ -339,147 +332,14 @@ class _ProgramWriter:
                 lines.append(f"    clear_{table.shape}({descriptor(table.at)})")
         return "\n".join([*lines, "    return 0", ""])
 
-    # --- reading ----------------------------------------------------------------------------------
-
-    def _reading(self) -> Iterator[str]:
-        enumerator, given = self.program.enumerator, self._given()
-        output = self.memory.stores[OUTPUT]
-        if self.collects:
-            writer = StepWriter(self.memory)
-            one = Payload(self.shape, None)
-            writer.steps(enumerator.steps, given, one, lambda n, p: _collect(writer, output, n, p))
-            writer.settle()
-            header = f"def collect(s, {joined(list(given.values()))}):".replace(", )", ")")
-            yield "\n".join([header, *writer.lines, "    return s[0]", ""])
-        else:
-            yield self._tell("tell", enumerator.steps, given)
-        if output.key:
-            whole = Join((Access(OUTPUT, output.key),), output.key)
-            yield self._tell("tell_output", (whole,), {})
-        else:
-            yield self._tell("tell_output", (Join((Access(OUTPUT, ()),)),), {})
-        empty = clear_list(output) if output.key else [f"row = {descriptor(output.table.at)}", *_zeroed(output)]
-        yield "\n".join(["def empty_output(s):", *(f"    {line}" for line in empty), ""])
-        yield self._look_up(given)
-
-    def _given(self) -> Names:
-        return {copy: f"given{i}" for i, (copy, _) in enumerate(self.program.inputs)}
-
-    def _tell(self, name: str, steps: tuple[Step, ...], given: Names) -> str:
-        """Output rows into columns, at most so many; a further call goes on where it stopped."""
-        head, shape = self.program.enumerator.head, self.shape
-        writer = StepWriter(self.memory)
-        writer.cursors = []
-
-        def told(names: Names, payload: Payload) -> None:
-            spelled = payload.spelled()
-            with writer.inside(f"if not ({shape.zero_test(spelled)}):"):
-                writer.emit(*(f"o{i}[m] = {names[v]}" for i, v in enumerate(head)))
-                start = len(head)
-                for i, (kind, value) in enumerate(zip(shape.kinds, spelled, strict=True)):
-                    place = f"o{start + i}"
-                    writer.emit(
-                        f"set_float_at({place}, m, {value})"
-                        if kind == "f"
-                        else f"{place}[m] = {value}"
-                    )
-                writer.emit("m += 1")
-                with writer.inside("if m == limit:"):
-                    writer.emit(*_saved(writer.cursors or []), "return m")
-
-        writer.steps(steps, given, Payload(shape, None), told)
-        self.cursors = max(self.cursors, writer.next_cursor)
-        lines = [f"def {name}(s, {joined(['c', 'out', 'limit'], list(given.values()))}):"]
-        lines += [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
-        return "\n".join([*lines, "    m = 0", *writer.lines, "    return m", ""])
-
-    def _look_up(self, given: Names) -> str:
-        """The payload of one output tuple, into the words of the total."""
-        head = self.program.enumerator.head
-        names = given | {v: f"head{i}" for i, v in enumerate(head)}
-        writer, total = StepWriter(self.memory), self.memory.stores[TOTAL]
-        writer.emit(f"row = {descriptor(total.table.at)}", *_zeroed(total))
-
-        def sum_up(_: Names, payload: Payload) -> None:
-            writer.emit(f"row = {descriptor(total.table.at)}")
-            sums = self.shape.add(words(total), payload.spelled())
-            for i, (kind, value) in enumerate(zip(self.shape.kinds, sums, strict=True)):
-                writer.emit(set_word(kind, "row", total.word + i, value))
-
-        writer.steps(
-            self.program.enumerator.steps, names, Payload(self.shape, None), sum_up
-        )
-        arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(given.values()))
-        return "\n".join([f"def look_up({arguments}):", *writer.lines, "    return s[0]", ""])
-
-    def _change(self, atom: int) -> str:
-        """The change of the output that one tuple makes, into the local output."""
-        trigger = next(each for each in self.program.triggers if each.atom == atom)
-        writer, output = StepWriter(self.memory), self.memory.stores[OUTPUT]
-        parameters, payload = keys(len(trigger.parameters)), self.shape.names("p")
-        names = dict(zip(trigger.parameters, parameters, strict=True))
-        for steps in trigger.outputs:
-            writer.steps(
-                steps,
-                names,
-                Payload(self.shape, tuple(payload)),
-                lambda n, p: _collect(writer, output, n, p),
-            )
-            writer.settle()
-        header = f"def change_{atom}(s, {joined(parameters, payload)}):"
-        return "\n".join([header, *writer.lines, "    return s[0]", ""])
-
 
 def _done(names: Names, payload: Payload) -> None:
     """The end of a list of steps."""
 
 
-def _collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:
-    """Add to the local output in a block of its own: the next binding has another row."""
-    with writer.inside("if 1:"):
-        writer.add(store, names, payload)
-
-
-def _saved(cursors: list[tuple[int, str]]) -> list[str]:
-    """Lines that keep where loops are; the innermost has done its turn."""
-    lines = [f"c[{word}] = {value}" for word, value in cursors]
-    if cursors:
-        word, value = cursors[-1]
-        lines[-1] = f"c[{word}] = {value} + 1"
-    return lines
-
-
-def _zeroed(store: Store) -> list[str]:
-    return [
-        set_word(kind, "row", store.word + i, "0.0" if kind == "f" else "0")
-        for i, kind in enumerate(store.shape.kinds)
-    ]
-
-
 def _indexes(memory: Memory) -> Iterator[tuple[Store, Index]]:
     for store in memory.stores.values():
         yield from ((store, index) for index in store.indexes)
-
-
-def clear_list(store: Store) -> list[str]:
-    """Lines that empty a local, at the cost of what is in it."""
-    (index,) = store.indexes
-    width, table = entry_width(store, index), store.table
-    key = joined([f"entry[{i}]" for i in range(len(store.key))])
-    return [
-        f"g = {descriptor(index.groups.at)}",
-        f"p = {descriptor(index.pool)}",
-        "left = g[1]",
-        "while left > 0:",
-        "    left = left - 1",
-        f"    entry = p[0] + (g[0] + left * {width}) * 8",
-        f"    row = find_{table.shape}({descriptor(table.at)}, {key})",
-        f"    remove_{table.shape}({descriptor(table.at)}, row)",
-        "if g[2] != 0:",
-        f"    give_{width}(p, g[2] - 1, g[0])",
-        "g[1] = 0",
-        "g[2] = 0",
-    ]
 
 
 def clear_index(index: Index) -> list[str]:
@@ -489,12 +349,3 @@ def clear_index(index: Index) -> list[str]:
     if groups.key:
         return [*lines, f"    clear_{groups.shape}({descriptor(groups.at)})"]
     return [*lines, *(f"    s[{groups.at + i}] = 0" for i in range(3))]
-
-
-def _has_distinct_union(steps: Iterable[Step]) -> bool:
-    for step in steps:
-        if isinstance(step, Union):
-            inside = [each for branch in step.branches for each in (*branch.over, *branch.steps)]
-            if not step.disjoint or _has_distinct_union(inside):
-                return True
-    return False

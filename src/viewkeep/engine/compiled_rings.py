@@ -15,7 +15,7 @@ WORDS_AT_MOST = 100
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
-class Unfit(Exception):
+class Unfit(Exception):  # noqa: N818 - no error: another engine takes over
     """A value that the compiled engine cannot hold: the reference engine must take over."""
 
 
@@ -65,6 +65,9 @@ class Shape:
 
 def shape_of(ring: Ring[Any]) -> Shape | str:
     """The words of a ring's elements, or why there are none."""
+    if type(ring) not in (Integers, Numbers, Reals, ProductRing, MatrixRing):
+        # A class that is derived from one of these may add and multiply in its own way.
+        return f"the {ring.name} are not numbers of 64 bits"
     match ring:
         case Integers():
             return _INTEGER
@@ -76,8 +79,7 @@ def shape_of(ring: Ring[Any]) -> Shape | str:
             return _product(rings)
         case MatrixRing():
             return _matrix(ring)
-        case _:
-            return f"the {ring.name} are not numbers of 64 bits"
+    raise AssertionError(ring)  # all are named above
 
 
 COUNT: Shape

@@ -160,7 +160,10 @@ def single_text(name: str, arity: int, calls: list[tuple[str, list[int]]]) -> st
         "  %n = load i64, ptr %count",
     ]
     for i in range(arity):
-        lines += [f"  %p{i} = getelementptr i64, ptr %row, i64 {i}", f"  %k{i} = load i64, ptr %p{i}"]
+        lines += [
+            f"  %p{i} = getelementptr i64, ptr %row, i64 {i}",
+            f"  %k{i} = load i64, ptr %p{i}",
+        ]
     for number, (function, places) in enumerate(calls):
         keys = ", ".join(f"i64 %k{place}" for place in places)
         passed = f"i64 %state, {keys}, i64 %n" if places else "i64 %state, i64 %n"

@@ -8,55 +8,20 @@ from viewkeep.engine.compiled_layout import (
     MAJOR,
     MINOR,
     SIZE,
-    Index,
-    Local,
     Memory,
-    Store,
     writes_skewed,
 )
-from viewkeep.engine.compiled_rings import COUNT
-from viewkeep.engine.compiled_steps import Payload, StepWriter
-from viewkeep.engine.compiled_tables import (
-    EMPTY,
-    descriptor,
-    function_name,
-    joined,
-    keys,
-)
+from viewkeep.engine.compiled_maps import function_name
+from viewkeep.engine.compiled_parts import PartWriter, degree_name, level_name, theta_name
+from viewkeep.engine.compiled_steps import StepWriter
+from viewkeep.engine.compiled_tables import EMPTY, descriptor, joined, keys
+from viewkeep.engine.compiled_text import Payload
 from viewkeep.plan.program import Block, Collect, Part, Program, Split, Trigger
 
 WriteTrigger = Callable[[str, int, Trigger, Iterable[Block]], str]
 
 
-def level_name(number: int) -> str:
-    """The local with the levels of the values of a split."""
-    return f"level of {number}"
-
-
-def _degree_name(number: int, atom: int) -> str:
-    return f"degree of {number} in {atom}"
-
-
-def _theta_name(number: int) -> str:
-    return f"thetas of {number}"
-
-
-def split_locals(program: Program) -> Iterator[Local]:
-    """Levels, and degrees while everything is partitioned anew."""
-    for number, split in enumerate(program.splits):
-        yield Local(level_name(number), split.variables, COUNT, listed=False)
-        for atom in split.atoms:
-            yield Local(_degree_name(number, atom), split.variables, COUNT, listed=False)
-
-
-def split_areas(program: Program) -> dict[str, int]:
-    """Thresholds as floats."""
-    return {_theta_name(n): len(split.thresholds) for n, split in enumerate(program.splits)}
-
-
-def split_text(
-    program: Program, memory: Memory, write_trigger: WriteTrigger
-) -> Iterator[str]:
+def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) -> Iterator[str]:
     """Updates that go to the right part, and all that balance asks for."""
     skewed = [n for n, block in enumerate(program.loading) if writes_skewed(program, block)]
     yield "\n".join(["def reload(s):", *(f"    load_{number}(s)" for number in skewed), ""])
@@ -81,12 +46,8 @@ def _moving(program: Program, trigger: Trigger) -> list[Block]:
     return kept
 
 
-class _Splits:
+class _Splits(PartWriter):
     """Writes the functions of all splits."""
-
-    def __init__(self, program: Program, memory: Memory) -> None:
-        self.program, self.memory, self.shape = program, memory, memory.shape
-        self.split_parts = [part for part in program.parts if part.levels]
 
     def parts(self) -> Iterator[str]:
         yield self._set_base()
@@ -111,39 +72,10 @@ class _Splits:
             yield self._balance(atom)
             yield self._update(atom)
 
-    # --- pieces -----------------------------------------------------------------------------------
-
-    def _store(self, part: Part) -> Store:
-        return self.memory.stores[part.map]
-
-    def _trigger(self, part: Part) -> int:
-        return next(
-            number
-            for number, trigger in enumerate(self.program.triggers)
-            if trigger.atom == part.atom and trigger.part in ("", part.map)
-        )
-
-    def _values(self, part: Part, number: int, stem: str = "k") -> list[str]:
-        """The variables that hold the value of a split, of those that hold a row of a part."""
-        key = self._store(part).key
-        return [f"{stem}{key.index(v)}" for v in self.program.splits[number].variables]
-
-    def _index(self, part: Part, number: int) -> Index:
-        store, variables = self._store(part), self.program.splits[number].variables
-        index = store.index(tuple(v for v in store.key if v in variables))
-        assert index is not None  # the layout keeps the indexes of degrees
-        return index
-
-    def _members(self, number: int, level: int | None = None) -> Iterator[Part]:
-        for atom in self.program.splits[number].atoms:
-            for part in self.split_parts:
-                if part.atom == atom and (level is None or dict(part.levels)[number] == level):
-                    yield part
-
     def _set_base(self) -> str:
         lines = ["def set_base(s):"]
         for number, split in enumerate(self.program.splits):
-            at = self.memory.areas[_theta_name(number)]
+            at = self.memory.areas[theta_name(number)]
             for i, threshold in enumerate(split.thresholds):
                 value = f"pow(real(s[{BASE}]), {float(threshold)!r})"
                 lines.append(f"    set_float_at(s, {at + i}, {value})")
@@ -152,7 +84,7 @@ class _Splits:
     def _levels(self, number: int, split: Split) -> Iterator[str]:
         """Read, set and forget the level of a value; the level that a degree asks for."""
         store, names = self.memory.stores[level_name(number)], keys(len(split.variables))
-        table, at = store.table, self.memory.areas[_theta_name(number)]
+        table, at = store.table, self.memory.areas[theta_name(number)]
         find = f"row = find_{table.shape}({descriptor(table.at)}, {joined(names)})"
         yield f"""
 def level_{number}(s, {joined(names)}, missing):
@@ -197,87 +129,6 @@ def set_level_{number}(s, {joined(names)}, level):
             lines += ["    if total > most:", "        most = total"]
         return "\n".join([*lines, "    return most", ""])
 
-    # --- copies of rows ---------------------------------------------------------------------------
-
-    def _entry(self, store: Store, row: str) -> list[str]:
-        """Lines that write a row and its payload to `copy`."""
-        arity = len(store.key)
-        lines = [f"copy[{i}] = {row}[{i}]" for i in range(arity)]
-        return lines + [
-            f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(store.shape.width)
-        ]
-
-    def _gather_all(self, part: Part) -> str:
-        """A copy of all rows of a part: how many, then the rows with their payloads."""
-        store = self._store(part)
-        table, width = store.table, 8 * (len(store.key) + store.shape.width)
-        return "\n".join(
-            [
-                f"def {function_name('gather', store)}(d):",
-                f"    start = claim(8 + d[2] * {width})",
-                "    start[0] = d[2]",
-                "    copy = start + 8",
-                "    for i in range(d[1] + 1):",
-                f"        row = d[0] + i * {8 * table.stride}",
-                f"        if row[0] != {EMPTY}:",
-                *(f"            {line}" for line in self._entry(store, "row")),
-                f"            copy += {width}",
-                "    return start",
-                "",
-            ]
-        )
-
-    def _gather(self, part: Part, number: int) -> str:
-        """A copy of the rows of a part that have one value of a split."""
-        store, index = self._store(part), self._index(part, number)
-        table, width = store.table, 8 * (len(store.key) + store.shape.width)
-        split = self.program.splits[number]
-        value = dict(zip(split.variables, keys(len(split.variables)), strict=True))
-        group, base = index.groups, table.at
-        pool, groups = f"b + {8 * (index.pool - base)}", f"b + {8 * (group.at - base)}"
-        entry = len(index.rest) + (store.shape.width if index.carries else 0)
-        rest = {v: f"entry[{i}]" for i, v in enumerate(index.rest)}
-        key = joined([rest.get(v) or value[v] for v in store.key])
-        arity = len(index.columns)
-        return "\n".join(
-            [
-                f"def {self._gather_name(part, number)}(b, {joined(list(value.values()))}):",
-                f"    g = find_{group.shape}({groups}, "
-                f"{joined([value[v] for v in index.columns])})",
-                "    n = 0",
-                "    if g != 0:",
-                f"        n = g[{arity + 1}]",
-                f"    start = claim(8 + n * {width})",
-                "    start[0] = n",
-                "    copy = start + 8",
-                f"    p = {pool}",
-                "    for i in range(n):",
-                f"        entry = p[0] + (g[{arity}] + i * {entry}) * 8",
-                f"        row = find_{table.shape}(b, {key})",
-                *(f"        {line}" for line in self._entry(store, "row")),
-                f"        copy += {width}",
-                "    return start",
-                "",
-            ]
-        )
-
-    def _gather_name(self, part: Part, number: int) -> str:
-        """Parts that lie alike share the function; splits may order their variables as they do."""
-        store, index = self._store(part), self._index(part, number)
-        order = "_".join(
-            str(store.key.index(v)) for v in self.program.splits[number].variables
-        )
-        return f"{function_name('gather', store)}__{index.place}_{order}"
-
-    def _read_copy(self, store: Store) -> list[str]:
-        """Lines that read a row and its payload from `copy`."""
-        arity, names = len(store.key), self.shape.names("p")
-        lines = [f"k{i} = copy[{i}]" for i in range(arity)]
-        return lines + [
-            f"{name} = float_at(copy, {arity + i})" if kind == "f" else f"{name} = copy[{arity + i}]"
-            for i, (name, kind) in enumerate(zip(names, self.shape.kinds, strict=True))
-        ]
-
     # --- minor rebalancing ------------------------------------------------------------------------
 
     def _move(self, number: int, split: Split) -> str:
@@ -317,7 +168,7 @@ def set_level_{number}(s, {joined(names)}, level):
         ]
 
     def _balance_value(self, number: int, split: Split) -> str:
-        names, at = keys(len(split.variables)), self.memory.areas[_theta_name(number)]
+        names, at = keys(len(split.variables)), self.memory.areas[theta_name(number)]
         top, value = len(split.thresholds), joined(names)
         return f"""
 def balance_value_{number}(s, {value}):
@@ -361,7 +212,7 @@ def balance_value_{number}(s, {value}):
         def count(part: Part) -> list[str]:
             lines = []
             for number, _ in part.levels:
-                store = self.memory.stores[_degree_name(number, part.atom)]
+                store = self.memory.stores[degree_name(number, part.atom)]
                 table, value = store.table, joined(self._values(part, number))
                 lines += [
                     f"row = find_{table.shape}({descriptor(table.at)}, {value})",
@@ -378,7 +229,7 @@ def balance_value_{number}(s, {value}):
         lines = ["def set_levels(s):"]
         for number, split in enumerate(self.program.splits):
             level = self.memory.stores[level_name(number)].table
-            stores = [self.memory.stores[_degree_name(number, atom)] for atom in split.atoms]
+            stores = [self.memory.stores[degree_name(number, atom)] for atom in split.atoms]
             lines += [f"    clear_{level.shape}({descriptor(level.at)})"]
             names = keys(len(split.variables))
             for store in stores:
@@ -392,8 +243,9 @@ def balance_value_{number}(s, {value}):
                 ]
                 for other in stores:
                     table = other.table
+                    own = f"{descriptor(table.at)}, {joined(names)}"
                     lines += [
-                        f"            row = find_{table.shape}({descriptor(table.at)}, {joined(names)})",
+                        f"            row = find_{table.shape}({own})",
                         "            if row != 0:",
                         f"                if row[{other.word}] > degree:",
                         f"                    degree = row[{other.word}]",
@@ -518,5 +370,3 @@ def _cleared(memory: Memory, name: str) -> Iterator[str]:
             yield f"clear_{index.groups.shape}({descriptor(index.groups.at)})"
         else:
             yield from (f"s[{index.groups.at + i}] = 0" for i in range(3))
-
-

@@ -75,7 +75,9 @@ class Coder:
             return self.values[code - PLAIN]
         return code if domain.kind is int else domain.kind(code)
 
-    def rows(self, columns: Sequence[Column], domains: Sequence[Domain]) -> Iterator[tuple[Any, ...]]:
+    def rows(
+        self, columns: Sequence[Column], domains: Sequence[Domain]
+    ) -> Iterator[tuple[Any, ...]]:
         """Rows of values from columns of codes."""
         decoded = [self.decode(each, own) for each, own in zip(columns, domains, strict=True)]
         return zip(*decoded, strict=True)

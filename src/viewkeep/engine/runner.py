@@ -18,7 +18,7 @@ from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.rings import Ring
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
 
 Result = TypeVar("Result")
 
@@ -137,7 +137,7 @@ class Runner:
         self.note(sum(sizes))
         if isinstance(self.engine, ReferenceEngine) or len(sizes) < len(data):
             return False
-        engine, contents = self.engine, {}
+        engine, contents = self.engine, dict[int, Any]()
         for relation, rows in data.items():
             batches = engine.batches(relation, rows, None, loading=True)
             if batches is None or not all(engine.can_load(*each) for each in batches):

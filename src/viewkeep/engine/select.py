@@ -92,9 +92,7 @@ class Engines:
         """An empty compiled engine whose values are coded like this."""
         from viewkeep.engine.compiled import CompiledEngine
 
-        return CompiledEngine(
-            self._program, self._payload, self._query, coder, self._keep_inputs
-        )
+        return CompiledEngine(self._program, self._payload, self._query, coder, self._keep_inputs)
 
     def pays(self, changes: int) -> bool:
         """Whether, after so many more changes, compiling is worth its time."""

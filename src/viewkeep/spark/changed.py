@@ -4,11 +4,12 @@ Nothing is written here. `new` is the whole relation after the changes; `gone` a
 the rows that change, as they were and as they are now, so that storage can write little.
 """
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
@@ -46,11 +47,9 @@ class Changed:
     @cached_property
     def gone(self) -> DataFrame:
         """The old rows that are deleted, updated or replaced, as they were."""
-        rest, found = self.old, []
-        for part in self.parts:
-            found.append(matching(rest, self.kept, part))
-            rest = matching(rest, self.kept, part, kind="left_anti")
-        return reduce(DataFrame.union, found)
+        if len(self.parts) == 1:
+            return matching(self.old, self.kept, self.parts[0])
+        return meant_by_any(self.old, self.kept, self.parts)
 
     @cached_property
     def came(self) -> DataFrame:
@@ -81,19 +80,50 @@ def inserted(kept: Materialized, part: Part) -> DataFrame:
 
 def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_semi") -> DataFrame:
     """The rows that a diff means, or (`left_anti`) the others; NULL is a value of an ID."""
-    sources = {name: part.schema.value_after(name) for name in matched_ids(kept, part.schema)}
+    sources = _sources(kept, part)
     if not sources:  # it means all rows, since it has one
         return rows if kind == "left_semi" else rows.where(F.lit(False))
-    table = part.diff.table
-    exact = False
-    if table is not None:
-        for name, source in sources.items():
-            if is_listable(table.schema.field(source).type):
-                met, listed = meets(name, Keys(table[source], True), null_safe=True)
-                exact = listed and len(sources) == 1
-                if exact or kind == "left_semi":
-                    rows = rows.where(met if kind == "left_semi" else misses(met))
+    near, exact = _near(sources, part)
+    if exact or kind == "left_semi":
+        for met in near:
+            rows = rows.where(met if kind == "left_semi" else misses(met))
     return rows if exact else _joined(rows, kept, part, sources, kind)
+
+
+def meant_by_any(rows: DataFrame, kept: Materialized, parts: Sequence[Part]) -> DataFrame:
+    """The rows that some of several diffs mean; every diff is joined once."""
+    conditions = []
+    for number, part in enumerate(parts):
+        sources = _sources(kept, part)
+        near, exact = _near(sources, part)
+        if not sources:
+            return rows.selectExpr(*map(quote, kept.definition.names))
+        if exact:
+            conditions += near
+            continue
+        keys = _keys_of(kept, part, sources, start=len(kept.ids) * number)
+        flag = quote(f"{_MATCHED}{number}")
+        right = _hinted(keys.selectExpr("*", f"TRUE AS {flag}"), part)
+        rows = rows.join(right, F.expr(_same(list(sources), len(kept.ids) * number)), "left")
+        conditions.append(F.expr(flag))
+    found = rows.where(reduce(operator.or_, conditions))
+    return found.selectExpr(*map(quote, kept.definition.names))
+
+
+def _sources(kept: Materialized, part: Part) -> dict[str, str]:
+    """The IDs that rows are found by, and the diff's columns that have them."""
+    return {name: part.schema.value_after(name) for name in matched_ids(kept, part.schema)}
+
+
+def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
+    """What rows that a collected diff means must have, and whether that is all it takes."""
+    table = part.diff.table
+    found = [
+        meets(name, Keys(table[source], True), null_safe=True)
+        for name, source in sources.items()
+        if table is not None and is_listable(table.schema.field(source).type)
+    ]
+    return [met for met, _ in found], len(sources) == 1 and any(listed for _, listed in found)
 
 
 def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
@@ -104,9 +134,15 @@ def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
 def _joined(
     rows: DataFrame, kept: Materialized, part: Part, sources: dict[str, str], kind: str
 ) -> DataFrame:
-    keys = [_cast(kept, source, name, _key(i)) for i, (name, source) in enumerate(sources.items())]
-    right = part.diff.frame.selectExpr(*keys).distinct()
+    right = _keys_of(kept, part, sources)
     return rows.join(_hinted(right, part), F.expr(_same(list(sources))), kind)
+
+
+def _keys_of(kept: Materialized, part: Part, sources: dict[str, str], start: int = 0) -> DataFrame:
+    """The keys of a diff, each once, under names that number from `start`."""
+    named = enumerate(sources.items(), start)
+    keys = [_cast(kept, source, name, _key(i)) for i, (name, source) in named]
+    return part.diff.frame.selectExpr(*keys).distinct()
 
 
 def _updated(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
@@ -136,8 +172,8 @@ def _hinted(right: DataFrame, part: Part) -> DataFrame:
     return right if part.diff.table is None else F.broadcast(right)
 
 
-def _same(ids: Sequence[str]) -> str:
-    equal = [f"{quote(name)} <=> {quote(_key(i))}" for i, name in enumerate(ids)]
+def _same(ids: Sequence[str], start: int = 0) -> str:
+    equal = [f"{quote(name)} <=> {quote(_key(i))}" for i, name in enumerate(ids, start)]
     return " AND ".join(equal) or "TRUE"
 
 

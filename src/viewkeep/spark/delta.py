@@ -12,7 +12,7 @@ process that dies leaves files that no version knows, and nothing else.
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -28,7 +28,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.types import Field
-from viewkeep.spark.rows import arrow_schema, declared_fields
+from viewkeep.spark.rows import arrow_schema, declared_fields, has_bounds
 
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""
@@ -40,6 +40,9 @@ CONFIGURATION = {
 }
 READABLE_FEATURES = frozenset({"deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
 """Features of readers that change nothing for tables that pass the other checks."""
+
+STATISTICS = "delta.dataSkippingStatsColumns"
+"""The property that lists the columns with bounds: readers expect them of all others as well."""
 
 Notes = Mapping[str, Any]
 Action = AddAction | RemoveAction
@@ -164,6 +167,7 @@ class LakeTable:
         self, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes, description: str
     ) -> None:
         """Make the table; a `ConflictError` if there is one."""
+        fields = tuple(fields)
         with told(self.uri):
             try:
                 create_table_with_add_actions(
@@ -172,7 +176,7 @@ class LakeTable:
                     [_add(each) for each in files],
                     mode="error",
                     description=description,
-                    configuration=CONFIGURATION,
+                    configuration={**CONFIGURATION, STATISTICS: ",".join(_with_bounds(fields))},
                     storage_options=self.options,
                     commit_properties=_properties(notes),
                 )
@@ -197,9 +201,26 @@ class LakeTable:
         self, start: int, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes
     ) -> int:
         """Make the next version after `start` of these files only, with these columns."""
-        table = self._open(start)
+        fields = tuple(fields)
+        new = _with_bounds(fields)
+        old = self._open(start).metadata().configuration.get(STATISTICS, "").split(",")
+        # At no moment may a column be listed that a file has no bounds for.
+        start = self._list_bounds(start, old, [each for each in new if each in old])
         actions: list[Action] = [_add(each) for each in files]
-        return self._write(table, actions, "overwrite", _delta_schema(fields), notes)
+        made = self._write(self._open(start), actions, "overwrite", _delta_schema(fields), notes)
+        with suppress(ConflictError):
+            self._list_bounds(made, [each for each in new if each in old], new)
+        return made
+
+    def _list_bounds(self, start: int, old: Sequence[str], new: Sequence[str]) -> int:
+        """Change which columns have bounds in the log, after `start`; the version of that."""
+        if list(old) == list(new):
+            return start
+        with told(self.uri):
+            self._open(start).alter.set_table_properties(
+                {STATISTICS: ",".join(new)}, commit_properties=_properties({})
+            )
+        return start + 1
 
     def become(self, wanted: Sequence[DataFile], notes: Notes) -> int:
         """Make a next version of exactly these files, whatever the newest version holds."""
@@ -281,6 +302,10 @@ def told(place: str) -> Iterator[None]:
 def _properties(notes: Notes) -> CommitProperties:
     # Without retries: a retry would commit after whatever came between.
     return CommitProperties(custom_metadata={NOTES: notes} if notes else None, max_commit_retries=0)
+
+
+def _with_bounds(fields: Iterable[Field]) -> list[str]:
+    return ["`" + each.name.replace("`", "``") + "`" for each in fields if has_bounds(each.type)]
 
 
 def _delta_schema(fields: Iterable[Field]) -> Schema:

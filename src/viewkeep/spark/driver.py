@@ -95,6 +95,8 @@ class Driver:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self._done: dict[Node, Rows] = {}
+        self._starting: dict[Node, bool] = {}
+        self._possible: dict[tuple[Node, Columns], set[Row] | None] = {}
         self.read = 0
 
     def rows(self, node: Node) -> Rows:
@@ -213,6 +215,11 @@ class Driver:
 
     def _starts(self, node: Node) -> bool:
         """Whether diffs lead to the rows of a node, without reading a relation as a whole."""
+        if node not in self._starting:
+            self._starting[node] = self._is_started(node)
+        return self._starting[node]
+
+    def _is_started(self, node: Node) -> bool:
         match node:
             case Scan():
                 return False
@@ -276,6 +283,11 @@ class Driver:
 
     def possible(self, node: Node, columns: Columns) -> set[Row] | None:
         """A few values, at least those that some columns will have, if they can be known."""
+        if (node, columns) not in self._possible:
+            self._possible[node, columns] = self._found_possible(node, columns)
+        return self._possible[node, columns]
+
+    def _found_possible(self, node: Node, columns: Columns) -> set[Row] | None:
         match node:
             case Stored():
                 return self._possible_stored(node, columns)

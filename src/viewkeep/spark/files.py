@@ -6,6 +6,7 @@ same way: integers, dates and short strings.
 """
 
 import re
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -24,13 +25,13 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, STRING, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
 from viewkeep.spark.local import local, spark_schema
-from viewkeep.spark.rows import arrow_schema, to_arrow
+from viewkeep.spark.rows import arrow_schema, declared_type, has_bounds, to_arrow
 
 ROW_GROUP = 128 * 1024
 PAGE_ROWS = "4000"
 """Rows of a page in files that Spark writes: keys that are looked up cost a page each."""
 SHORT = 64
-"""Longer strings have no bounds."""
+"""Longer strings have shorter bounds."""
 _FILE, _KNOWN = "viewkeep#file", "viewkeep#known"
 _LOCAL = re.compile("^file:/+")
 """Spark writes it with one stroke or with three."""
@@ -198,41 +199,57 @@ def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
 
 
 def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
-    """The least and greatest values and the NULLs of columns, over all row groups."""
+    """The least and greatest values and the NULLs of columns, over all row groups.
+
+    Every column that can have bounds has some: readers take what is missing for NULL.
+    """
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    unknown: set[str] = set()
-    for group in map(footer.row_group, range(footer.num_row_groups)):
-        for column in map(group.column, range(group.num_columns)):
-            name, stats = column.path_in_schema, column.statistics
-            if stats is None or not stats.has_null_count:
-                unknown.add(name)
-                continue
-            nulls[name] = nulls.get(name, 0) + stats.null_count
-            if stats.null_count == group.num_rows:
-                continue
-            if not stats.has_min_max or not _is_plain(stats.min) or not _is_plain(stats.max):
-                unknown.add(name)
-                continue
-            least[name] = min(least.get(name, stats.min), stats.min)
-            greatest[name] = max(greatest.get(name, stats.max), stats.max)
-    for name in unknown:
-        for known in (least, greatest, nulls):
-            known.pop(name, None)
+    for place, field in enumerate(footer.schema.to_arrow_schema()):
+        if not has_bounds(declared_type(field.type)):
+            continue
+        name = field.name
+        stats = [footer.row_group(n).column(place).statistics for n in range(footer.num_row_groups)]
+        nulls[name] = sum(each.null_count for each in stats)
+        if nulls[name] < footer.num_rows:
+            least[name], greatest[name] = _ends(field.type, stats)
     return least, greatest, nulls
+
+
+def _ends(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
+    """Bounds of values that are not all NULL; of long strings, none are written."""
+    held = [each for each in stats if each.has_min_max]
+    if sum(each.num_values for each in held) < sum(each.num_values for each in stats):
+        return _WIDEST[str(kind)]
+    first, last = min(each.min for each in held), max(each.max for each in held)
+    return (shortened(first), shortened(last, up=True)) if isinstance(first, str) else (first, last)
+
+
+_WIDEST: dict[str, tuple[Any, Any]] = {
+    **{f"int{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1) for n in (8, 16, 32, 64)},
+    "date32[day]": (date.min, date.max),
+    "string": ("", chr(sys.maxunicode) * SHORT),
+}
+
+
+def shortened(text: str, up: bool = False) -> str:
+    """The text or, of a long one, a short text that is not greater; with `up`, not less.
+
+    >>> shortened("b" * 99, up=True) == "b" * 63 + "c"
+    True
+    """
+    if len(text) <= SHORT:
+        return text
+    start = text[:SHORT]
+    if not up:
+        return start
+    start = start.rstrip(chr(sys.maxunicode))
+    if not start:
+        return text
+    # The next character; between those below and above are no characters.
+    return start[:-1] + ("\ue000" if start[-1] == "\ud7ff" else chr(ord(start[-1]) + 1))
 
 
 def _has_few_values(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_boolean(kind))
-
-
-def _is_plain(value: Any) -> bool:
-    match value:
-        case bool():
-            return False
-        case int():
-            return True
-        case str():
-            return len(value) <= SHORT
-    return type(value) is date

@@ -71,7 +71,7 @@ class Layout:
         Floats make no key: which NaN is which cannot be told.
         """
         found = [(public, find_field(stored, self.stored)) for public, stored in self.columns]
-        known = {public: field for public, field in found[: self.visible]}
+        known = dict(found[: self.visible])
         is_key = all(n in known and known[n].type not in (DOUBLE, FLOAT) for n in self.keys)
         key = self.keys if is_key else ()
         columns = {n: replace(f, nullable=f.nullable or n not in key) for n, f in known.items()}

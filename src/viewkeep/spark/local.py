@@ -74,6 +74,11 @@ class Relation:
         return self._frame
 
     @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return declared_fields(to_arrow_schema(self.frame.schema, timezone="UTC"))
+
+    @property
     def table(self) -> pa.Table | None:
         """The rows as an Arrow table, where they were collected."""
         return None
@@ -98,10 +103,15 @@ class Collected(Relation):
     """Rows on the driver, given as a table or as tuples; the other forms are made when needed."""
 
     def __init__(self, spark: SparkSession, schema: Schema, given: pa.Table | Rows) -> None:
-        self.schema, self._spark, self._size = schema, spark, len(given)
+        self._schema, self._spark, self._size = schema, spark, len(given)
         self._frame = None
         self._tuples: Rows | None = given if isinstance(given, list) else None
         self._table: pa.Table | None = None if isinstance(given, list) else given
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self._schema
 
     @property
     def frame(self) -> DataFrame:

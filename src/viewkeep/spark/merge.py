@@ -1,9 +1,10 @@
 """The collected diffs of one relation, joined into as few as can be: each costs Spark a join."""
 
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.changes.values import same
@@ -11,7 +12,7 @@ from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
 from viewkeep.diffs.script import Materialized
 from viewkeep.diffs.sql_text import quote
 from viewkeep.spark.changed import Part, matched_ids
-from viewkeep.spark.local import local
+from viewkeep.spark.local import Relation, local
 from viewkeep.spark.report import RunError
 
 Key = tuple[Any, ...]
@@ -21,7 +22,7 @@ def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[P
     """Diffs that say the same kind of thing as one; of two rows with the same IDs, the later."""
     groups: dict[object, list[Part]] = {}
     for part in parts:
-        alone = part.diff.table is None or not matched_ids(kept, part.schema)
+        alone = not matched_ids(kept, part.schema)
         groups.setdefault(id(part) if alone else _said(kept, part), []).append(part)
     return [_one(spark, kept, group) for group in groups.values()]
 
@@ -59,8 +60,9 @@ def _said(kept: Materialized, part: Part) -> object:
     """What diffs must have in common to be one: the columns and their types."""
     ids = matched_ids(kept, part.schema)
     values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
-    types = _picked(part, (*sorted(ids), *values)).schema.types
-    return part.schema.kind, frozenset(ids), values, tuple(types)
+    types = {field.name: field.type for field in part.diff.schema}
+    said = tuple(types[part.schema.value_after(name)] for name in (*sorted(ids), *values))
+    return part.schema.kind, frozenset(ids), values, said
 
 
 def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
@@ -70,13 +72,25 @@ def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
     ids = matched_ids(kept, first.schema)
     values = tuple(name for name in set_columns(first.schema) if name not in ids)
     schema = DiffSchema(first.schema.kind, ids, (), values, values)
+    name = " and ".join(part.name for part in group)
+    if any(part.diff.table is None for part in group):
+        return Part(name, schema, Relation(_united(group, schema, (*ids, *values))))
     # Without the tables' schemas, which may differ in what can be NULL.
     picked = [_picked(part, (*ids, *values)).columns for part in group]
     tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
     table = pa.concat_tables(tables)
     last = {row[: len(ids)]: i for i, row in enumerate(_tuples(table))}
-    diff = local(spark, table.take(list(last.values())))
-    return Part(" and ".join(part.name for part in group), schema, diff)
+    return Part(name, schema, local(spark, table.take(list(last.values()))))
+
+
+def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> DataFrame:
+    """Diffs that are too large to be collected; of one row, effective diffs say the same."""
+    frames = []
+    for part in group:
+        sources = map(part.schema.value_after, names)
+        pairs = zip(sources, schema.columns, strict=True)
+        frames.append(part.diff.frame.selectExpr(*(f"{quote(a)} AS {quote(b)}" for a, b in pairs)))
+    return reduce(DataFrame.union, frames)
 
 
 def _picked(part: Part, names: tuple[str, ...]) -> pa.Table:

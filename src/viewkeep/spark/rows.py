@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.query.types import Field, Type
+from viewkeep.query.types import DATE, INTEGRAL, STRING, Field, Type
 
 Row = tuple[Any, ...]
 
@@ -51,6 +51,11 @@ def declared_type(kind: pa.DataType) -> Type | None:
         return Type("timestamp")
     name = _NAMES.get(kind) or _SAME.get(kind)
     return None if name is None else Type(name)
+
+
+def has_bounds(type_: Type | None) -> bool:
+    """Whether the least and greatest values of a column mean the same to all engines."""
+    return type_ in (*INTEGRAL, STRING, DATE)
 
 
 def arrow_schema(fields: Iterable[Field]) -> pa.Schema:

@@ -1,0 +1,81 @@
+"""Ways into a compiled engine that need no Python for each row: tables, and single rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+from viewkeep.engine.compiled_intake import Batches, ColumnIntake
+from viewkeep.engine.compiled_lifts import lifted_words, single_words
+from viewkeep.engine.compiled_machine import Code
+from viewkeep.engine.compiled_rings import Shape
+from viewkeep.engine.compiled_rows import api_text, available, single_text
+from viewkeep.engine.compiled_values import Coder
+from viewkeep.plan.payload import Payload
+from viewkeep.plan.program import Program
+from viewkeep.query.conjunctive import ConjunctiveQuery
+
+Row = tuple[Any, ...]
+
+
+class Inlets:
+    """The inlets of all relations, where lifting functions are products of columns."""
+
+    def __init__(
+        self,
+        program: Program,
+        payload: Payload,
+        query: ConjunctiveQuery,
+        coder: Coder,
+        shape: Shape,
+    ) -> None:
+        self._program, self._query, self._shape = program, query, shape
+        self._lifted = lifted_words(query, payload)
+        self._intakes: dict[str, ColumnIntake] = {}
+        if self._lifted is not None:
+            self._intakes = {
+                relation: ColumnIntake(
+                    query, relation, coder, shape, self._lifted, payload.ring.subtractable
+                )
+                for relation in query.relations
+            }
+        self._direct = [name for name, each in self._intakes.items() if each.direct]
+
+    def lifts(self) -> dict[int, list[str]]:
+        """How single tuples are lifted, for the relations whose rows need no Python."""
+        return {
+            trigger.atom: single_words(self._lifted[trigger.atom], trigger.parameters, self._shape)
+            for trigger in self._program.triggers
+            if self._lifted is not None and self._query.atoms[trigger.atom].relation in self._direct
+        }
+
+    def module(self) -> str:
+        """LLVM of functions that take single rows, one for each relation that allows it."""
+        if not self._direct or not available():
+            return ""
+        return "\n".join([api_text(), *map(self._single_text, self._direct)])
+
+    def _single_text(self, relation: str) -> str:
+        atoms = [i for i, atom in enumerate(self._query.atoms) if atom.relation == relation]
+        arity = len(self._query.atoms[atoms[0]].variables)
+        calls = [(f"call_{atom}", list(range(arity))) for atom in atoms]
+        return single_text(self._name(relation), arity, calls)
+
+    def _name(self, relation: str) -> str:
+        return f"single_{self._query.relations.index(relation)}"
+
+    def single(
+        self, relation: str, code: Code, address: int
+    ) -> Callable[[Row, int], bool | None] | None:
+        """What takes a row of a relation and a multiplicity (see `Runner.singles`), if its values
+        have been nothing but integers so far."""
+        if relation not in self._direct or not available():
+            return None
+        if not self._intakes[relation].only_integers:
+            return None
+        return code.builtin(self._name(relation), address)
+
+    def batches(
+        self, relation: str, rows: Any, multiplicities: Any, loading: bool
+    ) -> Batches | None:
+        """A table as columns of changes, atom by atom; None if it must be read row by row."""
+        intake = self._intakes.get(relation)
+        return None if intake is None else intake.batches(rows, multiplicities, loading)

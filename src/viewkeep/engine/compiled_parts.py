@@ -1,0 +1,153 @@
+"""Text over the parts of split relations: which they are, and copies of their rows."""
+
+from collections.abc import Iterator
+
+from viewkeep.engine.compiled_layout import Index, Local, Memory, Store
+from viewkeep.engine.compiled_maps import function_name
+from viewkeep.engine.compiled_rings import COUNT
+from viewkeep.engine.compiled_tables import EMPTY, joined, keys
+from viewkeep.plan.program import Part, Program
+
+
+def level_name(number: int) -> str:
+    """The local with the levels of the values of a split."""
+    return f"level of {number}"
+
+
+def degree_name(number: int, atom: int) -> str:
+    return f"degree of {number} in {atom}"
+
+
+def theta_name(number: int) -> str:
+    return f"thetas of {number}"
+
+
+def split_locals(program: Program) -> Iterator[Local]:
+    """Levels, and degrees while everything is partitioned anew."""
+    for number, split in enumerate(program.splits):
+        yield Local(level_name(number), split.variables, COUNT, listed=False)
+        for atom in split.atoms:
+            yield Local(degree_name(number, atom), split.variables, COUNT, listed=False)
+
+
+def split_areas(program: Program) -> dict[str, int]:
+    """Thresholds as floats."""
+    return {theta_name(n): len(split.thresholds) for n, split in enumerate(program.splits)}
+
+
+class PartWriter:
+    """What the functions of splits and parts have in common."""
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program, self.memory, self.shape = program, memory, memory.shape
+        self.split_parts = [part for part in program.parts if part.levels]
+
+    # --- pieces -----------------------------------------------------------------------------------
+
+    def _store(self, part: Part) -> Store:
+        return self.memory.stores[part.map]
+
+    def _trigger(self, part: Part) -> int:
+        return next(
+            number
+            for number, trigger in enumerate(self.program.triggers)
+            if trigger.atom == part.atom and trigger.part in ("", part.map)
+        )
+
+    def _values(self, part: Part, number: int, stem: str = "k") -> list[str]:
+        """The variables that hold the value of a split, of those that hold a row of a part."""
+        key = self._store(part).key
+        return [f"{stem}{key.index(v)}" for v in self.program.splits[number].variables]
+
+    def _index(self, part: Part, number: int) -> Index:
+        store, variables = self._store(part), self.program.splits[number].variables
+        index = store.index(tuple(v for v in store.key if v in variables))
+        assert index is not None  # the layout keeps the indexes of degrees
+        return index
+
+    def _members(self, number: int, level: int | None = None) -> Iterator[Part]:
+        for atom in self.program.splits[number].atoms:
+            for part in self.split_parts:
+                if part.atom == atom and (level is None or dict(part.levels)[number] == level):
+                    yield part
+
+    # --- copies of rows ---------------------------------------------------------------------------
+
+    def _entry(self, store: Store, row: str) -> list[str]:
+        """Lines that write a row and its payload to `copy`."""
+        arity = len(store.key)
+        lines = [f"copy[{i}] = {row}[{i}]" for i in range(arity)]
+        return lines + [
+            f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(store.shape.width)
+        ]
+
+    def _gather_all(self, part: Part) -> str:
+        """A copy of all rows of a part: how many, then the rows with their payloads."""
+        store = self._store(part)
+        table, width = store.table, 8 * (len(store.key) + store.shape.width)
+        return "\n".join(
+            [
+                f"def {function_name('gather', store)}(d):",
+                f"    start = claim(8 + d[2] * {width})",
+                "    start[0] = d[2]",
+                "    copy = start + 8",
+                "    for i in range(d[1] + 1):",
+                f"        row = d[0] + i * {8 * table.stride}",
+                f"        if row[0] != {EMPTY}:",
+                *(f"            {line}" for line in self._entry(store, "row")),
+                f"            copy += {width}",
+                "    return start",
+                "",
+            ]
+        )
+
+    def _gather(self, part: Part, number: int) -> str:
+        """A copy of the rows of a part that have one value of a split."""
+        store, index = self._store(part), self._index(part, number)
+        table, width = store.table, 8 * (len(store.key) + store.shape.width)
+        split = self.program.splits[number]
+        value = dict(zip(split.variables, keys(len(split.variables)), strict=True))
+        group, base = index.groups, table.at
+        pool, groups = f"b + {8 * (index.pool - base)}", f"b + {8 * (group.at - base)}"
+        entry = len(index.rest) + (store.shape.width if index.carries else 0)
+        rest = {v: f"entry[{i}]" for i, v in enumerate(index.rest)}
+        key = joined([rest.get(v) or value[v] for v in store.key])
+        arity = len(index.columns)
+        return "\n".join(
+            [
+                f"def {self._gather_name(part, number)}(b, {joined(list(value.values()))}):",
+                f"    g = find_{group.shape}({groups}, "
+                f"{joined([value[v] for v in index.columns])})",
+                "    n = 0",
+                "    if g != 0:",
+                f"        n = g[{arity + 1}]",
+                f"    start = claim(8 + n * {width})",
+                "    start[0] = n",
+                "    copy = start + 8",
+                f"    p = {pool}",
+                "    for i in range(n):",
+                f"        entry = p[0] + (g[{arity}] + i * {entry}) * 8",
+                f"        row = find_{table.shape}(b, {key})",
+                *(f"        {line}" for line in self._entry(store, "row")),
+                f"        copy += {width}",
+                "    return start",
+                "",
+            ]
+        )
+
+    def _gather_name(self, part: Part, number: int) -> str:
+        """Parts that lie alike share the function; splits may order their variables as they do."""
+        store, index = self._store(part), self._index(part, number)
+        order = "_".join(str(store.key.index(v)) for v in self.program.splits[number].variables)
+        return f"{function_name('gather', store)}__{index.place}_{order}"
+
+    def _read_copy(self, store: Store) -> list[str]:
+        """Lines that read a row and its payload from `copy`."""
+        arity, names = len(store.key), self.shape.names("p")
+        lines = [f"k{i} = copy[{i}]" for i in range(arity)]
+        return lines + [
+            f"{name} = float_at(copy, {arity + i})"
+            if kind == "f"
+            else f"{name} = copy[{arity + i}]"
+            for i, (name, kind) in enumerate(zip(names, self.shape.kinds, strict=True))
+        ]

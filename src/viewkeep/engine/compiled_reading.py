@@ -1,0 +1,172 @@
+"""The text of reading: output rows in portions, single rows, and how updates change them."""
+
+from collections.abc import Iterable, Iterator
+
+from viewkeep.engine.compiled_layout import Memory, Store
+from viewkeep.engine.compiled_maps import entry_width, set_word, words
+from viewkeep.engine.compiled_steps import StepWriter
+from viewkeep.engine.compiled_tables import descriptor, joined, keys
+from viewkeep.engine.compiled_text import Names, Payload
+from viewkeep.plan.program import Access, Join, Program, Step, Union
+
+OUTPUT, TOTAL = "output", "total"
+"""Locals that take output tuples that must be summed, and the payload of a look-up."""
+
+
+class ReadingWriter:
+    """Writes how the output of a program is read."""
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program, self.memory, self.shape = program, memory, memory.shape
+        self.cursors = 1
+        self.collects = not program.enumerator.distinct or _has_distinct_union(
+            program.enumerator.steps
+        )
+
+    def changes(self) -> Iterator[str]:
+        """How single tuples change the output."""
+        for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
+            yield self._change(atom)
+
+    def parts(self) -> Iterator[str]:
+        """Enumeration in portions, the local output, and look-ups."""
+        enumerator, given = self.program.enumerator, self._given()
+        output = self.memory.stores[OUTPUT]
+        if self.collects:
+            writer = StepWriter(self.memory)
+            one = Payload(self.shape, None)
+            writer.steps(enumerator.steps, given, one, lambda n, p: _collect(writer, output, n, p))
+            writer.settle()
+            header = f"def collect(s, {joined(list(given.values()))}):".replace(", )", ")")
+            yield "\n".join([header, *writer.lines, "    return s[0]", ""])
+        else:
+            yield self._tell("tell", enumerator.steps, given)
+        if output.key:
+            whole = Join((Access(OUTPUT, output.key),), output.key)
+            yield self._tell("tell_output", (whole,), {})
+        else:
+            yield self._tell("tell_output", (Join((Access(OUTPUT, ()),)),), {})
+        empty = (
+            clear_list(output)
+            if output.key
+            else [f"row = {descriptor(output.table.at)}", *zeroed(output)]
+        )
+        yield "\n".join(["def empty_output(s):", *(f"    {line}" for line in empty), ""])
+        yield self._look_up(given)
+
+    def _given(self) -> Names:
+        return {copy: f"given{i}" for i, (copy, _) in enumerate(self.program.inputs)}
+
+    def _tell(self, name: str, steps: tuple[Step, ...], given: Names) -> str:
+        """Output rows into columns, at most so many; a further call goes on where it stopped."""
+        head, shape = self.program.enumerator.head, self.shape
+        writer = StepWriter(self.memory)
+        writer.cursors = []
+
+        def told(names: Names, payload: Payload) -> None:
+            spelled = payload.spelled()
+            with writer.inside(f"if not ({shape.zero_test(spelled)}):"):
+                writer.emit(*(f"o{i}[m] = {names[v]}" for i, v in enumerate(head)))
+                start = len(head)
+                for i, (kind, value) in enumerate(zip(shape.kinds, spelled, strict=True)):
+                    place = f"o{start + i}"
+                    writer.emit(
+                        f"set_float_at({place}, m, {value})"
+                        if kind == "f"
+                        else f"{place}[m] = {value}"
+                    )
+                writer.emit("m += 1")
+                with writer.inside("if m == limit:"):
+                    writer.emit(*_saved(writer.cursors or []), "return m")
+
+        writer.steps(steps, given, Payload(shape, None), told)
+        self.cursors = max(self.cursors, writer.next_cursor)
+        lines = [f"def {name}(s, {joined(['c', 'out', 'limit'], list(given.values()))}):"]
+        lines += [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
+        return "\n".join([*lines, "    m = 0", *writer.lines, "    return m", ""])
+
+    def _look_up(self, given: Names) -> str:
+        """The payload of one output tuple, into the words of the total."""
+        head = self.program.enumerator.head
+        names = given | {v: f"head{i}" for i, v in enumerate(head)}
+        writer, total = StepWriter(self.memory), self.memory.stores[TOTAL]
+        writer.emit(f"row = {descriptor(total.table.at)}", *zeroed(total))
+
+        def sum_up(_: Names, payload: Payload) -> None:
+            writer.emit(f"row = {descriptor(total.table.at)}")
+            sums = self.shape.add(words(total), payload.spelled())
+            for i, (kind, value) in enumerate(zip(self.shape.kinds, sums, strict=True)):
+                writer.emit(set_word(kind, "row", total.word + i, value))
+
+        writer.steps(self.program.enumerator.steps, names, Payload(self.shape, None), sum_up)
+        arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(given.values()))
+        return "\n".join([f"def look_up({arguments}):", *writer.lines, "    return s[0]", ""])
+
+    def _change(self, atom: int) -> str:
+        """The change of the output that one tuple makes, into the local output."""
+        trigger = next(each for each in self.program.triggers if each.atom == atom)
+        writer, output = StepWriter(self.memory), self.memory.stores[OUTPUT]
+        parameters, payload = keys(len(trigger.parameters)), self.shape.names("p")
+        names = dict(zip(trigger.parameters, parameters, strict=True))
+        for steps in trigger.outputs:
+            writer.steps(
+                steps,
+                names,
+                Payload(self.shape, tuple(payload)),
+                lambda n, p: _collect(writer, output, n, p),
+            )
+            writer.settle()
+        header = f"def change_{atom}(s, {joined(parameters, payload)}):"
+        return "\n".join([header, *writer.lines, "    return s[0]", ""])
+
+
+def _collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:
+    """Add to the local output in a block of its own: the next binding has another row."""
+    with writer.inside("if 1:"):
+        writer.add(store, names, payload)
+
+
+def _saved(cursors: list[tuple[int, str]]) -> list[str]:
+    """Lines that keep where loops are; the innermost has done its turn."""
+    lines = [f"c[{word}] = {value}" for word, value in cursors]
+    if cursors:
+        word, value = cursors[-1]
+        lines[-1] = f"c[{word}] = {value} + 1"
+    return lines
+
+
+def zeroed(store: Store) -> list[str]:
+    return [
+        set_word(kind, "row", store.word + i, "0.0" if kind == "f" else "0")
+        for i, kind in enumerate(store.shape.kinds)
+    ]
+
+
+def clear_list(store: Store) -> list[str]:
+    """Lines that empty a local, at the cost of what is in it."""
+    (index,) = store.indexes
+    width, table = entry_width(store, index), store.table
+    key = joined([f"entry[{i}]" for i in range(len(store.key))])
+    return [
+        f"g = {descriptor(index.groups.at)}",
+        f"p = {descriptor(index.pool)}",
+        "left = g[1]",
+        "while left > 0:",
+        "    left = left - 1",
+        f"    entry = p[0] + (g[0] + left * {width}) * 8",
+        f"    row = find_{table.shape}({descriptor(table.at)}, {key})",
+        f"    remove_{table.shape}({descriptor(table.at)}, row)",
+        "if g[2] != 0:",
+        f"    give_{width}(p, g[2] - 1, g[0])",
+        "g[1] = 0",
+        "g[2] = 0",
+    ]
+
+
+def _has_distinct_union(steps: Iterable[Step]) -> bool:
+    for step in steps:
+        if isinstance(step, Union):
+            inside = [each for branch in step.branches for each in (*branch.over, *branch.steps)]
+            if not step.disjoint or _has_distinct_union(inside):
+                return True
+    return False
