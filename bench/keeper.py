@@ -125,7 +125,7 @@ def check(lake: Lake, views: list[str]) -> None:
         for strategy in STRATEGIES[:-1]:
             more = rows[strategy].exceptAll(rows["recompute"]).count()
             less = rows["recompute"].exceptAll(rows[strategy]).count()
-            assert not more and not less, f"{title} by {strategy}: {more} too many, {less} missing"
+            assert (more, less) == (0, 0), f"{title} by {strategy}: {more} too many, {less} missing"
 
 
 def of_size(
