@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     ROOT / "docs" / "adaptive.md",
+    ROOT / "docs" / "engine.md",
     ROOT / "docs" / "explain.md",
     ROOT / "docs" / "graph.md",
     ROOT / "docs" / "maintain.md",

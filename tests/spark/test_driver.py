@@ -1,14 +1,19 @@
 """Queries on the driver give the rows that whole relations give, whichever they look up."""
 
+import os
 from collections import Counter
 from random import Random
 from typing import Any, cast
 
 import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
 
 from tests.diffs.harness import PlayedView, as_bag, expect
 from tests.diffs.interpret import Rows, evaluate, run_script
 from tests.diffs.random_tables import random_batch, random_database
+from tests.diffs.test_random_views import CASES
+from tests.diffs.test_random_views import TABLES as RANDOM_TABLES
 from tests.diffs.views import TABLES, VIEWS
 from viewkeep.diffs.script import Script
 from viewkeep.query.algebra import Node, Project, Scan, Select, Stored, walk, with_children
@@ -17,7 +22,8 @@ from viewkeep.spark.driver import Driver, Inputs
 from viewkeep.spark.fetch import Fetched, MissingError, NotHereError, Source
 from viewkeep.sql.parse import parse_view
 
-BATCHES = 3
+BATCHES = 2
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 ROUNDS = 10
 
 
@@ -83,7 +89,7 @@ def _reads(query: Node) -> list[str]:
 
 def play(view: PlayedView, rng: Random) -> Played:
     """The next batch, statement by statement; every result is compared."""
-    script, relations = view.prepare(random_batch(view.database, TABLES, rng, 5))
+    script, relations = view.prepare(random_batch(view.database, view.tables, rng, 5))
     played = Played(script, cast(Any, relations), view.kept)
     view.kept, expected = run_script(script, relations, view.kept)
     for statement, rows in played.play().items():
@@ -98,6 +104,20 @@ def test_every_statement(name: str, tuple_based: bool) -> None:
     rng = Random(list(VIEWS).index(name))
     database = random_database(TABLES, rng, rows=8)
     view = PlayedView(parse_view(VIEWS[name], TABLES), TABLES, database, tuple_based)
+    for _ in range(BATCHES):
+        play(view, rng)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000 if LONG else 150, suppress_health_check=list(HealthCheck))
+@given(tuple_based=st.booleans(), **CASES)
+def test_every_statement_of_a_random_view(
+    node: Node, seed: int, rows: int, tuple_based: bool
+) -> None:
+    note(str(node))
+    rng = Random(seed)
+    database = random_database(RANDOM_TABLES, rng, rows=rows)
+    view = PlayedView(node, RANDOM_TABLES, database, tuple_based)
     for _ in range(BATCHES):
         play(view, rng)
 

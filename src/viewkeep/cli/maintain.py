@@ -199,7 +199,8 @@ def _open(query: str, schema: str | None, **options: Any) -> "Stream":
     with source.named_in_errors():
         tables = with_created_tables(source.text, tables)
         parsed = read_query(source.text, tables)
-    return Stream(plan(parsed, **options), tables)
+    # The summary tells steps, which the reference engine counts.
+    return Stream(plan(parsed, engine="reference", **options), tables)
 
 
 def _epsilon(text: str) -> float | dict[str, float] | str:

@@ -181,9 +181,9 @@ class LakeTable:
                     commit_properties=_properties(notes),
                 )
             except DeltaError as error:
-                if "already exists" in str(error):
+                if "already exists" in str(error) or self.exists():
                     raise ConflictError(f"{self.uri}: there is a table already") from error
-                raise
+                raise StorageError(f"{self.uri}: {_said(error)}") from error
 
     def commit(
         self,
@@ -296,7 +296,12 @@ def told(place: str) -> Iterator[None]:
     except TableNotFoundError as error:
         raise StorageError(f"{place}: there is no Delta table") from error
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise StorageError(f"{place}: {error}") from error
+        raise StorageError(f"{place}: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    """What an error says, without the places in the library that may follow."""
+    return str(error).partition("\n   0: ")[0]
 
 
 def _properties(notes: Notes) -> CommitProperties:

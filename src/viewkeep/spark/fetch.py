@@ -78,9 +78,11 @@ class Fetched:
         raise MissingError(source)
 
     def _is_refused(self, source: Source, columns: Columns, keys: set[Row]) -> bool:
-        """Whether so many keys have too many rows."""
+        """Whether so many keys have too many rows, or were asked for together with such keys."""
         return any(
-            (source, columns) == (s, c) and refused <= keys and limit >= self.limit
+            (source, columns) == (s, c)
+            and (refused <= keys or keys <= refused)
+            and limit >= self.limit
             for s, c, refused, limit in self._refused
         )
 

@@ -25,6 +25,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, STRING, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
 from viewkeep.spark.local import local, spark_schema
+from viewkeep.spark.report import SPARK_ERRORS, reason
 from viewkeep.spark.rows import arrow_schema, declared_type, has_bounds, to_arrow
 
 ROW_GROUP = 128 * 1024
@@ -147,7 +148,12 @@ def write_frame(frame: DataFrame, table: LakeTable, order: Sequence[str] = ()) -
     writer = frame.write.mode("error")
     for option, value in _WRITE_OPTIONS.items():
         writer = writer.option(option, value)
-    writer.parquet(f"{table.uri}/{folder}")
+    try:
+        writer.parquet(f"{table.uri}/{folder}")
+    except SPARK_ERRORS as error:
+        if "java.io." in reason(error) or "java.nio." in reason(error):
+            raise StorageError(f"{table.uri}: {reason(error)}") from error
+        raise
     return Folder(table).described(folder)
 
 
@@ -210,7 +216,8 @@ def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]
         if not has_bounds(declared_type(field.type)):
             continue
         name = field.name
-        stats = [footer.row_group(n).column(place).statistics for n in range(footer.num_row_groups)]
+        groups = range(footer.num_row_groups) if footer.num_rows else ()
+        stats = [footer.row_group(n).column(place).statistics for n in groups]
         nulls[name] = sum(each.null_count for each in stats)
         if nulls[name] < footer.num_rows:
             least[name], greatest[name] = _ends(field.type, stats)

@@ -69,7 +69,14 @@ def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
         table = view.sources[name].table
         if inputs[name] != since:
             check_columns(name, view.sources[name].declared, table.snapshot(inputs[name]))
-        if table.version() < since or table.identity(since) != state.identities[name]:
+        try:
+            same = table.version() >= since and table.identity(since) == state.identities[name]
+        except StorageError as error:
+            raise StorageError(
+                f'"{name}": version {since}, which the view reflects, cannot be read any more '
+                f'({error}); repair the view: repair("{view.name}")'
+            ) from error
+        if not same:
             raise StorageError(
                 f'"{name}" was removed and made anew since the view was refreshed; '
                 f'repair the view: repair("{view.name}")'

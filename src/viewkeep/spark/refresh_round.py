@@ -15,7 +15,7 @@ from viewkeep.spark.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.refresh import refresh_view
-from viewkeep.spark.report import SPARK_ERRORS
+from viewkeep.spark.report import SPARK_ERRORS, reason
 from viewkeep.spark.views import View
 from viewkeep.storage import Pins, RefreshReport
 
@@ -145,4 +145,4 @@ def _refresh(
     except ConflictError:
         raise
     except (ViewkeepError, *SPARK_ERRORS) as error:
-        return RefreshReport(definition.name, "none", error=str(error))
+        return RefreshReport(definition.name, "none", error=reason(error))

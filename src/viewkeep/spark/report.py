@@ -36,4 +36,17 @@ def named(statement: str) -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
-        raise RunError(f"{statement}: {error}") from error
+        raise RunError(f"{statement}: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """What Spark complains of: the innermost cause, without the calls that led to it.
+
+    >>> reason(ValueError("calling o1\\n: aborted\\n\\tat A\\nCaused by: B: full\\n\\tat C"))
+    'B: full'
+    """
+    lines = str(error).split("\n")
+    causes = [each.removeprefix("Caused by: ") for each in lines if each.startswith("Caused by: ")]
+    if causes:
+        return causes[-1]
+    return "\n".join(each for each in lines if not each.startswith("\tat "))
