@@ -47,8 +47,8 @@ bench-idivm: $(INSTALLED) ## Compare ID-based scripts with tuple-based ones and 
 bench-keeper: $(INSTALLED) ## Compare refreshes of a lake on Spark with recomputation, up to 50M rows
 	@$(PYTHON) -m bench.keeper
 
-bench-engine: $(INSTALLED) ## Compare the compiled engine with others
-	@$(PYTHON) -m bench.engine
+bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
+	@$(PYTHON) -m bench.engine --docs --pathway .venv-pathway
 
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds

@@ -182,7 +182,7 @@ def pathway_rate(load: Workload, folder: Path) -> float | str:
         return "it cannot be installed"
     with tempfile.TemporaryDirectory() as data:
         _write(load, Path(data))
-        script = [str(python), str(HERE / "engine_pathway.py"), data]
+        script = [str(python), str(HERE / "_engine_pathway.py"), data]
         found = []
         for command in (script, [*script, "--load-only"]):
             run = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -42,9 +42,9 @@ VIEWS = {
             JOIN customers c ON c.customer_id = o.customer_id
         WHERE o.status <> 'cancelled'
         GROUP BY c.customer_id, c.city""",
-    "never_sold": """
-        SELECT p.product_id, p.category, p.price FROM products p
-        WHERE NOT EXISTS (SELECT 1 FROM lines l WHERE l.product_id = p.product_id)""",
+    "empty_orders": """
+        SELECT o.order_id, o.customer_id, o.status FROM orders o
+        WHERE NOT EXISTS (SELECT 1 FROM lines l WHERE l.order_id = o.order_id)""",
     "city_sales": """
         SELECT city, count(*) AS customers, sum(spent) AS spent, max(spent) AS most
         FROM customer_sales GROUP BY city""",
@@ -52,14 +52,14 @@ VIEWS = {
 KINDS = {
     "to_ship": "join",
     "customer_sales": "aggregate over joins",
-    "never_sold": "anti-join",
+    "empty_orders": "anti-join",
     "city_sales": "view on a view",
 }
 CITIES = ("Athens", "Bern", "Cork", "Delft", "Evora", "Faro", "Ghent", "Haarlem")
 CATEGORIES = ("books", "games", "garden", "kitchen", "music", "shoes", "sport", "tools")
 TODAY = date(2026, 11, 16)
-UNSOLD = 25
-"""Every 25th product was never sold."""
+EMPTY = 100
+"""Every 100th order has no lines."""
 
 Rows = list[dict[str, Any]]
 
@@ -116,6 +116,11 @@ class Shop:
         return self.rows - self.customers - self.products - self.orders
 
     @property
+    def full_orders(self) -> int:
+        """So many orders have lines at first."""
+        return self.orders - self.orders // EMPTY
+
+    @property
     def first_open(self) -> int:
         """Orders from this one on are open: one in fifty."""
         return self.orders - self.orders // 50
@@ -124,7 +129,7 @@ class Shop:
 
     def fill(self, spark: Any) -> dict[str, int]:
         """Make the tables, and tell their sizes."""
-        sold = f"(id * 7919 % {self.products - self.products // UNSOLD})"
+        place = f"(id % {self.full_orders})"
         self._create(
             spark, "customers", self.customers, ["customer_id"],
             "CAST(id AS INT) AS customer_id", "concat('Customer ', id) AS name",
@@ -145,9 +150,9 @@ class Shop:
         )  # fmt: skip
         self._create(
             spark, "lines", self.lines, ["order_id", "line"],
-            f"CAST(id % {self.orders} AS INT) AS order_id",
-            f"CAST(id DIV {self.orders} AS INT) AS line",
-            f"CAST({sold} + {sold} DIV {UNSOLD - 1} + 1 AS INT) AS product_id",
+            f"CAST({place} + {place} DIV {EMPTY - 1} + 1 AS INT) AS order_id",
+            f"CAST(id DIV {self.full_orders} AS INT) AS line",
+            f"CAST(id * 7919 % {self.products} AS INT) AS product_id",
             "CAST(1 + id % 5 AS INT) AS quantity",
         )  # fmt: skip
         return {each.name: each.rows or 0 for each in self.keeper.describe_tables()}
@@ -199,10 +204,15 @@ class Shop:
         return [{"order_id": o, "status": "sent" if o % 6 else "cancelled"} for o in chosen]
 
     def _returned(self, count: int) -> Rows:
-        """Lines of orders that were sent not long ago are sent back."""
-        first = self.first_open - 10 * self.returned - 10
-        self.returned += count
-        return [{"order_id": first - 10 * n, "line": n % 3} for n in range(count)]
+        """All lines of some orders that were sent not long ago are sent back."""
+        gone: Rows = []
+        for _ in range(count):
+            self.returned += 1
+            order = self.first_open - 10 * self.returned + 1
+            place = order - 1 - (order - 1) // EMPTY
+            count_of_lines = (self.lines - place - 1) // self.full_orders + 1
+            gone += [{"order_id": order, "line": line} for line in range(count_of_lines)]
+        return gone
 
     def _new_customer(self) -> dict[str, Any]:
         self.new_customers += 1

@@ -137,7 +137,7 @@ class LoopWriter(TextWriter):
                 self.emit(f"if {side.count} < {count}:", f"    {which} = {number}")
                 self.emit(f"    {count} = {side.count}", f"    {at} = {side.at}")
             with self.turns(count) as i:
-                if self._stable:  # a trigger: what runs once is better small
+                if self._stable and len(sides) == 2:  # a trigger; what runs once is better small
                     self._look_ahead(sides, join.opens, (which, count, at, i), names)
                 self._one_of_smallest(sides, join.opens, (which, at, i), names, payload, then)
 

@@ -90,8 +90,10 @@ class Text:
 
 
 def _text(memory: Memory, parts: list[str]) -> Text:
-    functions = _cut("\n".join(parts).strip())
-    text = "\n".join(each if _title(each).startswith(_HOT) else _small(each) for each in functions)
+    whole = "\n".join(parts).strip()
+    functions = _cut(whole)
+    hot = _HOT if whole.count("\n") < LINES_AT_MOST else _FINDING
+    text = "\n".join(each if _title(each).startswith(hot) else _small(each) for each in functions)
     names = [_title(each) for each in functions]
     plain = {function_name("add", store) for store in memory.stores.values() if not store.indexes}
     inlined = [name for name in names if name.startswith(_INLINED) or name in plain]
@@ -113,6 +115,10 @@ def _small(function: str) -> str:
     return function.replace("find_", "seek_")
 
 
+LINES_AT_MOST = 5_000
+"""In longer programs look-ups are calls everywhere: merged in, they take too long to compile."""
+
+_FINDING = ("find_", "seek_", "level_")
 _HOT = ("trigger_", "batch_", "call_", "update_", "find_", "seek_", "level_", "add__", "put_")
 _INLINED = ("hash_", "find_", "hint_", "level_", "update_")
 _PUBLIC = (
