@@ -148,6 +148,20 @@ def test_a_table_of_a_view_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
     check(keeper)
 
 
+def test_a_log_of_a_view_that_is_corrupt(keeper: Keeper, tmp_path: Path) -> None:
+    entry = tmp_path / "lake/cost/_delta_log/00000000000000000000.json"
+    entry.write_text(entry.read_text()[:-30])
+    with pytest.raises(ViewkeepError, match=r'view "cost": .*lake/cost'):
+        keeper.refresh()
+    with pytest.raises(ViewkeepError, match="lake/cost"):
+        keeper.read("cost")
+    keeper.repair("cost")
+    keeper.repair("dear")
+    keeper.apply("parts", updates=[{"pid": 2, "price": 11}])
+    keeper.refresh()
+    check(keeper)
+
+
 def test_a_view_without_differences_in_floats(spark: SparkSession, tmp_path: Path) -> None:
     """NULL, NaN, infinities and zeros of both signs are compared as values."""
     keeper = Keeper(spark, tmp_path / "floats")

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.diffs.random_tables import random_batch, random_database
 from tests.keeper.lakes import as_bag, check, check_verified, rows
-from viewkeep import Keeper, Table
+from viewkeep import Keeper, Table, ViewkeepError
 from viewkeep.changes import ChangeBatch, Key, Row, difference
 from viewkeep.spark.delta import LakeTable
 from viewkeep.spark.feed import Feed
@@ -142,7 +142,7 @@ def test_written_down(spark: SparkSession, tmp_path: Path) -> None:
             assert _steps(found) == _steps(
                 difference("t", TABLE, states[since].values(), states[until].values())
             )
-    assert _steps(reader._difference(0, 6)) == _steps(reader.changes(0, 6))
+    assert _steps(reader._difference(0, 6, 1000)) == _steps(reader.changes(0, 6))
 
 
 def _steps(batch: ChangeBatch) -> dict[Any, Any]:
@@ -242,3 +242,25 @@ def test_partitions_with_any_text(spark: SparkSession, tmp_path: Path) -> None:
     DeltaTable(place).delete("id = 8")
     keeper.refresh()
     check(keeper)
+
+
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "difference"])
+def test_more_changes_than_the_driver_takes(
+    spark: SparkSession, tmp_path: Path, feed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not collected: the view is computed anew, or refuses under the policy strict."""
+    place = tmp_path / "orders"
+    first = pa.table({"oid": list(range(10)), "n": [1] * 10})
+    write_deltalake(place, first, configuration=FEED if feed else None)
+    keeper = Keeper(spark, tmp_path / "lake")
+    keeper.register_table("orders", place, key=["oid"])
+    keeper.create_view("total", "SELECT sum(n) AS s FROM orders", policy="incremental")
+    keeper.create_view("strictly", "SELECT count(*) AS c FROM orders", policy="strict")
+    monkeypatch.setattr("viewkeep.spark.feed.MOST_CHANGES", 3)
+    DeltaTable(place).update(updates={"n": "2"}, predicate="oid < 8")
+    with pytest.raises(ViewkeepError, match=r'view "strictly": more than 3 changes of orders'):
+        keeper.refresh()
+    report = keeper.history("total")[0]
+    assert report.strategy == "recompute"
+    assert report.reason == "more than 3 changes of orders, too many to bring in one by one"
+    assert rows(keeper, "total") == {(18,): 1}

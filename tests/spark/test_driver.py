@@ -74,8 +74,15 @@ class Played:
             return None if name in self.kept else self.computed.get(name, self.relations.get(name))
 
         pending = {n: q for n, q in self.pending.items() if n not in self.computed}
-        is_kept = self.kept.__contains__
-        return Inputs(self.fetched, rows, pending.get, is_kept, self._in_spark, 10_000)
+        return Inputs(
+            self.fetched,
+            rows=rows,
+            pending=pending.get,
+            is_kept=self.kept.__contains__,
+            is_given=self.relations.__contains__,
+            in_spark=self._in_spark,
+            limit=10_000,
+        )
 
     def _in_spark(self, node: Select | Project, rows: Rows) -> Rows:
         self.counts["expressions"] += 1
@@ -109,7 +116,7 @@ def test_every_statement(name: str, tuple_based: bool) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=2000 if LONG else 150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000 if LONG else 100, suppress_health_check=list(HealthCheck))
 @given(tuple_based=st.booleans(), **CASES)
 def test_every_statement_of_a_random_view(
     node: Node, seed: int, rows: int, tuple_based: bool

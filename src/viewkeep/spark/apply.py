@@ -7,13 +7,23 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import SparkSession
 
-from viewkeep.changes import ChangeBatch, Delete, Insert, Modification, Update, net
+from viewkeep.changes import (
+    ChangeBatch,
+    ChangeError,
+    Delete,
+    Insert,
+    Modification,
+    RowFormat,
+    Update,
+    net,
+)
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.spark.catalog import TableDefinition
 from viewkeep.spark.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.spark.feed import Feed
 from viewkeep.spark.given import given_rows
+from viewkeep.spark.matching import key_tuples, repeated
 from viewkeep.spark.rewrite import DRIVER_BYTES, find_rows, rewrite
 from viewkeep.spark.rows import to_arrow, to_rows
 
@@ -56,10 +66,21 @@ def given_changes(
         given_rows(name, "updates", updates, table, table.key),
         given_rows(name, "deletes", deletes, table, table.key),
     )
+    _check_once(name, table, found)
     changed = [each for each in found.updates.column_names if each not in table.key]
     if found.updates.num_rows and not changed:
         raise SchemaError(f'table "{name}", updates: only keys are given; name what changes')
     return found
+
+
+def _check_once(name: str, table: Table, given: Given) -> None:
+    """Refuse a row that is named twice by the same kind of change: which one counts is not said."""
+    parts = {"inserts": given.inserts, "updates": given.updates, "deletes": given.deletes}
+    for what, rows in parts.items():
+        again = repeated(key_tuples(rows.select(list(table.key))))
+        if again is not None:
+            place = RowFormat(name, table).place(again)
+            raise ChangeError(f"{place}: the {what} name this key twice; give it once")
 
 
 def apply_changes(

@@ -27,6 +27,7 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
     children,
+    walk,
 )
 from viewkeep.query.evaluate_exact import InexactError
 from viewkeep.query.evaluate_forms import Row
@@ -83,6 +84,8 @@ class Inputs:
     """The query of a relation whose rows are still to come."""
     is_kept: Callable[[str], bool]
     """Whether a relation is large, and rows of it are looked up."""
+    is_given: Callable[[Source], bool]
+    """Whether a relation is there at all."""
     in_spark: Callable[[Select | Project, Rows], Rows]
     """An operator over rows, computed without a job."""
     limit: int
@@ -208,10 +211,15 @@ class Driver:
         columns = tuple(own for own, _, _ in pairs)
         try:
             values = self.possible(outer, columns)
-            if values is not None and 0 < len(values) <= MOST_AHEAD:
+            if values is not None and 0 < len(values) <= MOST_AHEAD and self._is_given(inner):
                 self._probed(inner, _named_keys(pairs, values))
         except (MissingError, NotHereError):
             pass
+
+    def _is_given(self, node: Node) -> bool:
+        """Whether all tables are there; one that turns out not to be needed need not be."""
+        scans = [each for each in walk(node) if isinstance(each, Scan)]
+        return all(self._inputs.is_given((scan.name, scan.state)) for scan in scans)
 
     def _starts(self, node: Node) -> bool:
         """Whether diffs lead to the rows of a node, without reading a relation as a whole."""

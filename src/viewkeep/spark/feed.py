@@ -18,16 +18,18 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.changes import ChangeBatch, Row, RowFormat, compose
 from viewkeep.diffs.sql_text import quote
-from viewkeep.errors import SchemaError
+from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
-from viewkeep.spark.delta import Commit, LakeTable, Snapshot, StorageError, told
+from viewkeep.spark.delta import Commit, DataFile, LakeTable, Snapshot, StorageError, told
 from viewkeep.spark.files import Folder, read_frame
 from viewkeep.spark.rows import arrow_type, to_arrow, to_rows
 
 CHANGES = "changes"
 """The note of a commit that names its file of changes; None where rows stay as they are."""
 COUNT = "changed_rows"
+MOST_CHANGES = 2_000_000
+"""More changes than these are never brought in one by one."""
 FOLDER = "_changes"
 """Folders with this mark are no data to Delta, and vacuum leaves them alone."""
 KIND = "#kind"
@@ -42,6 +44,10 @@ HARMLESS = frozenset(
     }
 )
 """Operations that change no rows."""
+
+
+class TooManyChangesError(ViewkeepError):
+    """So many changes that views are better computed anew."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,9 @@ class Feed:
             return None
         return sum(int((each.notes or {}).get(COUNT, 0)) for each in commits)
 
-    def changes(self, since: int, until: int) -> ChangeBatch:
-        """The net changes from one version to a later one."""
+    def changes(self, since: int, until: int, most: int = MOST_CHANGES) -> ChangeBatch:
+        """The net changes from one version to a later one; an error if they are more than `most`,
+        which would be too many for the driver."""
         if since == until:
             return ChangeBatch(self.name, self.declared)
         if since > until:
@@ -74,8 +81,8 @@ class Feed:
             return self._written_down(reversed(commits))
         if self._has_change_feed(since, until):
             with suppress(StorageError):  # parts of it are gone; the versions may still be there
-                return self._from_change_feed(since, until)
-        return self._difference(since, until)
+                return self._from_change_feed(since, until, most)
+        return self._difference(since, until, most)
 
     def _commits(self, since: int, until: int) -> list[Commit] | None:
         try:
@@ -134,11 +141,11 @@ class Feed:
             ]
             return all(t.metadata().configuration.get(enabled) == "true" for t in tables)
 
-    def _from_change_feed(self, since: int, until: int) -> ChangeBatch:
+    def _from_change_feed(self, since: int, until: int, most: int) -> ChangeBatch:
         """The feed, netted: the first row before and the last row after, for each key."""
         with told(self.table.uri):
             table = DeltaTable(self.table.uri, storage_options=self.table.options)
-            feed = pa.table(table.load_cdf(starting_version=since + 1, ending_version=until))
+            feed = self._read_feed(table, since, until, most)
         names = [*self.declared.names, "_change_type", "_commit_version"]
         rows = to_rows(_typed(feed.select(names), self.declared))
         format_ = RowFormat(self.name, self.declared)
@@ -149,9 +156,23 @@ class Feed:
                 steps[key] = (first, new)
         return ChangeBatch.of_steps(self.name, self.declared, steps.values())
 
+    def _read_feed(self, table: DeltaTable, since: int, until: int, most: int) -> pa.Table:
+        found = table.load_cdf(starting_version=since + 1, ending_version=until)
+        reader = pa.RecordBatchReader.from_stream(found)
+        batches: list[pa.RecordBatch] = []
+        for batch in reader:
+            batches.append(batch)
+            self._check_count(sum(each.num_rows for each in batches), most)
+        return pa.Table.from_batches(batches, reader.schema)
+
+    def _check_count(self, rows: int, most: int) -> None:
+        """An update has two rows, the old and the new one."""
+        if rows > 2 * most:
+            raise TooManyChangesError(f"more than {most:,} changes of {self.name}")
+
     # --- the difference of two versions ---------------------------------------------------------
 
-    def _difference(self, since: int, until: int) -> ChangeBatch:
+    def _difference(self, since: int, until: int, most: int) -> ChangeBatch:
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_columns(self.name, self.declared, old)
         check_columns(self.name, self.declared, new)
@@ -164,12 +185,21 @@ class Feed:
             before.exceptAll(after).withColumn(KIND, F.lit("old")),
             after.exceptAll(before).withColumn(KIND, F.lit("new")),
         ]
-        rows = to_rows(_typed(both[0].union(both[1]).toArrow(), self.declared))
+        changed = both[0].union(both[1])
+        if any(each.rows < 0 for each in (*gone, *came)) or _rows(gone) + _rows(came) > 2 * most:
+            changed = changed.limit(2 * most + 1)
+        found = changed.toArrow()
+        self._check_count(found.num_rows, most)
+        rows = to_rows(_typed(found, self.declared))
         format_ = RowFormat(self.name, self.declared)
         olds = format_.keyed(row[:-1] for row in rows if row[-1] == "old")
         news = format_.keyed(row[:-1] for row in rows if row[-1] == "new")
         steps = ((olds.get(key), news.get(key)) for key in {**olds, **news})
         return ChangeBatch.of_steps(self.name, self.declared, steps)
+
+
+def _rows(files: Iterable[DataFile]) -> int:
+    return sum(each.rows for each in files)
 
 
 def check_columns(name: str, declared: Table, snapshot: Snapshot) -> None:

@@ -1,6 +1,7 @@
 """What is known during a refresh: relations that are given, collected, or still to be computed."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -62,7 +63,7 @@ class Known:
         self.queries: dict[str, Node] = {}
         """What is computed later, or in Spark as a part of something else."""
         self.relations: dict[str, Relation] = {}
-        schemas = {**_read_columns(self.computes.values()), **self._kept_schemas()}
+        schemas = {**_read_columns(tuple(self.computes.values())), **self._kept_schemas()}
         self.fetched = Fetched(spark, self._to_look_up, schemas, local_rows)
 
     def _kept_schemas(self) -> dict[Source, Schema]:
@@ -120,7 +121,7 @@ class Known:
             if name in self.empty:
                 self.relations[name] = empty(self.spark, self.computes[name].query.schema)
             elif name in self.computes:
-                return Relation(self.builder().frame(self.queries[name]))
+                self.relations[name] = Relation(self.builder().frame(self.queries[name]))
             else:
                 return Relation(self.frame(name))
         return self.relations[name]
@@ -152,6 +153,7 @@ class Known:
             rows=tuples,
             pending=self.queries.get,
             is_kept=self.kept.__contains__,
+            is_given=self.has_frame,
             in_spark=self._in_spark,
             limit=10 * self.local_rows,
         )
@@ -198,7 +200,8 @@ def given_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
     return _as_frame(spark, given)
 
 
-def _read_columns(statements: Iterable[Compute]) -> dict[Source, Schema]:
+@lru_cache(maxsize=64)
+def _read_columns(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
     """Of every table, the columns that queries read."""
     found: dict[Source, Schema] = {}
     used: dict[Source, set[str]] = {}

@@ -89,6 +89,15 @@ class Lake:
         for place in (location, f"{self.uri}/{OWN}/caches/{name}"):
             Folder(self.at(place)).remove()
 
+    def remove_damaged(self, location: str) -> None:
+        """Remove a table whose log cannot be read, so that it can be made anew."""
+        table = self.at(location)
+        try:
+            if table.exists():
+                table.snapshot()
+        except StorageError:
+            Folder(table).remove()
+
     def frame(self, snapshot: Snapshot) -> DataFrame:
         """All rows of a version."""
         return read_frame(self.spark, snapshot, snapshot.files)

@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame
 from viewkeep.changes import ChangeBatch, difference
 from viewkeep.diffs.identify import IdPlan
 from viewkeep.errors import QueryError
+from viewkeep.spark import feed
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.delta import ConflictError, DataFile, Snapshot, StorageError
-from viewkeep.spark.feed import check_columns
+from viewkeep.spark.feed import TooManyChangesError, check_columns
 from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Inputs, diff_inputs
 from viewkeep.spark.jobs import Jobs, counted_jobs
@@ -31,8 +32,6 @@ from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
 
 LARGE_SHARE = 0.3
 """Under the policy `auto`, a view is computed anew when more than this share of a table changed."""
-MOST_CHANGES = 2_000_000
-"""More changes than these are never brought in one by one."""
 
 
 def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
@@ -98,16 +97,16 @@ class _Refresh:
             known = {name: count for name, count in counts.items() if count is not None}
             return self._view.build(self._inputs, self._tables, self._found, reason, known)
         with counted_jobs(self._view.lake.spark) as jobs:
-            with self._timer.phase("changes"):
-                batches = {name: self._batch(name) for name in self._moved()}
-            inputs = diff_inputs(self._plan, batches)
-            changes = {name: batch.size for name, batch in batches.items()}
-            if not inputs.diffs:
-                return self._untouched(changes, jobs)
+            changes: dict[str, int] = {}
             try:
-                return self._incremental(inputs, changes, jobs)
-            except TooManyRowsError as problem:
-                reason = str(problem)
+                with self._timer.phase("changes"):
+                    batches = {name: self._batch(name) for name in self._moved()}
+                changes = {name: batch.size for name, batch in batches.items()}
+                reason = self._why_anew(changes)
+                if not reason:
+                    return self._brought(diff_inputs(self._plan, batches), changes, jobs)
+            except (TooManyChangesError, TooManyRowsError) as problem:
+                reason = self._unless_strict(str(problem))
         return self._view.build(self._inputs, self._tables, self._found, reason, changes)
 
     @property
@@ -126,7 +125,8 @@ class _Refresh:
         return self._view.feed(name).count(self._found.state.inputs[name], self._inputs[name])
 
     def _batch(self, name: str) -> ChangeBatch:
-        return self._view.feed(name).changes(self._found.state.inputs[name], self._inputs[name])
+        since, until = self._found.state.inputs[name], self._inputs[name]
+        return self._view.feed(name).changes(since, until, feed.MOST_CHANGES)
 
     def _why_anew(self, counts: Mapping[str, int | None]) -> str:
         if not self._view.is_incremental:
@@ -137,18 +137,26 @@ class _Refresh:
         for name, count in counts.items():
             if count is None:
                 continue
-            if count > MOST_CHANGES:
-                too_many = f"{count:,} changes of {name} are too many to bring in one by one"
-                if self._view.definition.policy == "strict":
-                    raise QueryError(f"{too_many}; the policy strict allows nothing else")
-                return too_many
+            if count > feed.MOST_CHANGES:
+                return self._unless_strict(f"{count:,} changes of {name}")
             if self._view.definition.policy == "auto" and count > 1000:
                 rows = self._view.sources[name].table.snapshot(self._inputs[name]).rows
                 if count > LARGE_SHARE * rows:
                     return f"{count:,} changes of {name}, which has {rows:,} rows"
         return ""
 
+    def _unless_strict(self, too_many: str) -> str:
+        reason = f"{too_many}, too many to bring in one by one"
+        if self._view.definition.policy == "strict":
+            raise QueryError(f"{reason}; the policy strict allows nothing else")
+        return reason
+
     # --- bringing changes in --------------------------------------------------------------------
+
+    def _brought(self, inputs: Inputs, changes: Mapping[str, int], jobs: Jobs) -> RefreshReport:
+        if not inputs.diffs:
+            return self._untouched(changes, jobs)
+        return self._incremental(inputs, changes, jobs)
 
     def _untouched(self, changes: Mapping[str, int], jobs: Jobs) -> RefreshReport:
         """The inputs have new versions that change nothing here: only the state is written."""

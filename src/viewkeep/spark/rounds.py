@@ -49,7 +49,8 @@ class Rounds:
         while left:
             known.queries |= {each.name: each.query for each in left}
             left = self._round(left)
-            self._collect(left)
+            found = self._collect(left)
+            assert found or not left, f"waiting for nothing: {[each.name for each in left]}"
 
     def _collect_given(self) -> None:
         """The diffs that are given; those that are on the driver already need no job."""
@@ -129,8 +130,9 @@ class Rounds:
 
     # --- one job --------------------------------------------------------------------------------
 
-    def _collect(self, late: list[Compute]) -> None:
-        """What was asked for, what several statements read, what is applied, what others need."""
+    def _collect(self, late: list[Compute]) -> bool:
+        """What was asked for, what several statements read, what is applied, what others need;
+        whether there was any."""
         start = perf_counter()
         frames = self._results(not late)
         if self._find_changed:
@@ -143,6 +145,7 @@ class Rounds:
         waited = [*frames, *(each.name for each in late)]
         for name in waited:
             self.seconds[name] += (perf_counter() - start) / len(waited)
+        return bool(tables)
 
     def _results(self, last: bool) -> dict[str, DataFrame]:
         frames = {}
