@@ -287,7 +287,9 @@ class Keeper:
 
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table."""
-        return self._build(self._lake.catalog.read().finished_view(name), "repaired")
+        definition = self._lake.catalog.read().finished_view(name)
+        self._lake.remove_damaged(definition.location)
+        return self._build(definition, "repaired")
 
     def vacuum(self, hours: float = 168, dry_run: bool = False) -> dict[str, int]:
         """Remove files that no version of the last hours needs, nor any view that is behind.

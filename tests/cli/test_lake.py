@@ -11,7 +11,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-import viewkeep.keeper
 from tests.cli.lakes import Answer, done, viewkeep, write
 
 COST = """
@@ -30,6 +29,7 @@ COMMANDS = (
     ("status",),
     ("history",),
     ("verify",),
+    ("vacuum",),
     *(("table", each) for each in ("create", "register", "list", "drop")),
     *(("view", each) for each in ("create", "list", "show", "repair", "drop")),
 )
@@ -66,7 +66,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(log: str) -> None:
         raise AssertionError("Spark is started")
 
-    monkeypatch.setattr(viewkeep.keeper, "local_session", refuse)
+    monkeypatch.setattr("viewkeep.keeper.local_session", refuse)
 
 
 # --- the whole way --------------------------------------------------------------------------------
@@ -207,7 +207,8 @@ def damage(table: Path) -> None:
 def test_a_view_that_fails_leaves_the_others_fresh(lake: Path, tmp_path: Path) -> None:
     done("view", "create", "cost", COST)
     done("view", "create", "names", "SELECT pid, name FROM parts")
-    write_deltalake(lake / "names", pa.table({"pid": pa.array([1], pa.int32())}), mode="append")
+    strange = pa.table({"pid": pa.array([1], pa.int32()), "name": ["strange"]})
+    write_deltalake(lake / "names", strange, mode="append")
     done("apply", "parts", "--updates", write(tmp_path / "p.csv", "pid,price\n1,7\n"))
     answer = viewkeep("refresh")
     assert answer.code == 1
@@ -222,8 +223,11 @@ def test_a_view_that_fails_leaves_the_others_fresh(lake: Path, tmp_path: Path) -
     assert done("status", "cost").code == 0
 
 
-def test_explain_tells_how_a_view_of_the_lake_is_kept(lake: Path, tmp_path: Path) -> None:
+def test_explain_tells_how_a_view_of_the_lake_is_kept(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done("view", "create", "cost", COST)
+    monkeypatch.chdir(lake)  # where the view has a folder of its name
     explained = done("explain", "cost").out
     assert 'View "cost" over parts, uses' in explained
     assert "strategy  id: all tables have keys" in explained
@@ -236,6 +240,19 @@ def test_explain_tells_how_a_view_of_the_lake_is_kept(lake: Path, tmp_path: Path
     assert (document["view"], document["strategy"]) == ("cost", "id")
     assert document["script"]["tuple_based"] is False
     assert "Q(a) = R(a, b)" in done("explain", "Q(a) = R(a, b)").out  # a query is still a query
+
+
+def test_old_files_are_removed_when_asked_for(lake: Path, tmp_path: Path) -> None:
+    done("view", "create", "cost", COST)
+    done("apply", "parts", "--updates", write(tmp_path / "p.csv", "pid,price\n1,7\n"))
+    done("refresh")
+    asked = ("vacuum", "--hours", "0")
+    would = done(*asked, "--dry-run", "--json").json["files"]
+    assert would["parts"] == 1
+    assert sum(would.values()) > 1
+    assert " removed\n" in done(*asked).out
+    assert sum(done(*asked, "--json").json["files"].values()) == 0
+    assert done("verify").code == 0
 
 
 # --- which lake, and whether Spark is needed ------------------------------------------------------

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 
 from viewkeep.cli.lake import find_lake, opened
 from viewkeep.cli.screen import show, write
-from viewkeep.cli.source import is_path
 from viewkeep.errors import ViewkeepError
 
 if TYPE_CHECKING:
     from viewkeep.reading import Node
     from viewkeep.report.delta_script import ScriptOptions
 
+SECTIONED = ("id", "tuple")
+"""Strategies whose scripts have a page of their own."""
+
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def view_of_lake(query: str, lake: str | None) -> str | None:
-    """The lake whose view an argument names: a name alone is no query."""
-    return find_lake(lake) if _NAME.fullmatch(query) and not is_path(query) else None
+    """The lake whose view an argument names: a name alone is no query. In the folder of a lake it
+    is also the name of a folder, that of the view."""
+    is_name = _NAME.fullmatch(query) is not None and not Path(query).is_file()
+    return find_lake(lake) if is_name else None
 
 
 def explain_view(
@@ -36,25 +40,26 @@ def explain_view(
     from viewkeep.report.delta_script import ScriptOptions
 
     with opened(lake, "reading ...") as keeper:
-        head, tree = keeper.explain(name, script=False), keeper.operators(name)
-        [status] = keeper.status(name)
-    is_tuple = tuple_based or status.strategy == "tuple"
-    options = ScriptOptions(tuple(changes), is_tuple, full)
+        [view] = keeper.status(name)
+        asked = bool(changes) or tuple_based or full
+        in_sections = asked or view.strategy in SECTIONED
+        head, tree = keeper.explain(name, script=not in_sections), keeper.operators(name)
+    options = ScriptOptions(tuple(changes), tuple_based or view.strategy == "tuple", full)
     if svg is not None:
         draw(name, tree, options, svg)
     if as_json:
-        write(json.dumps(_document(name, status.strategy, head, tree, options), indent=2) + "\n")
-        return
-    _show(head, tree, options, status.strategy == "recompute")
+        write(json.dumps(_document(name, view.strategy, head, tree, options), indent=2) + "\n")
+    else:
+        _show(head, tree, options if in_sections else None)
 
 
-def _show(head: str, tree: "Node", options: "ScriptOptions", is_anew: bool) -> None:
+def _show(head: str, tree: "Node", options: "ScriptOptions | None") -> None:
     from rich.console import Group
     from rich.text import Text
 
     from viewkeep.report.delta_script import script_sections
 
-    sections = () if is_anew and not options.changes else script_sections(tree, options)
+    sections = () if options is None else script_sections(tree, options)
     show(Group(Text(f"{head}\n"), *sections))
 
 

@@ -11,7 +11,7 @@ from viewkeep.cli import tables, views
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
 from viewkeep.cli.maintain import maintain
-from viewkeep.cli.refreshes import history, refresh, status, verify
+from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
 from viewkeep.cli.screen import tell
 from viewkeep.cli.tables import apply, init
 from viewkeep.errors import ViewkeepError
@@ -24,7 +24,7 @@ app = group()
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
 LAKE = "A lake: tables, and views that are kept fresh, on Spark"
-for each in (init, apply, refresh, status, history, verify):
+for each in (init, apply, refresh, status, history, verify, vacuum):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)

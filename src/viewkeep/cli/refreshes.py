@@ -1,4 +1,4 @@
-"""`viewkeep refresh`, `status`, `history` and `verify`: views kept fresh, and shown to be right."""
+"""`viewkeep refresh`, `status`, `history`, `verify` and `vacuum`: views kept fresh and right."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -119,6 +119,36 @@ def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) 
     answer(as_json, lambda: verification_json(found), lambda: verification_page(found))
     if not all(each.ok for each in found):
         raise typer.Exit(FAILED)
+
+
+def vacuum(
+    hours: Annotated[
+        int,
+        typer.Option(help="Keep what was current in the last N hours.", metavar="N", min=0),
+    ] = 168,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only tell what would be removed.")
+    ] = False,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove files that no version of the last hours needs, nor any view that is behind.
+
+    Older versions can then no longer be read.
+
+    **Examples**
+
+    ```text
+    viewkeep vacuum --dry-run
+
+    viewkeep vacuum --hours 24
+    ```
+    """
+    from viewkeep.report.definitions import vacuum_json, vacuum_page
+
+    with opened(lake, "removing ...") as keeper:
+        files = keeper.vacuum(hours, dry_run)
+    answer(as_json, lambda: vacuum_json(files, dry_run), lambda: vacuum_page(files, dry_run))
 
 
 def _refreshed(keeper: "Keeper", views: Sequence[str]) -> Sequence[Any]:

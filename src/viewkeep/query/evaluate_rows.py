@@ -6,7 +6,8 @@ value, and -0.0 for 0.0, as Spark does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from math import nan
 from typing import Any
 
@@ -26,7 +27,7 @@ from viewkeep.query.evaluate_exact import (
     compile_exact_condition,
     fitting,
 )
-from viewkeep.query.evaluate_forms import Row
+from viewkeep.query.evaluate_forms import Evaluator, Row
 from viewkeep.query.evaluate_functions import STRICT
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
 from viewkeep.query.inference import Schema, find_field, type_of
@@ -38,21 +39,34 @@ Paired = Join | SemiJoin | AntiJoin
 Pair = tuple[str, str, bool]
 """Columns of the left and of the right side that are equal, and whether NULL equals NULL."""
 
+COMPILED = 4096
+"""How many operators stay compiled: scripts are run again and again."""
+
 
 def select(node: Select, rows: Iterable[Row]) -> Rows:
     """The rows for which the condition holds."""
-    return list(filter(compile_exact_condition(node.condition, node.schema), rows))
+    return list(filter(_condition(node), rows))
 
 
 def project(node: Project, rows: Iterable[Row]) -> Rows:
     """The computed columns of every row."""
-    values = [compile_exact(output.expression, node.child.schema) for output in node.outputs]
+    values = _values(node)
     return [tuple([value(row) for value in values]) for row in rows]
 
 
 def distinct(node: Distinct, rows: Iterable[Row]) -> Rows:
     """Every row once."""
     return list(dict.fromkeys(map(key_of(node.names, node.schema), rows)))
+
+
+@lru_cache(maxsize=COMPILED)
+def _condition(node: Select) -> Callable[[Row], bool]:
+    return compile_exact_condition(node.condition, node.schema)
+
+
+@lru_cache(maxsize=COMPILED)
+def _values(node: Project) -> list[Evaluator]:
+    return [compile_exact(output.expression, node.child.schema) for output in node.outputs]
 
 
 # --- joins ----------------------------------------------------------------------------------------
@@ -71,19 +85,39 @@ def comparable(first: Type, second: Type) -> bool:
 
 def meetings(node: Paired, left: Rows, right: Rows) -> Iterator[tuple[Row, Rows]]:
     """Every left row with the right rows that it meets; equal columns are looked up."""
-    pairs, rest = _hashed(node)
-    own = key_of([pair[0] for pair in pairs], node.left.schema)
-    other = key_of([pair[1] for pair in pairs], node.right.schema)
-    strict = [i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe]
+    meeting = _meeting(node)
     index: dict[Row, Rows] = {}
     for row in right:
-        key = other(row)
-        if all(key[i] is not None for i in strict):
+        key = meeting.right(row)
+        if all(key[i] is not None for i in meeting.strict):
             index.setdefault(key, []).append(row)
-    holds = compile_exact_condition(rest, node.left.schema + node.right.schema)
+    holds = meeting.holds
     for row in left:
-        near = index.get(own(row), [])
-        yield row, near if rest == TRUE else [each for each in near if holds(row + each)]
+        near = index.get(meeting.left(row), [])
+        yield row, near if holds is None else [each for each in near if holds(row + each)]
+
+
+@dataclass(frozen=True)
+class _Meeting:
+    """How rows of a join meet: by equal keys, of which some must not be NULL, and what else."""
+
+    left: Callable[[Row], Row]
+    right: Callable[[Row], Row]
+    strict: tuple[int, ...]
+    holds: Callable[[Row], bool] | None
+
+
+@lru_cache(maxsize=COMPILED)
+def _meeting(node: Paired) -> _Meeting:
+    pairs, rest = _hashed(node)
+    return _Meeting(
+        key_of([pair[0] for pair in pairs], node.left.schema),
+        key_of([pair[1] for pair in pairs], node.right.schema),
+        tuple(i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe),
+        None
+        if rest == TRUE
+        else compile_exact_condition(rest, node.left.schema + node.right.schema),
+    )
 
 
 def key_of(columns: Sequence[str], schema: Schema) -> Callable[[Row], Row]:
@@ -138,8 +172,13 @@ def group(node: GroupBy, rows: Iterable[Row]) -> Rows:
     groups: dict[Row, Rows] = {} if node.keys else {(): []}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
-    computed = [_aggregate(node, each) for each in node.aggregates]
+    computed = _aggregates(node)
     return [key + tuple([value(found) for value in computed]) for key, found in groups.items()]
+
+
+@lru_cache(maxsize=COMPILED)
+def _aggregates(node: GroupBy) -> list[Callable[[Rows], Any]]:
+    return [_aggregate(node, each) for each in node.aggregates]
 
 
 def _aggregate(node: GroupBy, aggregate: AggregateColumn) -> Callable[[Rows], Any]:

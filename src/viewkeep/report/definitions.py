@@ -11,7 +11,7 @@ from rich.text import Text
 from viewkeep.report.amounts import duration, size, times
 from viewkeep.report.freshness import freshness
 from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
-from viewkeep.report.maintenance import row_json
+from viewkeep.report.maintenance import counted, row_json
 from viewkeep.report.refreshes import FORMAT
 from viewkeep.report.style import BAD, section
 from viewkeep.storage import TableDescription, ViewDescription, ViewStatus
@@ -96,6 +96,20 @@ def _columns(columns: Mapping[str, str]) -> str:
 
 def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
+
+
+def vacuum_page(files: Mapping[str, int], dry_run: bool) -> Group:
+    """How many files were removed, or would be."""
+    table = lines_table(("table, view or cache", "files"), ("files",))
+    for name, count in files.items():
+        table.add_row(Text(name, "bold"), f"{count:,}")
+    told = "would be removed" if dry_run else "removed"
+    return Group(table, Text(f"{counted(sum(files.values()), 'file')} {told}"))
+
+
+def vacuum_json(files: Mapping[str, int], dry_run: bool) -> Json:
+    """The same for programs."""
+    return {"format": FORMAT, "dry_run": dry_run, "files": dict(files)}
 
 
 def tables_json(tables: Iterable[TableDescription]) -> Json:

@@ -58,14 +58,14 @@ class Keys:
     """The values that are looked up in some columns."""
 
     columns: Columns
-    values: set[Row]
+    values: frozenset[Row]
 
     def on(self, columns: Iterable[str]) -> "Keys":
         """Those of some of the columns; a query without any reads a relation as a whole."""
         own = tuple(column for column in self.columns if column in columns)
         if not own:
             raise NotHereError("no key to look up by")
-        return Keys(own, project_keys(self.columns, self.values, own))
+        return Keys(own, frozenset(project_keys(self.columns, self.values, own)))
 
     def renamed(self, names: dict[str, str]) -> "Keys":
         """Those of columns that have another name below."""
@@ -98,6 +98,7 @@ class Driver:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self._done: dict[Node, Rows] = {}
+        self._probes: dict[tuple[Node, Keys], Rows] = {}
         self._starting: dict[Node, bool] = {}
         self._possible: dict[tuple[Node, Columns], set[Row] | None] = {}
         self.read = 0
@@ -245,6 +246,11 @@ class Driver:
         """The rows of a node that have one of the keys, and perhaps others."""
         if self._starts(node):
             return self.rows(node)
+        if (node, keys) not in self._probes:
+            self._probes[node, keys] = self._found(node, keys)
+        return self._probes[node, keys]
+
+    def _found(self, node: Node, keys: Keys) -> Rows:
         match node:
             case Scan() | Stored():
                 return self._looked_up(node, keys)
@@ -366,5 +372,5 @@ def _named_keys(pairs: list[Pair], values: set[Row]) -> Keys:
     if not pairs:
         raise NotHereError("no key to look up by")
     strict = [i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe]
-    found = {key for key in values if all(key[i] is not None for i in strict)}
+    found = frozenset(key for key in values if all(key[i] is not None for i in strict))
     return Keys(tuple(inner for _, inner, _ in pairs), found)

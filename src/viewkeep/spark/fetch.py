@@ -5,7 +5,7 @@ they come with the next job; what they turn out to be stays for the run, so that
 looked up for a computation is there when it is changed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import reduce
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -64,7 +64,7 @@ class Fetched:
         """The columns of the rows that are fetched, in order."""
         return self._schemas[source]
 
-    def look_up(self, source: Source, columns: Iterable[str], keys: set[Row]) -> Rows:
+    def look_up(self, source: Source, columns: Iterable[str], keys: Set[Row]) -> Rows:
         """The rows that have one of the keys in these columns, where NULL is a value."""
         order, keys = self._ordered(source, tuple(columns), keys)
         found = self._known(source, order, keys)
@@ -77,7 +77,7 @@ class Fetched:
         wanted |= keys - known.keys()
         raise MissingError(source)
 
-    def _is_refused(self, source: Source, columns: Columns, keys: set[Row]) -> bool:
+    def _is_refused(self, source: Source, columns: Columns, keys: Set[Row]) -> bool:
         """Whether so many keys have too many rows, or were asked for together with such keys."""
         return any(
             (source, columns) == (s, c)
@@ -87,8 +87,8 @@ class Fetched:
         )
 
     def _ordered(
-        self, source: Source, columns: Columns, keys: set[Row]
-    ) -> tuple[Columns, set[Row]]:
+        self, source: Source, columns: Columns, keys: Set[Row]
+    ) -> tuple[Columns, Set[Row]]:
         """The columns in the order of names, without those whose values cannot be listed."""
         schema = self._schemas[source]
         listed = [c for c in columns if has_literals(find_field(c, schema).type)]
@@ -97,7 +97,7 @@ class Fetched:
             raise NotHereError(f"{source} has no key that can be listed")
         return order, project_keys(columns, keys, order)
 
-    def _known(self, source: Source, columns: Columns, keys: set[Row]) -> Rows | None:
+    def _known(self, source: Source, columns: Columns, keys: Set[Row]) -> Rows | None:
         """The rows, where they were fetched by these columns or by some of them."""
         for known, index in self._found.get(source, {}).items():
             if set(known) <= set(columns):
@@ -107,7 +107,7 @@ class Fetched:
                     return rows if known == columns else self._having(source, rows, columns, keys)
         return None if keys else []
 
-    def _having(self, source: Source, rows: Rows, columns: Columns, keys: set[Row]) -> Rows:
+    def _having(self, source: Source, rows: Rows, columns: Columns, keys: Set[Row]) -> Rows:
         places = self._places(source, columns)
         return [row for row in rows if tuple([row[i] for i in places]) in keys]
 
@@ -145,7 +145,7 @@ class Fetched:
                 rows = self._met(rows, source, columns, keys)
         return rows
 
-    def _met(self, rows: DataFrame, source: Source, columns: Columns, keys: set[Row]) -> DataFrame:
+    def _met(self, rows: DataFrame, source: Source, columns: Columns, keys: Set[Row]) -> DataFrame:
         """The rows with one of many keys; NULL equals NULL."""
         schema = tuple(find_field(column, self._schemas[source]) for column in columns)
         renamed = [f"{quote(c)} AS {quote(f'viewkeep#{c}')}" for c in columns]
@@ -180,7 +180,7 @@ class Fetched:
                     index[key].append(row)
 
 
-def project_keys(columns: Columns, keys: set[Row], wanted: Columns) -> set[Row]:
+def project_keys(columns: Columns, keys: Set[Row], wanted: Columns) -> Set[Row]:
     """Keys of some of the columns.
 
     >>> sorted(project_keys(("a", "b"), {(1, 2), (3, 2)}, ("b",)))
@@ -192,12 +192,12 @@ def project_keys(columns: Columns, keys: set[Row], wanted: Columns) -> set[Row]:
     return {tuple([key[i] for i in places]) for key in keys}
 
 
-def _listed(columns: Columns, keys: set[Row]) -> bool:
+def _listed(columns: Columns, keys: Set[Row]) -> bool:
     """Whether the values of one column at least are few enough to be listed."""
     return any(len({key[i] for key in keys}) <= MAX_KEYS for i in range(len(columns)))
 
 
-def _condition(columns: Columns, keys: set[Row]) -> str:
+def _condition(columns: Columns, keys: Set[Row]) -> str:
     """Where each column has one of its values: a little more than the keys."""
     values = {column: {key[i] for key in keys} for i, column in enumerate(columns)}
     parts = [
