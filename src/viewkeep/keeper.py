@@ -154,7 +154,7 @@ class Keeper:
         definition = self._defined(catalog, name, sql, strategy, policy)
         if old is None:
             self._check_place(definition)
-        self._lake.catalog.change(f"create_view {name}", lambda now: now.taking(definition))
+        self._lake.catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
         try:
             report = self._build(definition)
         except BaseException:

@@ -77,7 +77,7 @@ CHANGES: dict[str, tuple[Attempt, str]] = {
     ),
     "two inserts of one key": (
         lambda k: k.apply("parts", inserts=[(3, 1, "c", None), (3, 1, "c", None)]),
-        r'key \(pid = 3\): insert, but the key is there',
+        r'key \(pid = 3\): the inserts name this key twice',
     ),
     "an update of a row that is not there": (
         lambda k: k.apply("parts", updates=[{"pid": 1, "price": 5}, {"pid": 9, "price": 5}]),

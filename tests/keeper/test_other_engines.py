@@ -214,7 +214,7 @@ def test_deletion_vectors(spark: SparkSession, tmp_path: Path, others: Path) -> 
         "cardinality": 2,
     }
     edited(others, "add", {"deletionVector": vector})
-    refused(spark, tmp_path, others, r"1 files have deletionVectors, which cannot be read here")
+    refused(spark, tmp_path, others, r"files have deletionVectors, which cannot be read here")
 
 
 def test_deletion_vectors_that_nobody_uses(

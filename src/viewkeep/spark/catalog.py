@@ -195,10 +195,10 @@ class Catalog:
         """Without a definition."""
         return replace(self, entries={n: d for n, d in self.entries.items() if n != name})
 
-    def taking(self, view: ViewDefinition) -> "Catalog":
-        """With a view that is not finished; of the same name there may be one like it."""
-        old = self.views.get(view.name)
-        if old is None or old.ready:
+    def taking(self, view: ViewDefinition, unfinished: ViewDefinition | None) -> "Catalog":
+        """With a view that is not finished, in place of one that somebody left so long ago that
+        it was seen before; one that was begun since is in the way."""
+        if unfinished is None or self.views.get(view.name) != unfinished:
             self.check_free(view.name)
         return self.including(view)
 

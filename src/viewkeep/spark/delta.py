@@ -337,14 +337,18 @@ def _check_readable(table: DeltaTable, uri: str) -> None:
             f"{uri}: the table uses {', '.join(unknown)}, which cannot be read here; "
             "copy it into a table without, or switch it off"
         )
-    if "deletionVectors" in (protocol.reader_features or ()):
-        with told(uri):
-            vectors = pa.table(table.deletion_vectors()).num_rows
-        if vectors:
-            raise UnsupportedTableError(
-                f"{uri}: {vectors} files have deletionVectors, which cannot be read here; "
-                "purge them (REORG TABLE ... APPLY (PURGE)) and switch them off"
-            )
+    if "deletionVectors" in (protocol.reader_features or ()) and _has_deletion_vectors(table):
+        raise UnsupportedTableError(
+            f"{uri}: files have deletionVectors, which cannot be read here; "
+            "purge them (REORG TABLE ... APPLY (PURGE)) and switch them off"
+        )
+
+
+def _has_deletion_vectors(table: DeltaTable) -> bool:
+    try:
+        return bool(pa.table(table.deletion_vectors()).num_rows)
+    except (DeltaError, pa.ArrowException):  # there are some, and they are damaged
+        return True
 
 
 def _files(table: DeltaTable) -> tuple[DataFile, ...]:

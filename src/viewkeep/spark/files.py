@@ -8,7 +8,7 @@ same way: integers, dates and short strings.
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 from urllib.parse import unquote
@@ -107,7 +107,16 @@ class Folder:
             size = self._files.get_file_info(place).size
             with self._files.open_input_file(place) as source:
                 footer = pq.read_metadata(source)
-        least, greatest, nulls = _bounds(footer)
+
+        def count_nulls(column: str) -> int:
+            """For statistics that leave it open, as those of long strings do."""
+            with told(place):
+                rows = pq.read_table(
+                    place, columns=[column], filesystem=self._files, partitioning=None
+                )
+            return int(rows[column].null_count)
+
+        least, greatest, nulls = _bounds(footer, count_nulls)
         return DataFile(path, size, footer.num_rows, {}, least, greatest, nulls)
 
 
@@ -204,7 +213,9 @@ def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
+def _bounds(
+    footer: Any, count_nulls: Callable[[str], int]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
     """The least and greatest values and the NULLs of columns, over all row groups.
 
     Every column that can have bounds has some: readers take what is missing for NULL.
@@ -218,7 +229,9 @@ def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]
         name = field.name
         groups = range(footer.num_row_groups) if footer.num_rows else ()
         stats = [footer.row_group(n).column(place).statistics for n in groups]
-        nulls[name] = sum(each.null_count for each in stats)
+        known = [each.null_count for each in stats if each is not None]
+        is_known = len(known) == len(stats) and None not in known
+        nulls[name] = sum(known) if is_known else count_nulls(name)
         if nulls[name] < footer.num_rows:
             least[name], greatest[name] = _ends(field.type, stats)
     return least, greatest, nulls
@@ -226,6 +239,8 @@ def _bounds(footer: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]
 
 def _ends(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
     """Bounds of values that are not all NULL; of long strings, none are written."""
+    if any(each is None for each in stats):
+        return _WIDEST[str(kind)]
     held = [each for each in stats if each.has_min_max]
     if sum(each.num_values for each in held) < sum(each.num_values for each in stats):
         return _WIDEST[str(kind)]

@@ -117,8 +117,8 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
         kinds.is_floating,
         kinds.is_decimal,
         kinds.is_timestamp,
-        lambda kind: kinds.is_string(kind) or kinds.is_large_string(kind),
-        lambda kind: kinds.is_binary(kind) or kinds.is_large_binary(kind),
+        lambda kind: kind in (pa.string(), pa.large_string(), pa.string_view()),
+        lambda kind: kind in (pa.binary(), pa.large_binary(), pa.binary_view()),
     )
     if any(is_kind(found) and is_kind(wanted) for is_kind in same):
         return True
