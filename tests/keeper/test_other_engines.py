@@ -28,7 +28,7 @@ TYPES = {
     "x": "double",
     "m": "decimal(8, 2)",
     "d": "date",
-    "at": "timestamp",
+    "moment": "timestamp",
     "yes": "boolean",
 }
 LONG = "long " * 2000
@@ -49,7 +49,7 @@ FILTERS = {
     "m > 0": 1,
     "m IS NULL": 1,
     "d < DATE '1950-01-01'": 1,
-    "at > TIMESTAMPTZ '2000-01-01 00:00:00+00'": 2,
+    "moment > TIMESTAMPTZ '2000-01-01 00:00:00+00'": 2,
     "yes": 2,
     "NOT yes": 1,
     "id = 9": 0,
@@ -92,7 +92,7 @@ def test_duckdb(place: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("t", DeltaTable(place).to_pyarrow_dataset())
-        names = ", ".join(TYPES)
+        names = ", ".join(f'"{name}"' for name in TYPES)
         found = connection.execute(f"SELECT {names} FROM t").fetchall()
         assert Counter(_in_utc(row) for row in found) == expected()
         for condition, count in FILTERS.items():
@@ -107,14 +107,14 @@ def _in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_arrow(place: str) -> None:
     """What is pushed into the scan finds what is there, whatever bounds files have."""
     dataset = DeltaTable(place).to_pyarrow_dataset()
-    for condition, count in {
-        ds.field("x") > 0: 2,
-        ds.field("m") > Decimal("0.00"): 1,
-        ds.field("at") > datetime(2000, 1, 1, tzinfo=UTC): 2,
-        ds.field("text") > "long": 2,
-        ds.field("text") == LONG: 1,
-        ds.field("d").is_null(): 2,
-    }.items():
+    for condition, count in (
+        (ds.field("x") > 0, 2),
+        (ds.field("m") > Decimal("0.00"), 1),
+        (ds.field("moment") > datetime(2000, 1, 1, tzinfo=UTC), 2),
+        (ds.field("text") > "long", 2),
+        (ds.field("text") == LONG, 1),
+        (ds.field("d").is_null(), 2),
+    ):
         assert dataset.to_table(filter=condition).num_rows == count, condition
 
 
@@ -142,8 +142,8 @@ def test_rows_from_polars(spark: SparkSession, tmp_path: Path) -> None:
     assert sum(rows(keeper, "given").values()) == 4
 
 
-def test_spark_reads_what_keeper_reads(keeper: Keeper) -> None:
-    assert Counter(keeper.read("seen").count() for _ in range(1)) == Counter([4])
+def test_spark(keeper: Keeper) -> None:
+    assert keeper.read("seen").count() == keeper.read("every").count() == 4
     check(keeper)
 
 
@@ -227,9 +227,7 @@ def test_deletion_vectors_that_nobody_uses(
     assert rows(keeper, "total") == {(6,): 1}
 
 
-def test_deletion_vectors_that_come_later(
-    spark: SparkSession, tmp_path: Path, others: Path
-) -> None:
+def test_a_feature_that_comes_later(spark: SparkSession, tmp_path: Path, others: Path) -> None:
     """The table was good when it was registered; a refresh looks again."""
     keeper = Keeper(spark, tmp_path / "lake")
     keeper.register_table("others", others, key=["id"])

@@ -356,3 +356,13 @@ def test_a_process_with_an_old_definition(
     assert keeper.read("dear").columns == ["pid", "price"]
     check(keeper)
     assert keeper.history("dear")[0].reason == "the definition has changed"
+
+
+def test_a_replacement_with_the_same_columns_in_another_order(keeper: Keeper) -> None:
+    keeper.create_view("seen", "SELECT pid, price FROM parts WHERE pid = 3")
+    keeper.create_view("seen", "SELECT price, pid FROM parts WHERE pid = 3", replace=True)
+    assert keeper.read("seen").columns == ["price", "pid"]
+    keeper.apply("parts", updates=[{"pid": 3, "price": 7}])
+    keeper.refresh()
+    assert rows(keeper, "seen") == {(7, 3): 1}
+    check_verified(keeper)

@@ -28,6 +28,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.types import Field
+from viewkeep.spark.protocol import unreadable
 from viewkeep.spark.rows import arrow_schema, declared_fields, has_bounds
 
 NOTES = "viewkeep"
@@ -38,9 +39,6 @@ CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
 }
-READABLE_FEATURES = frozenset({"deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
-"""Features of readers that change nothing for tables that pass the other checks."""
-
 STATISTICS = "delta.dataSkippingStatsColumns"
 """The property that lists the columns with bounds: readers expect them of all others as well."""
 
@@ -155,8 +153,10 @@ class LakeTable:
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
         table = self._open(version)
-        _check_readable(table, self.uri)
         with told(self.uri):
+            problem = unreadable(table)
+            if problem:
+                raise UnsupportedTableError(f"{self.uri}: {problem}")
             fields = declared_fields(pa.schema(table.schema()))
             about = table.metadata()
             partitions, identity = tuple(about.partition_columns), str(about.id)
@@ -205,16 +205,21 @@ class LakeTable:
         new = _with_bounds(fields)
         old = self._open(start).metadata().configuration.get(STATISTICS, "").split(",")
         # At no moment may a column be listed that a file has no bounds for.
-        start = self._list_bounds(start, old, [each for each in new if each in old])
+        both = [each for each in new if each in old]
+        start = self._list_bounds(start, old, both)
         actions: list[Action] = [_add(each) for each in files]
-        made = self._write(self._open(start), actions, "overwrite", _delta_schema(fields), notes)
-        with suppress(ConflictError):
-            self._list_bounds(made, [each for each in new if each in old], new)
+        table = self._open(start)
+        schema = _delta_schema(fields)
+        if _is_reordered(schema, table.schema()):
+            schema = _delta_schema(fields, {"viewkeep.after": str(start)})
+        made = self._write(table, actions, "overwrite", schema, notes)
+        with suppress(StorageError):  # it has happened; without bounds it is only slower
+            self._list_bounds(made, both, new)
         return made
 
     def _list_bounds(self, start: int, old: Sequence[str], new: Sequence[str]) -> int:
         """Change which columns have bounds in the log, after `start`; the version of that."""
-        if list(old) == list(new):
+        if set(old) == set(new):
             return start
         with told(self.uri):
             self._open(start).alter.set_table_properties(
@@ -313,7 +318,13 @@ def _with_bounds(fields: Iterable[Field]) -> list[str]:
     return ["`" + each.name.replace("`", "``") + "`" for each in fields if has_bounds(each.type)]
 
 
-def _delta_schema(fields: Iterable[Field]) -> Schema:
+def _is_reordered(new: Schema, old: Schema) -> bool:
+    """deltalake does not take another order of the same columns for another schema."""
+    names = [[each.name for each in schema.fields] for schema in (new, old)]
+    return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
+
+
+def _delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None) -> Schema:
     fields = tuple(fields)
     for each in fields:
         bad = sorted(set(each.name) & set(" ,;{}()\n\t="))
@@ -322,33 +333,10 @@ def _delta_schema(fields: Iterable[Field]) -> Schema:
                 f'column "{each.name}": Delta tables allow no {" ".join(map(repr, bad))} in names; '
                 "give it another name, in a view with AS"
             )
-    return Schema.from_arrow(arrow_schema(fields))
-
-
-def _check_readable(table: DeltaTable, uri: str) -> None:
-    with told(uri):
-        protocol = table.protocol()
-        configuration = table.metadata().configuration
-    unknown = sorted(set(protocol.reader_features or ()) - READABLE_FEATURES)
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        unknown = ["columnMapping"]
-    if unknown:
-        raise UnsupportedTableError(
-            f"{uri}: the table uses {', '.join(unknown)}, which cannot be read here; "
-            "copy it into a table without, or switch it off"
-        )
-    if "deletionVectors" in (protocol.reader_features or ()) and _has_deletion_vectors(table):
-        raise UnsupportedTableError(
-            f"{uri}: files have deletionVectors, which cannot be read here; "
-            "purge them (REORG TABLE ... APPLY (PURGE)) and switch them off"
-        )
-
-
-def _has_deletion_vectors(table: DeltaTable) -> bool:
-    try:
-        return bool(pa.table(table.deletion_vectors()).num_rows)
-    except (DeltaError, pa.ArrowException):  # there are some, and they are damaged
-        return True
+    found = arrow_schema(fields)
+    if mark is not None:
+        found = pa.schema([each.with_metadata(mark) for each in found])
+    return Schema.from_arrow(found)
 
 
 def _files(table: DeltaTable) -> tuple[DataFile, ...]:

@@ -38,7 +38,7 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
     """Bring a view to these versions of its inputs, which reflect these versions of tables."""
     found = view.found()
     if found.state.build != view.definition.build:
-        _check_definition(view)
+        view.check_current()
         return view.build(inputs, tables, found, "the definition has changed")
     _check_inputs(view, found.state, inputs)
     if found.state.is_ahead_of(inputs):
@@ -54,12 +54,6 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
             version=found.newest,
         )
     return _Refresh(view, found, inputs, tables).run()
-
-
-def _check_definition(view: View) -> None:
-    """The view shows another definition than this process knows: which of them is the new one?"""
-    if view.lake.catalog.read().views.get(view.name) != view.definition:
-        raise ConflictError(f'view "{view.name}": another process has defined it anew')
 
 
 def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:

@@ -7,6 +7,7 @@ and new versions of caches, is invisible until then.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,7 @@ from viewkeep.query.tables import Table
 from viewkeep.spark.build import Builder
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.catalog import ViewDefinition
-from viewkeep.spark.delta import DataFile, LakeTable, StorageError
+from viewkeep.spark.delta import ConflictError, DataFile, LakeTable, StorageError
 from viewkeep.spark.feed import CHANGES, HARMLESS, Feed
 from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Kinds
@@ -235,12 +236,21 @@ class View:
         before = start.state.inputs if start else {}
         report = replace(built.report, before=before)
         notes = {STATE: built.state.notes(), REPORT: report.notes()}
+        fields = self.layout.fields
         if start is None and not self.table.exists():
-            self.table.create(self.layout.fields, built.files, notes, self.definition.sql)
-            return report
+            self.check_current()
+            with suppress(ConflictError):  # a process that defines the same view was first
+                self.table.create(fields, built.files, notes, self.definition.sql)
+                return report
         newest = start.newest if start else self.table.version()
-        version = self.table.replace(newest, self.layout.fields, built.files, notes)
+        self.check_current()
+        version = self.table.replace(newest, fields, built.files, notes)
         return replace(report, version=version)
+
+    def check_current(self) -> None:
+        """Refuse to show a definition that another process has changed since."""
+        if self.lake.catalog.read().views.get(self.name) != self.definition:
+            raise ConflictError(f'view "{self.name}": another process has defined it anew')
 
     def _computed(self, inputs: Pins) -> tuple[dict[str, int], list[DataFile]]:
         frames = self.table_frames("post", inputs)
