@@ -52,7 +52,7 @@ class Figure:
         most = self.unit in ("s", "bytes/entry")
         met = self.value <= self.target if most else self.value >= self.target
         return (
-            f"{'met' if met else 'MISSED'}: {self.target:,.0f} {'at most' if most else 'at least'}"
+            f"{'met' if met else 'MISSED'}: {self.target:,.10g} {'at most' if most else 'at least'}"
         )
 
 

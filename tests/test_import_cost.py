@@ -12,7 +12,7 @@ import pytest
 
 import viewkeep as vk
 
-HEAVY = ("pyspark", "numba", "numpy", "pandas", "pyarrow", "deltalake", "duckdb", "sqlglot")
+HEAVY = ("pyspark", "llvmlite", "numpy", "pandas", "pyarrow", "deltalake", "duckdb", "sqlglot")
 ONLY_FOR_THE_COMMAND = ("rich", "typer")
 
 

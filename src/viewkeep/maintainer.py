@@ -11,7 +11,7 @@ from viewkeep.engine.check import Checker
 from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
 from viewkeep.engine.partitions import Partition
 from viewkeep.engine.runner import Runner, restore_compiled
-from viewkeep.engine.select import ENGINES, Engine, Engines
+from viewkeep.engine.select import ENGINES, Engine, Engines, obstacle
 from viewkeep.engine.state import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
 from viewkeep.engine.subscribers import Subscribers
@@ -476,6 +476,15 @@ def maintain(
         raise QueryError(f"expected a query or a list of queries, not {parsed!r}")
     queries = [parse(each) if isinstance(each, str) else each for each in parsed]
     return Workload(queries, constraints, options)
+
+
+def engine_obstacle(query: ConjunctiveQuery) -> str:
+    """Why the compiled engine cannot run a query; nothing if it can.
+
+    >>> engine_obstacle(parse("Q(a; min(b)) = R(a, b)"))
+    'the relational payloads are not numbers of 64 bits'
+    """
+    return obstacle(plan_payload(query))
 
 
 def _check_hashable(row: Row) -> None:

@@ -42,6 +42,7 @@ ANALYZED = {
     "summary": str,
     "strategy": {"name": str, "reason": str},
     "runs": str,
+    "engine": {"name": str, "reason": (str, type(None))},
     "bounds": BOUNDS,
     "lower_bound": {
         **dict.fromkeys(("update", "delay", "conjecture"), (str, type(None))),

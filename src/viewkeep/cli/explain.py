@@ -162,6 +162,7 @@ def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
     from rich.console import Group
 
     from viewkeep.explain import Analyzed
+    from viewkeep.maintainer import engine_obstacle
     from viewkeep.reading import Unclassified
     from viewkeep.report.delta_script import script_sections
     from viewkeep.report.page import algebra_page, analysis_page
@@ -169,9 +170,10 @@ def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
 
     match explanation.outcomes:
         case (Analyzed(_, analysis),):
+            page = analysis_page(analysis, engine_obstacle(analysis.query))
             if wanted.tree is None:
-                return analysis_page(analysis)
-            return Group(analysis_page(analysis), *script_sections(wanted.tree, wanted.options))
+                return page
+            return Group(page, *script_sections(wanted.tree, wanted.options))
         case (Unclassified(name, tree, reason),):
             return algebra_page(name, tree, reason, wanted.options)
         case outcomes:
@@ -201,13 +203,14 @@ def _document(explanation: "Explanation", wanted: Wanted) -> dict[str, Any]:
 
 def _json(outcome: "Outcome", wanted: Wanted) -> dict[str, Any]:
     from viewkeep.explain import Analyzed
+    from viewkeep.maintainer import engine_obstacle
     from viewkeep.reading import Failed, Unclassified
     from viewkeep.report.as_json import analysis_json, failed_json, unsupported_json
     from viewkeep.report.delta_script import script_json
 
     match outcome:
         case Analyzed(_, analysis):
-            known = analysis_json(analysis)
+            known = analysis_json(analysis, engine_obstacle(analysis.query))
             return known | script_json(wanted.tree, wanted.options) if wanted.tree else known
         case Unclassified(name, tree, reason):
             script = script_json(tree, wanted.options)

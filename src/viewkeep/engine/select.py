@@ -27,7 +27,15 @@ WORTHWHILE = 50_000
 long as compiling takes."""
 
 NEEDED = ("llvmlite", "numpy", "pyarrow")
-"""What the extra `compiled` installs; Numba brings llvmlite."""
+"""What the extra `compiled` installs."""
+
+
+def obstacle(payload: Payload) -> str:
+    """Why payloads cannot be words of the compiled engine; nothing if they can."""
+    from viewkeep.engine.compiled_rings import shape_of  # only text: needs no library
+
+    shape = shape_of(payload.ring)
+    return shape if isinstance(shape, str) else ""
 
 
 class Engines:

@@ -43,8 +43,8 @@ def document(queries: Sequence[Json], cascades: Sequence[Cascade] = ()) -> Json:
     }
 
 
-def analysis_json(analysis: Analysis) -> Json:
-    """A query that was analysed."""
+def analysis_json(analysis: Analysis, no_machine_code: str = "") -> Json:
+    """A query that was analysed, and why it cannot be compiled."""
     return {
         "name": analysis.query.name,
         "status": "analyzed",
@@ -53,6 +53,10 @@ def analysis_json(analysis: Analysis) -> Json:
         "summary": headline(analysis),
         "strategy": {"name": analysis.strategy, "reason": analysis.route.reason},
         "runs": analysis.available.strategy,
+        "engine": {
+            "name": "reference" if no_machine_code else "compiled",
+            "reason": no_machine_code or None,
+        },
         "bounds": _bounds(analysis.bounds),
         "lower_bound": _lower_bound(analysis),
         "verdicts": {name: _verdict(each) for name, each in analysis.verdicts.items()},

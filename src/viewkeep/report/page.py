@@ -39,8 +39,8 @@ REPLACED_ROWS = (
 """What bounds along foreign keys leave out (analysis/foreign_keys.py)."""
 
 
-def analysis_page(analysis: Analysis) -> Group:
-    """All that the analysis says of a query, for people."""
+def analysis_page(analysis: Analysis, no_machine_code: str = "") -> Group:
+    """All that the analysis says of a query, for people; and why it cannot be compiled."""
     bounds = analysis.bounds
     return Group(
         _title(analysis),
@@ -48,7 +48,7 @@ def analysis_page(analysis: Analysis) -> Group:
         section("Lower bound", lower_bound_text(analysis)),
         *_where_updates_cost(analysis),
         *_what_would_help(analysis),
-        section(f"Strategy: {analysis.strategy}", _strategy(analysis)),
+        section(f"Strategy: {analysis.strategy}", _strategy(analysis, no_machine_code)),
         *adaptive_sections(analysis),
         *_variable_order(analysis),
         *_rewritten(analysis),
@@ -81,9 +81,10 @@ def _title(analysis: Analysis) -> Panel:
     return Panel(Group(*lines), border_style=style)
 
 
-def _strategy(analysis: Analysis) -> Text:
+def _strategy(analysis: Analysis, no_machine_code: str) -> Text:
     told = STRATEGIES.get(analysis.strategy, "")
-    return Text(f"{told}\nChosen because: {analysis.route.reason}.")
+    engine = f"\nRuns on the reference engine: {no_machine_code}." if no_machine_code else ""
+    return Text(f"{told}\nChosen because: {analysis.route.reason}.{engine}")
 
 
 def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:
