@@ -57,10 +57,7 @@ class CompiledEngine:
         self._inlets = Inlets(program, payload, query, self.coder, shape)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
         self.source = write(program, shape, self._inlets.lifts(), self.dropped)
-        main = self.source.main
-        self.code = compiled_machine.load(
-            main.text, main.public, main.inlined, self._inlets.module()
-        )
+        self.code = compiled_machine.load(self.source.main, self._inlets.module())
         self.counter = [0]
         self.state = State(self.source.memory, self.code.function("start", 1))
         self._domains = self._domains_of(query)
@@ -377,14 +374,15 @@ class CompiledEngine:
     def _change(self, atom: int, words: list[int]) -> int:
         """The change of the output by one tuple; compiled when it is first asked for."""
         kinds = "i" * (len(words) - self.shape.width) + self.shape.kinds
-        types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
         numbers = [
             float(np.int64(word).view(np.float64)) if kind == "f" else word
             for word, kind in zip(words, kinds, strict=True)
         ]
-        changes = self.source.changes
-        code = compiled_machine.load(changes.text, changes.public, changes.inlined)
-        return code.typed(f"change_{atom}", types)(self.state.address, *numbers)
+        name = f"change_{atom}"
+        if name not in self._functions:
+            types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
+            self._functions[name] = compiled_machine.load(self.source.changes).typed(name, types)
+        return self._functions[name](self.state.address, *numbers)
 
 
 class _Maps(Mapping[str, Relation[Any]]):

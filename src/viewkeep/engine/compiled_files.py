@@ -81,4 +81,4 @@ def _take_up(engine: CompiledEngine, content: list[Words]) -> None:
 
 
 def _layout(engine: CompiledEngine) -> str:
-    return sha256(engine.source.main.text.encode()).hexdigest()
+    return sha256(engine.source.main.functions.encode()).hexdigest()

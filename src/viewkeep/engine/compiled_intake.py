@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from viewkeep.engine import compiled_machine
+from viewkeep.engine.compiled_language import Text
 from viewkeep.engine.compiled_lifts import Lifted, Lifter
 from viewkeep.engine.compiled_rings import Shape
 from viewkeep.engine.compiled_rows import MOST_COLUMNS, available, parse_module
@@ -221,4 +222,4 @@ def _counts(multiplicities: Any, length: int) -> Column | None:
 
 @cache
 def _parser() -> Any:
-    return compiled_machine.load("", (), (), parse_module()).builtin("parse")
+    return compiled_machine.load(Text(""), parse_module()).builtin("parse")

@@ -10,12 +10,15 @@ translated straight to LLVM (by llvmlite, which is a part of Numba) they take 2 
 `add`, `subtract` and `multiply` are exact: where 64 bits do not suffice, they set the word OVERFLOW
 of the state `s`. `+`, `-` and `*` wrap, and are for addresses and hashes.
 
->>> print(translate("def twice(n): return n + n", public=["twice"]).partition("define ")[2][:21])
+>>> text = Text("def twice(n): return n + n", public=("twice",))
+>>> print(translate(text).partition("define ")[2][:21])
 i64 @twice(i64 %n) no
 """
 
 import ast
-from collections.abc import Collection
+from dataclasses import dataclass
+
+from viewkeep.engine.compiled_sharing import share
 
 INTEGER, FLOAT = "i64", "double"
 
@@ -61,13 +64,27 @@ Value = tuple[str, str]
 """A piece of LLVM that names a value, and its type."""
 
 
-def translate(text: str, public: Collection[str], inlined: Collection[str] = ()) -> str:
-    """The LLVM module of a text; some functions are merged into their callers, others never."""
-    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+@dataclass(frozen=True)
+class Text:
+    """Functions, and what is said of some of them by name."""
+
+    functions: str
+    public: tuple[str, ...] = ()
+    """These are called from outside."""
+    inlined: tuple[str, ...] = ()
+    """These are merged into their callers, others never."""
+    whole: tuple[str, ...] = ()
+    """These stay as they are where equal blocks are shared."""
+
+
+def translate(text: Text) -> str:
+    """The LLVM module of a text."""
+    parsed = ast.parse(text.functions).body
+    functions = share([node for node in parsed if isinstance(node, ast.FunctionDef)], text.whole)
     parts = [_INTRINSICS]
     for node in functions:
-        linkage = "" if node.name in public else "internal "
-        hint = " alwaysinline" if node.name in inlined else " noinline"
+        linkage = "" if node.name in text.public else "internal "
+        hint = " alwaysinline" if node.name in text.inlined else " noinline"
         parts.append(_Function(node, linkage, hint).text)
     return "\n".join(parts)
 

@@ -14,7 +14,7 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # has no stubs
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-from viewkeep.engine.compiled_language import translate
+from viewkeep.engine.compiled_language import Text, translate
 
 CACHE_VARIABLE = "VIEWKEEP_CACHE"
 """The environment variable with the folder for machine code; empty keeps none."""
@@ -23,7 +23,7 @@ OPTIMIZE_VARIABLE = "VIEWKEEP_OPTIMIZE"
 """The environment variable with how much LLVM optimizes: 0 compiles ten times faster, for tests."""
 
 _FASTCALL = 0x80
-_FORMAT = "1"
+_FORMAT = "2"
 """Part of every file's name: rises when what is kept changes."""
 
 
@@ -70,15 +70,15 @@ _new_builtin.restype = ctypes.py_object
 _new_builtin.argtypes = [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
 
 
-def load(text: str, public: Sequence[str], inlined: Sequence[str], extra: str = "") -> Code:
+def load(text: Text, extra: str = "") -> Code:
     """The code of a text, from disk where it was compiled before; `extra` is LLVM of its own."""
-    identity = _identity(text, public, inlined, extra)
+    identity = _identity(text, extra)
     if (known := _LOADED.get(identity)) is not None:
         return known
     place = _place(identity)
     objects = _read(place)
     if objects is None:
-        objects = _compile(translate(text, public, inlined) + "\n" + extra)
+        objects = _compile(translate(text) + "\n" + extra)
         _write(place, objects)
     _LOADED[identity] = code = Code(objects)
     return code

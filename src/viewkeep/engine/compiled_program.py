@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from viewkeep.engine.compiled_language import Text
 from viewkeep.engine.compiled_layout import (
     Index,
     Local,
@@ -44,8 +45,8 @@ Lifts = dict[int, list[str]]
 class Source:
     """The text of a program, and where its memory lies; `changes` is for subscribers only."""
 
-    main: "Text"
-    changes: "Text"
+    main: Text
+    changes: Text
     memory: Memory
     collects: bool
     """Whether output tuples are summed before they are told."""
@@ -80,25 +81,17 @@ def write(
     )
 
 
-@dataclass(frozen=True)
-class Text:
-    """Functions, which of them are called from outside, and which are merged into others."""
-
-    text: str
-    public: tuple[str, ...]
-    inlined: tuple[str, ...]
-
-
 def _text(memory: Memory, parts: list[str]) -> Text:
-    whole = "\n".join(parts).strip()
-    functions = _cut(whole)
-    hot = _HOT if whole.count("\n") < LINES_AT_MOST else _FINDING
+    everything = "\n".join(parts).strip()
+    functions = _cut(everything)
+    hot = _HOT if everything.count("\n") < LINES_AT_MOST else _FINDING
     text = "\n".join(each if _title(each).startswith(hot) else _small(each) for each in functions)
     names = [_title(each) for each in functions]
     plain = {function_name("add", store) for store in memory.stores.values() if not store.indexes}
     inlined = [name for name in names if name.startswith(_INLINED) or name in plain]
     public = [name for name in names if name.startswith(_PUBLIC)]
-    return Text(text, tuple(public), tuple(inlined))
+    whole = [name for name in names if name.startswith(hot)]
+    return Text(text, tuple(public), tuple(inlined), tuple(whole))
 
 
 def _cut(text: str) -> list[str]:
@@ -116,7 +109,8 @@ def _small(function: str) -> str:
 
 
 LINES_AT_MOST = 5_000
-"""In longer programs look-ups are calls everywhere: merged in, they take too long to compile."""
+"""In longer programs look-ups are calls everywhere, and triggers share their equal blocks: merged
+in and written out, they take too long to compile."""
 
 _FINDING = ("find_", "seek_", "level_")
 _HOT = ("trigger_", "batch_", "call_", "update_", "find_", "seek_", "level_", "add__", "put_")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -29,8 +30,9 @@ def matches(rows: pa.Table, keys: pa.Table) -> pa.Array:
     places = pc.indices_nonzero(near)
     wanted = set(key_tuples(keys))
     found = [key in wanted for key in key_tuples(rows.select(names).take(places))]
-    exact = places.filter(pa.array(found, pa.bool_()))
-    return pc.is_in(pa.array(range(rows.num_rows), pa.uint64()), value_set=exact)
+    mask = np.zeros(rows.num_rows, np.bool_)
+    mask[places.to_numpy()[np.array(found, np.bool_)]] = True
+    return pa.array(mask)
 
 
 def _near(rows: pa.Table, keys: pa.Table) -> pa.Array:

@@ -1,0 +1,234 @@
+"""Blocks that occur several times in a program, up to names and places, become one function.
+
+The triggers of symmetric queries are alike: of the heavy and light parts of a four-cycle, dozens of
+loops differ only in the tables they read. Each block (an `if` or a loop) is written down with its
+names numbered in the order in which they occur; blocks that then read the same are called.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+NODES_AT_LEAST = 60
+"""Smaller blocks are not worth a call."""
+
+_STATE = "s"
+
+
+@dataclass
+class _Reading:
+    """A block as text without names, and what it takes from outside."""
+
+    text: list[str] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    places: dict[int, int] = field(default_factory=dict)
+    """Places in the state, each with its number."""
+    stored: set[str] = field(default_factory=set)
+    loaded: set[str] = field(default_factory=set)
+    size: int = 0
+    closed: bool = True
+    """Whether it can be cut out: it neither returns nor leaves a loop that is not in it."""
+
+    def read(self, node: ast.AST, in_loop: bool = False) -> None:
+        """Write down a node, and all below it."""
+        self.size += 1
+        match node:
+            case ast.Name(id=name, ctx=context):
+                if name == _STATE:
+                    self.text.append(name)
+                    return
+                (self.stored if isinstance(context, ast.Store) else self.loaded).add(name)
+                number = self.names.setdefault(name, len(self.names))
+                self.text.append(f"{'f_' if name.startswith('f_') else ''}{number}")
+            case ast.Constant(value=value):
+                self.text.append(repr(value))
+            case ast.BinOp(ast.Name(id="s"), ast.Add(), ast.Constant(value=int() as place)):
+                number = self.places.setdefault(place, len(self.places))
+                self.text.append(f"s+{number}")
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                self.text.append(f"{name}(")
+                self._all(arguments, in_loop)
+            case ast.For(target=target, iter=iterated, body=body):
+                self.text.append("for")
+                self.read(target)
+                self.read(iterated)
+                self._all(body, True)
+            case ast.While(test=test, body=body):
+                self.text.append("while")
+                self.read(test)
+                self._all(body, True)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self.text.append("if")
+                self.read(test)
+                self._all(body, in_loop)
+                self.text.append("else")
+                self._all(orelse, in_loop)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                self.loaded.add(name)
+                self._others(node, in_loop)
+            case ast.Return():
+                self.closed = False
+            case ast.Break() | ast.Continue():
+                self.text.append(type(node).__name__)
+                self.closed &= in_loop
+            case _:
+                self._others(node, in_loop)
+
+    def _others(self, node: ast.AST, in_loop: bool) -> None:
+        self.text.append(type(node).__name__)
+        self._all(ast.iter_child_nodes(node), in_loop)
+
+    def _all(self, nodes: Iterable[ast.AST], in_loop: bool) -> None:
+        for each in nodes:
+            if not isinstance(each, ast.expr_context):
+                self.read(each, in_loop)
+        self.text.append(";")
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block that can be cut out, with what goes in and comes out, all in a fixed order."""
+
+    node: ast.stmt
+    key: str
+    places: tuple[int, ...]
+    taken: tuple[str, ...]
+    given: str | None
+
+
+def share(functions: list[ast.FunctionDef], kept: Collection[str] = ()) -> list[ast.FunctionDef]:
+    """The functions, with calls in place of blocks that occur more than once.
+
+    Those that are `kept` stay as they are.
+    """
+    return _Sharing(functions, kept).functions
+
+
+class _Sharing:
+    """Finds blocks, counts them, and cuts out those that are worth it."""
+
+    def __init__(self, functions: list[ast.FunctionDef], kept: Collection[str]) -> None:
+        self._blocks: dict[ast.stmt, _Block] = {}
+        self._names: dict[str, str] = {}
+        self._cut: list[ast.FunctionDef] = []
+        open_ = [each for each in functions if each.name not in kept and _takes_state(each)]
+        for function in open_:
+            self._find(function)
+        self._counts = Counter(block.key for block in self._blocks.values())
+        for function in open_:
+            self._replace(function.body, 1)
+        self.functions = [*functions, *self._cut]
+
+    def _find(self, function: ast.FunctionDef) -> None:
+        """The blocks of a function that can be cut out."""
+        uses = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name))
+        known = {argument.arg for argument in function.args.args}
+        for node, before in _statements(function.body, known):
+            reading = _Reading()
+            reading.read(node)
+            if reading.size < NODES_AT_LEAST or not reading.closed:
+                continue
+            inside = Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            given = [n for n in reading.names if n in reading.stored and inside[n] < uses[n]]
+            if len(given) > 1 or any(name.startswith("f_") for name in given):
+                continue
+            needed = reading.loaded.union(given) & before
+            taken = tuple(name for name in reading.names if name in needed)
+            outer = (*(reading.names[name] for name in (*taken, *given)), len(taken))
+            key = f"{' '.join(reading.text)} | {outer}"
+            self._blocks[node] = _Block(
+                node, key, tuple(reading.places), taken, given[0] if given else None
+            )
+
+    def _replace(self, statements: list[ast.stmt], count: int) -> None:
+        """Calls in place of blocks that occur more often than what they are a part of."""
+        for number, node in enumerate(statements):
+            block = self._blocks.get(node)
+            if block is not None and self._counts[block.key] > count:
+                statements[number] = self._call(block)
+            else:
+                for inner in _bodies(node):
+                    self._replace(inner, count)
+
+    def _call(self, block: _Block) -> ast.stmt:
+        name = self._names.get(block.key)
+        if name is None:
+            name = self._names[block.key] = f"shared_{len(self._names)}"
+            self._cut_out(name, block)
+        places = [_place(place) for place in block.places]
+        taken = [ast.Name(each, ast.Load()) for each in block.taken]
+        call = ast.Call(ast.Name(name, ast.Load()), [_state(), *places, *taken], [])
+        if block.given is None:
+            return ast.Expr(call)
+        return ast.Assign([ast.Name(block.given, ast.Store())], call)
+
+    def _cut_out(self, name: str, block: _Block) -> None:
+        """A function of the block, in which smaller blocks may be shared in turn."""
+        node = deepcopy(block.node)
+        for copy, original in zip(ast.walk(node), ast.walk(block.node), strict=True):
+            if isinstance(original, ast.stmt) and isinstance(copy, ast.stmt):
+                found = self._blocks.get(original)
+                if found is not None:
+                    self._blocks[copy] = found
+        places = {place: f"place_{number}" for number, place in enumerate(block.places)}
+        names = [_STATE, *places.values(), *block.taken]
+        body: list[ast.stmt] = [node]
+        for statements in _bodies(node):
+            self._replace(statements, self._counts[block.key])
+        _Renaming(places).visit(node)
+        result: ast.expr = ast.Constant(0)
+        if block.given is not None:
+            result = ast.Name(block.given, ast.Load())
+        body.append(ast.Return(result))
+        arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
+        self._cut.append(ast.FunctionDef(name, arguments, body, [], None))
+
+
+class _Renaming(ast.NodeTransformer):
+    """Places of the state become parameters."""
+
+    def __init__(self, places: dict[int, str]) -> None:
+        self._places = places
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Replace `s + 48` by its parameter."""
+        match node:
+            case ast.BinOp(ast.Name(id="s"), ast.Add(), ast.Constant(value=int() as place)):
+                return ast.Name(self._places[place], ast.Load())
+        self.generic_visit(node)
+        return node
+
+
+def _statements(
+    statements: list[ast.stmt], known: set[str]
+) -> Iterator[tuple[ast.stmt, frozenset[str]]]:
+    """Blocks at any depth, each with the names that may have a value before it."""
+    for node in statements:
+        if isinstance(node, ast.If | ast.For | ast.While):
+            yield node, frozenset(known)
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+                known.add(node.target.id)
+            for body in _bodies(node):
+                yield from _statements(body, known)
+        else:
+            known.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(node, ast.If | ast.For | ast.While):
+        yield node.body
+        yield node.orelse
+
+
+def _takes_state(function: ast.FunctionDef) -> bool:
+    return any(argument.arg == _STATE for argument in function.args.args)
+
+
+def _state() -> ast.expr:
+    return ast.Name(_STATE, ast.Load())
+
+
+def _place(place: int) -> ast.expr:
+    return ast.BinOp(_state(), ast.Add(), ast.Constant(place))
