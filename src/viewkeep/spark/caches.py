@@ -19,9 +19,10 @@ from viewkeep.diffs.script import Materialized, Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
-from viewkeep.spark.files import Folder, read_frame, write_frame
+from viewkeep.spark.files import Folder, write_frame
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.matching import without
+from viewkeep.spark.scanned import Scanned
 
 LIVE = "#live"
 OVERLAY = "overlay"
@@ -55,17 +56,17 @@ class Cache:
         files = [each for each in self.snapshot.files if _is_overlay(each)]
         return Folder(self.table).read(files, self.snapshot.fields)
 
-    def relation(self, spark: SparkSession) -> DataFrame | Layered:
+    def relation(self, spark: SparkSession) -> Scanned | Layered:
         """The rows of the cache."""
-        base = read_frame(spark, replace(self.snapshot, fields=self._columns), self.base)
+        snapshot = replace(self.snapshot, fields=self._columns, files=self.base)
+        base = Scanned.whole(spark, self.table, snapshot)
         if not self.overlay.num_rows:
             return base
         return Layered(spark, base, self._live, self.overlay.select(list(self.kept.ids)))
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows of the cache, as Spark reads them."""
-        found = self.relation(spark)
-        return found.frame if isinstance(found, Layered) else found
+        return self.relation(spark).frame
 
     @property
     def _live(self) -> pa.Table:

@@ -6,10 +6,14 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.matching import without
 from viewkeep.spark.row_changes import RowChanges
+from viewkeep.spark.scanned import Scanned
 
 
 def changed_relation(
-    spark: SparkSession, given: DataFrame | Layered, changes: RowChanges, ids: tuple[str, ...]
+    spark: SparkSession,
+    given: DataFrame | Scanned | Layered,
+    changes: RowChanges,
+    ids: tuple[str, ...],
 ) -> Layered:
     """A relation with some of its rows changed."""
     covered = pa.concat_tables([t.select(list(ids)) for t in (changes.gone, changes.came)])

@@ -1,8 +1,9 @@
-"""Rows of large relations by key: asked for in any number, fetched together by one Spark job.
+"""Rows of large relations by key: asked for in any number, and fetched together.
 
-Whoever needs rows looks them up. Those that are not there are noted, and `MissingError` says that
-they come with the next job; what they turn out to be stays for the run, so that a row that was
-looked up for a computation is there when it is changed.
+Few files are read by the driver, all others by one Spark job. Whoever needs rows looks them up.
+Those that are not there are noted, and `MissingError` says that they come with the next fetch; what
+they turn out to be stays for the run, so that a row that was looked up for a computation is there
+when it is changed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -20,6 +21,7 @@ from viewkeep.spark.keys import MAX_KEYS, between, has_literals, one_of
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.local import Collected, with_types
 from viewkeep.spark.rows import to_rows
+from viewkeep.spark.scanned import Scanned
 
 Source = tuple[str, str] | str
 """A table by name and state, all else by name."""
@@ -43,16 +45,17 @@ class Fetched:
     def __init__(
         self,
         spark: SparkSession,
-        frame_of: Callable[[Source], DataFrame | Layered],
+        given: Callable[[Source], DataFrame | Scanned | Layered],
         schemas: Mapping[Source, Schema],
         limit: int,
     ) -> None:
-        self._spark, self._frame_of, self._schemas = spark, frame_of, schemas
+        self._spark, self._given, self._schemas = spark, given, schemas
         self.limit = limit
         self._found: dict[Source, dict[Columns, dict[Row, Rows]]] = {}
         self._wanted: dict[Source, dict[Columns, set[Row]]] = {}
         self._refused: list[tuple[Source, Columns, set[Row], int]] = []
         self._asked: dict[str, tuple[Source, Wanted]] = {}
+        self._for_spark: list[str] = []
 
     @property
     def accesses(self) -> int:
@@ -115,11 +118,31 @@ class Fetched:
         names = [field.name for field in self._schemas[source]]
         return [names.index(column) for column in columns]
 
+    # --- without Spark --------------------------------------------------------------------------
+
+    def read_here(self) -> bool:
+        """Read what the driver can of what was asked for since; whether there was any."""
+        found = False
+        for name, request in self.requests().items():
+            rows = self._read_here(*request)
+            if rows is None:
+                self._for_spark.append(name)
+            else:
+                found = True
+                self.fill({name: rows})
+        return found
+
+    def _read_here(self, source: Source, wanted: Wanted) -> pa.Table | None:
+        base = _base(self._given(source))
+        return base.look_up(self._schemas[source], wanted) if isinstance(base, Scanned) else None
+
     # --- one job --------------------------------------------------------------------------------
 
     def frames(self) -> dict[str, DataFrame]:
         """What has to be collected for what was asked for since; one scan of each relation."""
-        return {name: self._frame(*request) for name, request in self.requests().items()}
+        self.read_here()
+        names, self._for_spark = self._for_spark, []
+        return {name: self._frame(*self._asked[name]) for name in names}
 
     def requests(self) -> dict[str, tuple[Source, Wanted]]:
         """The keys that were asked for since, by a name for what has to be collected."""
@@ -136,9 +159,9 @@ class Fetched:
     def _frame(self, source: Source, wanted: Wanted) -> DataFrame:
         schema = self._schemas[source]
         names = [quote(field.name) for field in schema]
-        given = self._frame_of(source)
-        base = given.base if isinstance(given, Layered) else given
-        rows = with_types(base.selectExpr(*names), schema)
+        base = _base(self._given(source))
+        frame = base.frame if isinstance(base, Scanned) else base
+        rows = with_types(frame.selectExpr(*names), schema)
         rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in wanted.items()))
         for columns, keys in wanted.items():
             if not _listed(columns, keys):
@@ -164,7 +187,7 @@ class Fetched:
                 self.put(name, self._rows(self._asked[name][0], tables[name]))
 
     def _rows(self, source: Source, found: pa.Table) -> Rows:
-        given = self._frame_of(source)
+        given = self._given(source)
         return given.completed(found) if isinstance(given, Layered) else to_rows(found)
 
     def put(self, name: str, rows: Rows) -> None:
@@ -178,6 +201,10 @@ class Fetched:
                 key = tuple([row[i] for i in places])
                 if key in keys:
                     index[key].append(row)
+
+
+def _base(given: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
+    return given.base if isinstance(given, Layered) else given
 
 
 def project_keys(columns: Columns, keys: Set[Row], wanted: Columns) -> Set[Row]:

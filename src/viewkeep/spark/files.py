@@ -9,12 +9,15 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import reduce
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
@@ -25,6 +28,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, STRING, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
 from viewkeep.spark.local import local, spark_schema
+from viewkeep.spark.matching import near_rows
 from viewkeep.spark.report import SPARK_ERRORS, reason
 from viewkeep.spark.rows import arrow_schema, declared_type, has_bounds, to_arrow
 
@@ -68,6 +72,15 @@ class Folder:
         tables = [schema.empty_table(), *(self._read(each, schema) for each in files)]
         return pa.concat_tables(tables)
 
+    def look_up(
+        self, files: Sequence[DataFile], fields: Sequence[Field], keys: Sequence[pa.Table]
+    ) -> pa.Table:
+        """Rows that may have a key of one of the tables of keys; several files at a time."""
+        schema = arrow_schema(fields)
+        with ThreadPoolExecutor() as pool:
+            found = pool.map(lambda each: self._near(each, schema, keys), files)
+            return pa.concat_tables([schema.empty_table(), *found])
+
     def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
         """The rows of a file by its path in the folder."""
         return self.read([DataFile(path, 0, 0)], fields)
@@ -100,6 +113,25 @@ class Folder:
             # Hive-style folders would otherwise become columns.
             rows = pq.read_table(location, filesystem=self._files, partitioning=None)
         return _conformed(rows, schema, each)
+
+    def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
+        """Of each group of rows the columns of keys are read first, others if there are any."""
+        location = each.location(self._base)
+        columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
+        found = []
+        with told(location), self._files.open_input_file(location) as source:
+            file = pq.ParquetFile(source)
+            present = set(file.schema_arrow.names)
+            typed = pa.schema([schema.field(name) for name in columns])
+            own = [name for name in schema.names if name in present]
+            for number in range(file.num_row_groups):
+                named = [name for name in columns if name in present]
+                rows = _conformed(file.read_row_group(number, named), typed, each)
+                near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
+                if pc.any(near, min_count=0).as_py():
+                    rest = file.read_row_group(number, own).filter(near)
+                    found.append(_conformed(rest, schema, each))
+        return pa.concat_tables([schema.empty_table(), *found])
 
     def _described(self, path: str) -> DataFile:
         place = f"{self._base}/{path}"

@@ -42,8 +42,9 @@ from viewkeep.spark.local import (
 )
 from viewkeep.spark.report import RunError
 from viewkeep.spark.rows import to_rows
+from viewkeep.spark.scanned import Scanned
 
-Given: TypeAlias = DataFrame | pa.Table | Layered
+Given: TypeAlias = DataFrame | pa.Table | Scanned | Layered
 Frames = Mapping[Source, Given]
 """Where relations are; a diff may also be an Arrow table, and what is kept may have layers."""
 
@@ -111,9 +112,9 @@ class Known:
         """A relation that is given, as Spark reads it."""
         return _as_frame(self.spark, _found(self._frames, source))
 
-    def _to_look_up(self, source: Source) -> DataFrame | Layered:
+    def _to_look_up(self, source: Source) -> DataFrame | Scanned | Layered:
         given = _found(self._frames, source)
-        return given if isinstance(given, Layered) else _as_frame(self.spark, given)
+        return given if isinstance(given, Scanned | Layered) else _as_frame(self.spark, given)
 
     def relation(self, name: str) -> Relation:
         """A relation that is given, collected, or computed in Spark when it is read."""
@@ -182,7 +183,7 @@ class Known:
 
 
 def _as_frame(spark: SparkSession, given: Given) -> DataFrame:
-    if isinstance(given, Layered):
+    if isinstance(given, Scanned | Layered):
         return given.frame
     return local(spark, given).frame if isinstance(given, pa.Table) else given
 

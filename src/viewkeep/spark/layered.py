@@ -16,6 +16,7 @@ from viewkeep.spark.local import local
 from viewkeep.spark.matching import key_tuples
 from viewkeep.spark.rewrite import anti_join
 from viewkeep.spark.rows import to_rows
+from viewkeep.spark.scanned import Scanned
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,15 @@ class Layered:
     """`live` are rows that are there, `covered` the IDs of the base rows that are not."""
 
     spark: SparkSession
-    base: DataFrame
+    base: DataFrame | Scanned
     live: pa.Table
     covered: pa.Table
 
     @cached_property
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
-        names = [quote(name) for name in self.base.columns]
-        shown = local(self.spark, self.live, self.base.select(*self._names).schema).frame
+        names = [quote(name) for name in self._base.columns]
+        shown = local(self.spark, self.live, self._base.select(*self._names).schema).frame
         return self._uncovered().union(shown.selectExpr(*names))
 
     def completed(self, rows: pa.Table) -> Rows:
@@ -40,6 +41,10 @@ class Layered:
         hidden = self._hidden
         kept = [row for row, key in zip(to_rows(rows), ids, strict=True) if key not in hidden]
         return kept + to_rows(self.live.select(rows.column_names))
+
+    @property
+    def _base(self) -> DataFrame:
+        return self.base.frame if isinstance(self.base, Scanned) else self.base
 
     @property
     def _names(self) -> list[str]:
@@ -54,5 +59,5 @@ class Layered:
         if ids.num_columns == 1 and is_listable(ids.schema.field(0).type):
             met, exact = meets(ids.column_names[0], Keys(ids[0], True), null_safe=True)
             if exact:
-                return self.base.where(misses(met))
-        return anti_join(self.spark, self.base, ids)
+                return self._base.where(misses(met))
+        return anti_join(self.spark, self._base, ids)

@@ -88,11 +88,11 @@ class Layout:
             *(f"{quote(stored)} AS {quote(public)}" for public, stored in self.columns)
         )
 
-    def stored_frame(self, frame: DataFrame) -> DataFrame:
-        """Rows of the table as the script names them."""
+    @property
+    def public_names(self) -> dict[str, str]:
+        """The columns of the table by their names in the script."""
         public = {stored: name for name, stored in reversed(self.columns)}
-        names = [field.name for field in self.stored]
-        return frame.selectExpr(*(f"{quote(public[n])} AS {quote(n)}" for n in names))
+        return {field.name: public[field.name] for field in self.stored}
 
 
 def _hidden(stored: str) -> str:

@@ -24,7 +24,7 @@ def matches(rows: pa.Table, keys: pa.Table) -> pa.Array:
         return pa.array([False] * rows.num_rows, pa.bool_())
     if not names:
         return pa.array([True] * rows.num_rows, pa.bool_())
-    near = _near(rows, keys)
+    near = near_rows(rows, keys)
     if len(names) == 1 and not _is_float(keys[names[0]].type):
         return near
     places = pc.indices_nonzero(near)
@@ -35,7 +35,7 @@ def matches(rows: pa.Table, keys: pa.Table) -> pa.Array:
     return pa.array(mask)
 
 
-def _near(rows: pa.Table, keys: pa.Table) -> pa.Array:
+def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
     """Whether each column for itself has one of the values; cheap, and often enough."""
     near = None
     for name in keys.column_names:

@@ -27,6 +27,7 @@ from viewkeep.spark.rewrite import Rewrite, rewrite
 from viewkeep.spark.row_changes import RowChanges
 from viewkeep.spark.rows import to_rows
 from viewkeep.spark.runs import Outcome, TooManyRowsError, outcome
+from viewkeep.spark.scanned import Scanned
 from viewkeep.spark.views import REPORT, STATE, Found, View
 from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
 
@@ -163,10 +164,12 @@ class _Refresh:
         view, timer = self._view, self._timer
         snapshot = view.table.snapshot(self._found.newest)
         caches = view.caches(self._found.state)
-        kept: dict[str, DataFrame | Layered] = {
+        kept: dict[str, DataFrame | Scanned | Layered] = {
             name: cache.relation(view.lake.spark) for name, cache in caches.items()
         }
-        kept[view.script.view.name] = view.layout.stored_frame(view.lake.frame(snapshot))
+        kept[view.script.view.name] = Scanned(
+            view.lake.spark, view.table, snapshot, snapshot.files, view.layout.public_names
+        )
         with ExitStack() as running:
             with timer.phase("compute"):
                 brought = outcome(view, inputs, kept, self._found.state.inputs, self._inputs)

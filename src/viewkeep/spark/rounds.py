@@ -49,6 +49,8 @@ class Rounds:
         while left:
             known.queries |= {each.name: each.query for each in left}
             left = self._round(left)
+            if left and known.fetched.read_here():
+                continue
             found = self._collect(left)
             assert found or not left, f"waiting for nothing: {[each.name for each in left]}"
 

@@ -19,10 +19,11 @@ from viewkeep.spark.inputs import Columns, Inputs
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.row_changes import RowChanges
 from viewkeep.spark.rows import to_arrow
+from viewkeep.spark.scanned import Scanned
 from viewkeep.spark.views import Frames, View
 from viewkeep.storage import Pins
 
-Kept = Mapping[str, DataFrame | Layered]
+Kept = Mapping[str, DataFrame | Scanned | Layered]
 """The caches and the view as they were before the refresh, by their names in the script."""
 
 
@@ -84,7 +85,7 @@ def _one_by_one(view: View, inputs: Inputs, kept: Kept, before: Pins, after: Pin
 def _add(
     view: View,
     found: Outcome,
-    now: dict[str, DataFrame | Layered],
+    now: dict[str, DataFrame | Scanned | Layered],
     name: str,
     changes: RowChanges | None,
 ) -> None:

@@ -34,6 +34,7 @@ from viewkeep.spark.lake import Lake
 from viewkeep.spark.layout import Layout
 from viewkeep.spark.local import Relation, with_types
 from viewkeep.spark.report import named
+from viewkeep.spark.scanned import Scanned
 from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
 
 STATE, REPORT = "state", "report"
@@ -316,24 +317,25 @@ class View:
 
 
 class Frames(dict[Any, Any]):
-    """DataFrames by name; those of tables are made when they are asked for."""
+    """Relations by name; those of tables are made when they are asked for."""
 
     def __init__(self, view: View, versions: Mapping[tuple[str, str], int]) -> None:
         super().__init__()
         self._view, self._versions = view, dict(versions)
 
-    def __missing__(self, key: Any) -> DataFrame:
+    def __missing__(self, key: Any) -> Scanned:
         if key not in self._versions:
             raise KeyError(key)
-        source = self._view.sources[key[0]]
-        frame = self._view.lake.frame(source.table.snapshot(self._versions[key]))
-        self[key] = frame
-        return frame
+        table = self._view.sources[key[0]].table
+        snapshot = table.snapshot(self._versions[key])
+        self[key] = found = Scanned.whole(self._view.lake.spark, table, snapshot)
+        return found
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or key in self._versions
 
 
-def leaf_frame(frames: Mapping[Any, DataFrame], leaf: Any) -> DataFrame:
+def leaf_frame(frames: Mapping[Any, DataFrame | Scanned], leaf: Any) -> DataFrame:
     """The rows of a leaf of a query."""
-    return frames[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
+    found = frames[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
+    return found.frame if isinstance(found, Scanned) else found
