@@ -74,7 +74,7 @@ def test_a_report_tells_what_was_done(keeper: Keeper) -> None:
     assert report.version == version(keeper, "cost") == 1
     assert report.seconds >= sum(report.phases.values()) > 0
     assert {"changes", "compute", "write"} <= set(report.phases)
-    assert report.jobs >= 1
+    assert report.jobs == 0  # so few rows are looked up without Spark
     kept, built = keeper.history("cost")
     assert (kept.changes, kept.refresh) == (report.changes, report.refresh)
     assert (built.strategy, built.version) == ("recompute", 0)

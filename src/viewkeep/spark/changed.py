@@ -5,8 +5,8 @@ the rows that change, as they were and as they are now, so that storage can writ
 """
 
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -36,8 +36,13 @@ class Changed:
     """A relation that a refresh changes. Its frames are lazy, and made when they are asked for."""
 
     kept: Materialized
-    old: DataFrame
+    make_old: Callable[[], DataFrame] = field(repr=False)
     parts: tuple[Part, ...]
+
+    @cached_property
+    def old(self) -> DataFrame:
+        """All rows before the changes."""
+        return self.make_old()
 
     @cached_property
     def new(self) -> DataFrame:

@@ -167,7 +167,10 @@ class _Refresh:
 
     def _changed(self, name: str, parts: list[Part]) -> Changed:
         kept = self._known.kept[name]
-        old = with_types(self._known.frame(name), kept.definition.schema)
+
+        def old() -> DataFrame:
+            return with_types(self._known.frame(name), kept.definition.schema)
+
         return Changed(kept, old, tuple(merged(self._known.spark, kept, parts)))
 
     # --- reporting ------------------------------------------------------------------------------

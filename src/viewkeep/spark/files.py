@@ -8,8 +8,9 @@ same way: integers, dates and short strings.
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import date
 from functools import reduce
 from typing import Any
@@ -109,7 +110,7 @@ class Folder:
 
     def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
         location = each.location(self._base)
-        with told(location):
+        with _reading(location):
             # Hive-style folders would otherwise become columns.
             rows = pq.read_table(location, filesystem=self._files, partitioning=None)
         return _conformed(rows, schema, each)
@@ -119,7 +120,7 @@ class Folder:
         location = each.location(self._base)
         columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
         found = []
-        with told(location), self._files.open_input_file(location) as source:
+        with _reading(location), self._files.open_input_file(location) as source:
             file = pq.ParquetFile(source)
             present = set(file.schema_arrow.names)
             typed = pa.schema([schema.field(name) for name in columns])
@@ -129,8 +130,8 @@ class Folder:
                 rows = _conformed(file.read_row_group(number, named), typed, each)
                 near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
                 if pc.any(near, min_count=0).as_py():
-                    rest = file.read_row_group(number, own).filter(near)
-                    found.append(_conformed(rest, schema, each))
+                    rest = _conformed(file.read_row_group(number, own), schema, each)
+                    found.append(rest.filter(near))
         return pa.concat_tables([schema.empty_table(), *found])
 
     def _described(self, path: str) -> DataFile:
@@ -172,6 +173,19 @@ def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile
         named = {found[_place(place)]: each for place, each in places.items()}
         rows = _with_partitions(spark, rows, snapshot, named)
     return rows.selectExpr(*(quote(each.name) for each in snapshot.fields))
+
+
+@contextmanager
+def _reading(location: str) -> Iterator[None]:
+    try:
+        with told(location):
+            yield
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise StorageError(
+                f"{location} is gone, probably vacuumed; repair the views that need it"
+            ) from error
+        raise
 
 
 def _gone(snapshot: Snapshot, which: str) -> StorageError:

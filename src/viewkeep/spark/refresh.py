@@ -202,7 +202,7 @@ class _Refresh:
         name = cache.kept.name
         rows = found.rows[name]
         if rows is None or cache.is_heavy:
-            return write_cache(found.whole[name], cache.table, order_of(self._view.script, name))
+            return write_cache(found.whole(name), cache.table, order_of(self._view.script, name))
         return cache.changed(rows.gone, rows.came)
 
     def _write_view(self, snapshot: Snapshot, found: Outcome) -> tuple[Rewrite, ChangeBatch | None]:
@@ -213,7 +213,7 @@ class _Refresh:
             return Rewrite(), ChangeBatch(view.name, declared) if declared.key else None
         changes = found.rows[name]
         if changes is None:
-            frame = view.layout.public_frame(found.whole[name])
+            frame = view.layout.public_frame(found.whole(name))
             return Rewrite(tuple(write_frame(frame, view.table)), snapshot.files), None
         gone, came = view.layout.to_public(changes.gone), view.layout.to_public(changes.came)
         keys = gone.select(list(dict.fromkeys(view.layout.keys)))

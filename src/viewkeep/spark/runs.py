@@ -4,7 +4,7 @@ Scripts with recursive views bring the changes of one table (`diffs.recursive`):
 what is kept as the one before has left it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -36,8 +36,8 @@ class Outcome:
     """The changed rows of what is kept (None: too many for the driver), and what it took."""
 
     rows: dict[str, RowChanges | None] = field(default_factory=dict)
-    whole: dict[str, DataFrame] = field(default_factory=dict)
-    """All rows after the changes; lazy."""
+    whole: Callable[[str], DataFrame] = field(kw_only=True)
+    """All rows of a relation after the changes; lazy."""
     jobs: int = 0
     accesses: int | None = 0
 
@@ -59,13 +59,19 @@ def outcome(view: View, inputs: Inputs, kept: Kept, before: Pins, after: Pins) -
         return
     frames = _frames(view, inputs, kept, before, after)
     with run(view.lake.spark, view.script_for(inputs.kinds), frames, find_changed=True) as done:
-        found = Outcome(changed_rows(done), done.frames)
+        found = Outcome(changed_rows(done), whole=lambda name: done.changed[name].new)
         found.add_report(done)
         yield found
 
 
 def _one_by_one(view: View, inputs: Inputs, kept: Kept, before: Pins, after: Pins) -> Outcome:
-    now, versions, found = dict(kept), dict(before), Outcome()
+    now, versions = dict(kept), dict(before)
+
+    def whole(name: str) -> DataFrame:
+        relation = now[name]
+        return relation if isinstance(relation, DataFrame) else relation.frame
+
+    found = Outcome(whole=whole)
     for table, kinds in inputs.kinds.items():
         script = view.recursive_script(table, kinds)
         frames = _frames(view, inputs, now, versions, {**versions, table: after[table]})
@@ -74,11 +80,6 @@ def _one_by_one(view: View, inputs: Inputs, kept: Kept, before: Pins, after: Pin
             for name, changes in changed_rows(done).items():
                 _add(view, found, now, name, changes)
         versions[table] = after[table]
-    found.whole = {
-        name: relation.frame
-        for name, relation in now.items()
-        if name in found.rows and isinstance(relation, Layered)
-    }
     return found
 
 
