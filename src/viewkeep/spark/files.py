@@ -28,7 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, STRING, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
-from viewkeep.spark.local import local, spark_schema
+from viewkeep.spark.local import empty, local, spark_schema
 from viewkeep.spark.matching import near_rows
 from viewkeep.spark.report import SPARK_ERRORS, reason
 from viewkeep.spark.rows import arrow_schema, declared_type, has_bounds, to_arrow
@@ -156,7 +156,7 @@ class Folder:
 def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]) -> DataFrame:
     """Some files of a version as a DataFrame with the columns of the version."""
     if not files:
-        return spark.createDataFrame([], spark_schema(snapshot.fields))
+        return empty(spark, snapshot.fields).frame
     own = [each for each in snapshot.fields if each.name not in snapshot.partitions]
     places = {each.location(snapshot.uri): each for each in files}
     reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
