@@ -16,6 +16,8 @@ Batch = tuple[str, Rows, NDArray[np.int64]]
 STAR = "Q(y) = R(y, x) * S(y, z) * T(y, w)"
 TRIANGLE = "Q() = R(a, b) * S(b, c) * T(c, a)"
 HOUSING = "Q(; sum(a)) = H(p, a) * S(p, b) * I(p, c) * R(p, d) * D(p, e) * T(p, f)"
+SUMMED = "Q() = H(p, a) * S(p, b) * I(p, c) * R(p, d) * D(p, e) * T(p, f)"
+"""The same join; what is summed is lifted into a ring."""
 BATCH = 1_000
 
 

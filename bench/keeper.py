@@ -8,6 +8,8 @@ compared after the last round. Seconds are medians over the rounds, from `refres
 """
 
 import argparse
+import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -36,6 +38,7 @@ VIEWS = {
 NAMES = {"V": "v", "V'": "cost", "unused": "unused", "dear": "dear"}
 STRATEGIES = ("id", "tuple", "recompute")
 FANOUT = 10
+PAGE = Path(__file__).parent.parent / "docs" / "keeper_figures.md"
 KINDS = ("price updates", "inserts", "deletes")
 Seconds = dict[tuple[str, str, str], float]
 
@@ -150,40 +153,68 @@ def of_size(
     return seconds_, {key: each[-1][1] for key, each in found.items()}
 
 
-def shown(
+COLUMNS = ("changes", "view", "rows", "id", "jobs", "tuple", "x", "recompute", "x", "growth")
+TITLE = "Seconds of a refresh; x: times that of id; growth: id, size to size"
+
+
+def lines(
     sizes: list[int], times: dict[int, Seconds], jobs: dict[tuple[str, str, str], int]
-) -> Table:
+) -> Iterator[tuple[str, ...]]:
     """Seconds at every size; recompute and tuple as multiples of id; growth of id."""
-    table = Table(title="Seconds of a refresh; x: times that of id; growth: id, size to size")
-    for column in (
-        "changes",
-        "view",
-        "rows",
-        "id",
-        "jobs",
-        "tuple",
-        "x",
-        "recompute",
-        "x",
-        "growth",
-    ):
-        table.add_column(column, justify="left" if column in ("changes", "view") else "right")
     for kind, title in dict.fromkeys((kind, title) for kind, title, _ in jobs):
         before = None
         for size in sizes:
             mine, other, anew = (times[size][kind, title, s] for s in STRATEGIES)
             growth = f"{mine / before:.1f}" if before else ""
-            table.add_row(
+            yield (
                 *(kind, title, f"{size // 1_000_000}M", f"{mine:.2f}"),
                 *(str(jobs[kind, title, "id"]), f"{other:.2f}", f"{other / mine:.1f}"),
                 *(f"{anew:.2f}", f"{anew / mine:.1f}", growth),
             )
             before = mine
-        table.add_section()
+
+
+def shown(rows: list[tuple[str, ...]]) -> Table:
+    """The table on the screen."""
+    table = Table(title=TITLE)
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column in ("changes", "view") else "right")
+    for number, row in enumerate(rows):
+        if number and row[:2] != rows[number - 1][:2]:
+            table.add_section()
+        table.add_row(*row)
     return table
 
 
-def latency(spark: SparkSession, folder: Path, console: Console) -> None:
+def page(rows: list[tuple[str, ...]], tiny: str, changes: int, rounds: int) -> str:
+    """The table as a page of docs."""
+    bars = ["---", "---", *["---:"] * (len(COLUMNS) - 2)]
+    table = [COLUMNS, tuple(bars), *rows]
+    queries = [f"- `{title}`: `{' '.join(sql.split())}`" for title, sql in VIEWS.items()]
+    return "\n".join(
+        [
+            "# Refreshes of a lake: figures",
+            "",
+            f"Written by `python -m bench.keeper --docs` (`make bench-keeper` prints it); do not "
+            f"edit. {platform.machine()}, {os.cpu_count()} cores. {changes} changes of each kind; "
+            f"medians of {rounds} rounds, from `refresh` to visible. The table `devices_parts` has "
+            "the rows that are told; `parts` and `devices` have a tenth of them each.",
+            "",
+            f"{TITLE}. Jobs are those of Spark for id.",
+            "",
+            *(f"| {' | '.join(row)} |" for row in table),
+            "",
+            tiny,
+            "",
+            "The views:",
+            "",
+            *queries,
+            "",
+        ]
+    )
+
+
+def latency(spark: SparkSession, folder: Path) -> str:
     """From `refresh` to visible on a tiny lake, once Spark is warm."""
     lake = Lake(vk.Keeper(spark, folder / "tiny"), spark, 1000)
     lake.fill()
@@ -194,9 +225,9 @@ def latency(spark: SparkSession, folder: Path, console: Console) -> None:
         start = perf_counter()
         (report,) = lake.keeper.refresh()
         seconds.append(perf_counter() - start)
-    console.print(
+    return (
         f"A tiny lake ({lake.uses} rows, V', 10 price updates): {median(seconds[3:]):.2f} s "
-        f"from refresh to visible, {report.jobs} Spark jobs (the first, cold: {seconds[0]:.2f} s)"
+        f"from refresh to visible, {report.jobs} Spark jobs (the first, cold: {seconds[0]:.2f} s)."
     )
 
 
@@ -208,6 +239,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--views", nargs="+", choices=list(VIEWS), default=list(VIEWS))
     parser.add_argument("--changes", type=int, default=200, help="changes of each kind")
     parser.add_argument("--rounds", type=int, default=3, help="batches; the median counts")
+    parser.add_argument("--docs", action="store_true", help="write docs/keeper_figures.md")
     parser.add_argument("--memory", default="8g", help="of Spark's driver")
     return parser.parse_args()
 
@@ -218,13 +250,17 @@ def main() -> None:
     spark = session(name="viewkeep bench", spark__driver__memory=given.memory)
     folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-"))
     try:
-        latency(spark, folder, console)
+        tiny = latency(spark, folder)
+        console.print(tiny)
         times: dict[int, Seconds] = {}
         jobs: dict[tuple[str, str, str], int] = {}
         sizes = [size * 1_000_000 for size in given.sizes]
         for size in sizes:
             times[size], jobs = of_size(spark, folder, size, given, console)
-        console.print(shown(sizes, times, jobs))
+        rows = list(lines(sizes, times, jobs))
+        console.print(shown(rows))
+        if given.docs:
+            PAGE.write_text(page(rows, tiny, given.changes, given.rounds))
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
@@ -119,7 +120,7 @@ class Maintainer:
         """
         if not isinstance(data, Mapping):
             raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
-        fresh = not (self._version or self._pending or self._subscribers)
+        fresh = not (self._now or self._pending or self._subscribers)
         if fresh and self._runner.load_tables(data):
             self._version += 1
             return
@@ -153,13 +154,24 @@ class Maintainer:
         if self._lazy or self._subscribers or runner.careful:
             self._take(changes)
             if runner.compiled and not self._lazy:
-                runner.learn(relation)
+                self._learn(relation)
             return
         self._version += 1
         if not self._version % _OFTEN:
             runner.note(_OFTEN)
         for atom, key, payload in changes:
             runner.triggers[atom](key, payload)
+
+    def _learn(self, relation: str) -> None:
+        """Such rows may go to machine code from now on, without this method where they can."""
+        made = self._runner.learn(relation, MethodType(Maintainer.update, self), self._redo)
+        if made is not None:
+            self.update = made  # type: ignore[method-assign]  # it calls the method otherwise
+
+    def _redo(self, relation: str, row: Row, multiplicity: int = 1) -> None:
+        """An update that left 64 bits in machine code."""
+        self._runner.take_back(relation, row, multiplicity)
+        self.update(relation, row, multiplicity)
 
     def update_batch(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
@@ -251,7 +263,7 @@ class Maintainer:
         """
         inputs = self._given(given)
         self.flush()
-        return self._read(inputs, self._version)
+        return self._read(inputs, self._now)
 
     def _read(self, inputs: dict[str, Any], version: int) -> Iterator[tuple[Row, Any]]:
         self._check_version(version)
@@ -275,8 +287,13 @@ class Maintainer:
         """Bytes that the compiled engine holds for each map; fused maps share them."""
         return self._runner.memory()
 
+    @property
+    def _now(self) -> int:
+        """A number that every change changes."""
+        return self._version + self._runner.updates
+
     def _check_version(self, version: int) -> None:
-        if self._version != version:
+        if self._now != version:
             raise ViewkeepError("the data changed during an enumeration: start a new one")
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:

@@ -168,6 +168,25 @@ def test_rings_of_words(ring, strategy):
     assert all(ring.equal(found[row], expected[row]) for row in found)
 
 
+@pytest.mark.parametrize("ring", [INTEGERS, REALS])
+def test_numbers_that_are_lifted_as_they_are_come_as_columns(ring):
+    query, lifts = "Q(y) = R(y, x) * S(y, z)", {"x": int, "z": float}
+    compiled, reference = both(query, ring=ring, lifts=lifts)
+    choose = np.random.default_rng(3)
+    for _ in range(20):
+        for name in "RS":
+            rows, counts = choose.integers(-5, 6, (40, 2)), choose.integers(-1, 2, 40)
+            compiled.update_batch(name, rows, counts)
+            reference.update_batch(name, rows, counts)
+        compiled.update("R", (1, 3))
+        reference.update("R", (1, 3))
+        assert dict(compiled.enumerate()) == dict(reference.enumerate())
+    assert compiled._runner.engine.batches("R", choose.integers(0, 9, (4, 2)), None) is not None
+    for live in (compiled, reference):
+        live.update_batch("R", [(1, "12")])  # what `int` makes of a text is its own business
+    assert dict(compiled.enumerate()) == dict(reference.enumerate())
+
+
 def test_other_rings_are_left_to_the_reference_engine():
     live = vk.maintain("Q(a; min(b)) = R(a, b)", engine="compiled")
     live.update("R", (1, 2))
@@ -218,6 +237,71 @@ def test_auto_goes_on_where_64_bits_end(monkeypatch):
     live.update("S", (1,), 2**40)
     assert live.value() == 2**80
     assert "64 bits" in live.engine_reason
+
+
+def test_updates_in_machine_code_are_those_of_the_method():
+    query = "Q(a, c) = R(a, b) * S(b, c)"
+    compiled, reference = both(query, strategy="viewtree", output="list")
+    name, calls = "".join(["R"]), 0
+    for i in range(300):
+        for live in (compiled, reference):
+            live.update("R", (i % 7, i % 5))
+            live.update(name, (i % 3, i % 5), -1)
+            live.update("S", (i % 5, i % 4), multiplicity=2)
+            live.update(relation="S", row=(i % 5, f"text {i % 3}"))
+        if i % 50 == 0:
+            assert dict(compiled.enumerate()) == dict(reference.enumerate())
+        calls += 4
+    assert type(compiled.update).__name__ == "builtin_function_or_method"
+    assert 0 < compiled._runner.updates < calls
+
+
+def test_updates_in_machine_code_refuse_what_the_method_refuses():
+    live = vk.maintain("Q(a) = R(a, b)", engine="compiled")
+    for _ in range(3):
+        live.update("R", (1, 2))
+    update = live.update
+    with pytest.raises(vk.SchemaError, match="R"):
+        update("R", (1, 2, 3))
+    with pytest.raises(vk.ViewkeepError, match="Z"):
+        update("Z", (1, 2))
+    with pytest.raises(TypeError):
+        update("R")
+    with pytest.raises(TypeError):
+        update("R", (1, 2), 1, 1)
+    assert dict(live.enumerate()) == {(1,): 3}
+
+
+def test_updating_while_reading_is_noticed_in_machine_code():
+    live = vk.maintain("Q(a) = R(a, b)", engine="compiled")
+    for i in range(9):
+        live.update("R", (i, 2))
+    rows = live.enumerate()
+    next(rows)
+    live.update("R", (1, 2))
+    with pytest.raises(vk.ViewkeepError, match="changed"):
+        next(rows)
+
+
+def test_an_update_that_was_taken_out_of_the_maintainer_outlives_its_engine():
+    live = vk.maintain("Q() = R(a, b)", engine="auto")
+    live._runner.compile()
+    for _ in range(3):
+        live.update("R", (1, 2))
+    update = live.update
+    live.update("R", (1, 2), 2**62)
+    update("R", (1, 2), 2**62)  # leaves 64 bits: the reference engine goes on
+    update("R", (5, 5))
+    assert live.value() == 4 + 2**63
+    assert not live._runner.compiled
+    heard: list[Any] = []
+    other = vk.maintain("Q() = R(a, b)", engine="compiled")
+    for _ in range(3):
+        other.update("R", (1, 2))
+    update = other.update
+    other.subscribe(heard.append)
+    update("R", (3, 3))
+    assert len(heard) == 1
 
 
 def test_an_output_beyond_64_bits_is_an_error():

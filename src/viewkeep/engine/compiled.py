@@ -16,7 +16,7 @@ import numpy as np
 from viewkeep.engine import compiled_machine
 from viewkeep.engine.compiled_inlets import Inlets
 from viewkeep.engine.compiled_intake import Batches, Columns
-from viewkeep.engine.compiled_layout import BASE, LOADING, SIZE, Store, unread_inputs
+from viewkeep.engine.compiled_layout import BASE, LOADING, SIZE, UPDATES, Store, unread_inputs
 from viewkeep.engine.compiled_partitions import CompiledPartitions
 from viewkeep.engine.compiled_program import write
 from viewkeep.engine.compiled_reading import OUTPUT, TOTAL
@@ -74,6 +74,21 @@ class CompiledEngine:
     def single(self, relation: str) -> Callable[[Row, int], bool | None] | None:
         """What takes single rows of a relation (see `Runner.singles`), if there is such a thing."""
         return self._inlets.single(relation, self.code, self.state.address)
+
+    def updater(
+        self, python: Callable[..., None], lost: Callable[..., None]
+    ) -> tuple[Callable[..., None], list[Any]]:
+        """`update` in machine code, and what it is bound to (see `Inlets.update`)."""
+        return self._inlets.update(self.code, python, lost)
+
+    def connect(self, link: list[Any], relation: str) -> None:
+        """From now on, rows of a relation go straight to machine code."""
+        link[0], link[self._inlets.place(relation)] = self.state.address, relation
+
+    @property
+    def updates(self) -> int:
+        """How many rows have come that way."""
+        return int(self.state.words[UPDATES])
 
     def batches(
         self, relation: str, rows: Any, multiplicities: Any, loading: bool = False

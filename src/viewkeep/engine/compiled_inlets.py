@@ -7,7 +7,7 @@ from viewkeep.engine.compiled_intake import Batches, ColumnIntake
 from viewkeep.engine.compiled_lifts import lifted_words, single_words
 from viewkeep.engine.compiled_machine import Code
 from viewkeep.engine.compiled_rings import Shape
-from viewkeep.engine.compiled_rows import api_text, available, single_text
+from viewkeep.engine.compiled_rows import UPDATE, api_text, available, single_text, update_text
 from viewkeep.engine.compiled_values import Coder
 from viewkeep.plan.payload import Payload
 from viewkeep.plan.program import Program
@@ -51,13 +51,18 @@ class Inlets:
         """LLVM of functions that take single rows, one for each relation that allows it."""
         if not self._direct or not available():
             return ""
-        return "\n".join([api_text(), *map(self._single_text, self._direct)])
+        singles = [
+            single_text(self._name(relation), *self._triggers(relation))
+            for relation in self._direct
+        ]
+        return "\n".join(
+            [api_text(), *singles, update_text(list(map(self._triggers, self._direct)))]
+        )
 
-    def _single_text(self, relation: str) -> str:
+    def _triggers(self, relation: str) -> tuple[int, list[str]]:
+        """How many columns a relation has, and what its rows are given to."""
         atoms = [i for i, atom in enumerate(self._query.atoms) if atom.relation == relation]
-        arity = len(self._query.atoms[atoms[0]].variables)
-        calls = [(f"call_{atom}", list(range(arity))) for atom in atoms]
-        return single_text(self._name(relation), arity, calls)
+        return len(self._query.atoms[atoms[0]].variables), [f"call_{atom}" for atom in atoms]
 
     def _name(self, relation: str) -> str:
         return f"single_{self._query.relations.index(relation)}"
@@ -72,6 +77,18 @@ class Inlets:
         if not self._intakes[relation].only_integers:
             return None
         return code.builtin(self._name(relation), address)
+
+    def update(
+        self, code: Code, python: Callable[..., None], lost: Callable[..., None]
+    ) -> tuple[Callable[..., None], list[Any]]:
+        """`update` for rows of plain integers, and the list that it is bound to: while the state's
+        address and a relation's name stand in it, its rows need no Python."""
+        link = [0, python, lost, *[None] * len(self._direct)]
+        return code.builtin(UPDATE, link, keywords=True), link
+
+    def place(self, relation: str) -> int:
+        """Where a relation's name stands in that list."""
+        return 3 + self._direct.index(relation)
 
     def batches(
         self, relation: str, rows: Any, multiplicities: Any, loading: bool

@@ -75,6 +75,8 @@ class Text:
     """These are merged into their callers, others never."""
     whole: tuple[str, ...] = ()
     """These stay as they are where equal blocks are shared."""
+    is_large: bool = False
+    """Then it is optimized less, since that takes long."""
 
 
 def translate(text: Text) -> str:

@@ -25,8 +25,9 @@ from viewkeep.plan.program import (
     Update,
 )
 
-SIZE, BASE, MINOR, MAJOR, LOADING, EMITTED, HEADER = 1, 2, 3, 4, 5, 6, 8
-"""Words of the state: what partitions count, whether a load runs, how many rows were told."""
+SIZE, BASE, MINOR, MAJOR, LOADING, EMITTED, UPDATES, HEADER = 1, 2, 3, 4, 5, 6, 7, 8
+"""Words of the state: what partitions count, whether a load runs, how many rows were told, how many
+updates came straight to machine code."""
 
 TABLE_WORDS, POOL_WORDS = 6, 52
 """Of a table: rows, mask, entries, limit, borrowed. Of a pool: words, used, room, borrowed, free

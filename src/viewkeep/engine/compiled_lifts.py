@@ -14,7 +14,7 @@ from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.expressions import Column as Variable
 from viewkeep.query.expressions import Expression, Literal
-from viewkeep.rings import INTEGERS, REALS, MatrixRing
+from viewkeep.rings import INTEGERS, MatrixRing
 
 Factor = int | str
 """A constant, or a variable."""
@@ -28,16 +28,18 @@ Lifted = dict[int, tuple[Word, ...]]
 def lifted_words(query: ConjunctiveQuery, payload: Payload) -> Lifted | None:
     """The words of each atom's tuples, None if some lift is more than a product of columns."""
     shape = shape_of(payload.ring)
-    if isinstance(shape, str) or not payload.standard:
-        return None
     atoms = range(len(query.atoms))
+    if isinstance(shape, str):
+        return None
+    if payload.factors is not None:
+        return {atom: (payload.factors.get(atom, ()),) for atom in atoms}
+    if not payload.standard:
+        return None
     if query.aggregates:
         return _aggregate_words(query)
     if isinstance(payload.ring, MatrixRing):
         return {atom: _matrix_words(query, payload.ring, atom) for atom in atoms}
-    if payload.ring in (INTEGERS, REALS):
-        return dict.fromkeys(atoms, ((),))
-    return None
+    return dict.fromkeys(atoms, ((),)) if payload.ring == INTEGERS else None
 
 
 def _aggregate_words(query: ConjunctiveQuery) -> Lifted | None:

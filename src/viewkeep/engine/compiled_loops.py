@@ -152,18 +152,23 @@ class LoopWriter(TextWriter):
         which, count, at, i = place
         later = self.fresh("later")
         bound = names | {v: self.fresh("v") for v in opens}
-        self.emit(f"if {i} + {TURNS_AHEAD} < {count}:")
-        for number, side in enumerate(sides):
-            self.emit(f"    if {which} == {number}:")
-            self.emit(f"        {later} = {at} + ({i} + {TURNS_AHEAD}) * {8 * side.width}")
-            for variable in opens:
-                position = side.index.rest.index(variable)
-                self.emit(f"        {bound[variable]} = {later}[{position}]")
-        for number, side in enumerate(sides):
-            table = side.store.table
-            key = joined([bound[v] for v in table.key])
-            self.emit(f"    if {which} != {number}:")
-            self.emit(f"        hint_{table.shape}({descriptor(table.at)}, {key})")
+        with self.inside(f"if {i} + {TURNS_AHEAD} < {count}:"):
+            self._by_side(
+                which, [s.entry(later, at, f"({i} + {TURNS_AHEAD})", opens, bound) for s in sides]
+            )
+            for number, side in enumerate(sides):
+                table = side.store.table
+                key = joined([bound[v] for v in table.key])
+                self.emit(f"if {which} != {number}:")
+                self.emit(f"    hint_{table.shape}({descriptor(table.at)}, {key})")
+
+    def _by_side(self, which: str, lines: list[list[str]]) -> None:
+        """The lines of the side that is iterated; no question where all have the same."""
+        if all(each == lines[0] for each in lines):
+            self.emit(*lines[0])
+            return
+        for number, each in enumerate(lines):
+            self.emit(f"if {which} == {number}:", *(f"    {line}" for line in each))
 
     def _one_of_smallest(
         self,
@@ -177,11 +182,7 @@ class LoopWriter(TextWriter):
         which, at, i = place
         bound = names | {v: self.fresh(f"v_{identifier(v)}") for v in opens}
         entry = self.fresh("entry")
-        for number, side in enumerate(sides):
-            self.emit(f"if {which} == {number}:", f"    {entry} = {at} + {i} * {8 * side.width}")
-            for variable in opens:
-                position = side.index.rest.index(variable)
-                self.emit(f"    {bound[variable]} = {entry}[{position}]")
+        self._by_side(which, [side.entry(entry, at, i, opens, bound) for side in sides])
         for number, side in enumerate(sides):
             weights = side.store.shape.names(self.fresh("w") + "_") if side.weigh else []
             own = side.index.carries or not side.weigh
@@ -225,3 +226,13 @@ class _Side:
         assert index is not None  # the layout gives every such map a list
         at, count = writer.list_of(store, index, names)
         return _Side(store, index, access.weigh, at, count, entry_width(store, index))
+
+    def entry(
+        self, entry: str, at: str, number: str, opens: Sequence[str], bound: Names
+    ) -> list[str]:
+        """Lines that read the variables of an entry of the list."""
+        places = [(bound[v], self.index.rest.index(v)) for v in opens]
+        return [
+            f"{entry} = {at} + {number} * {8 * self.width}",
+            *(f"{name} = {entry}[{place}]" for name, place in places),
+        ]

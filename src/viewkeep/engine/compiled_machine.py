@@ -22,7 +22,7 @@ CACHE_VARIABLE = "VIEWKEEP_CACHE"
 OPTIMIZE_VARIABLE = "VIEWKEEP_OPTIMIZE"
 """The environment variable with how much LLVM optimizes: 0 compiles ten times faster, for tests."""
 
-_FASTCALL = 0x80
+_FASTCALL, _KEYWORDS = 0x80, 0x02
 _FORMAT = "2"
 """Part of every file's name: rises when what is kept changes."""
 
@@ -46,10 +46,13 @@ class Code:
         kind = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *types)
         return kind(self._engine.get_function_address(name))
 
-    def builtin(self, name: str, bound: object = None) -> Callable[..., Any]:
+    def builtin(
+        self, name: str, bound: object = None, keywords: bool = False
+    ) -> Callable[..., Any]:
         """A function that takes Python objects by itself, for calls that must be fast."""
         address = self._engine.get_function_address(name)
-        definition = _Method(name.encode(), address, _FASTCALL, None)
+        flags = _FASTCALL | _KEYWORDS if keywords else _FASTCALL
+        definition = _Method(name.encode(), address, flags, None)
         self._definitions.append(definition)
         return _new_builtin(ctypes.byref(definition), bound, None)  # type: ignore[no-any-return]
 
@@ -78,7 +81,8 @@ def load(text: Text, extra: str = "") -> Code:
     place = _place(identity)
     objects = _read(place)
     if objects is None:
-        objects = _compile(translate(text) + "\n" + extra)
+        level = min(_level(), 1) if text.is_large else _level()
+        objects = _compile(translate(text) + "\n" + extra, level)
         _write(place, objects)
     _LOADED[identity] = code = Code(objects)
     return code
@@ -94,10 +98,10 @@ def _identity(*parts: object) -> str:
     return hashlib.sha256(repr((_FORMAT, machine, parts)).encode()).hexdigest()
 
 
-def _compile(module_text: str) -> bytes:
+def _compile(module_text: str, level: int) -> bytes:
     module = llvm.parse_assembly(module_text)
     module.verify()
-    target, level = _target(_level()), _level()
+    target = _target(level)
     if level:
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_unrolling = False

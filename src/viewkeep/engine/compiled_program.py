@@ -84,14 +84,15 @@ def write(
 def _text(memory: Memory, parts: list[str]) -> Text:
     everything = "\n".join(parts).strip()
     functions = _cut(everything)
-    hot = _HOT if everything.count("\n") < LINES_AT_MOST else _FINDING
+    is_large = everything.count("\n") >= LINES_AT_MOST
+    hot = _FINDING if is_large else _HOT
     text = "\n".join(each if _title(each).startswith(hot) else _small(each) for each in functions)
     names = [_title(each) for each in functions]
     plain = {function_name("add", store) for store in memory.stores.values() if not store.indexes}
     inlined = [name for name in names if name.startswith(_INLINED) or name in plain]
     public = [name for name in names if name.startswith(_PUBLIC)]
     whole = [name for name in names if name.startswith(hot)]
-    return Text(text, tuple(public), tuple(inlined), tuple(whole))
+    return Text(text, tuple(public), tuple(inlined), tuple(whole), is_large)
 
 
 def _cut(text: str) -> list[str]:

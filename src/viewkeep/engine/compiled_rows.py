@@ -6,10 +6,9 @@ object's type is its second word, as it is in every CPython with a GIL; `availab
 
 import ctypes
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
-from viewkeep.engine.compiled_machine import Code
+from viewkeep.engine.compiled_layout import UPDATES
 from viewkeep.engine.compiled_values import PLAIN
 
 _API = """
@@ -26,6 +25,7 @@ declare ptr @PyTuple_GetItem(ptr, i64)
 declare i64 @PyList_Size(ptr)
 declare ptr @PyList_GetItem(ptr, i64)
 declare void @Py_IncRef(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 define internal i1 @is_a(ptr %object, ptr %type) alwaysinline {
   %place = getelementptr i64, ptr %object, i64 1
@@ -131,13 +131,16 @@ no:
 
 MOST_COLUMNS = 64
 
+UPDATE = "update"
+"""The function that takes the updates of all relations."""
+
 
 def parse_module() -> str:
     """LLVM of `parse(list, arity, addresses)`: whether all rows were tuples of plain integers."""
     return _API + _PARSE
 
 
-def single_text(name: str, arity: int, calls: list[tuple[str, list[int]]]) -> str:
+def single_text(name: str, arity: int, functions: Sequence[str]) -> str:
     """LLVM of a function of a row and a multiplicity that runs the triggers of a relation.
 
     It returns None, True if a number left 64 bits, or False if the row is left to Python.
@@ -164,11 +167,10 @@ def single_text(name: str, arity: int, calls: list[tuple[str, list[int]]]) -> st
             f"  %p{i} = getelementptr i64, ptr %row, i64 {i}",
             f"  %k{i} = load i64, ptr %p{i}",
         ]
-    for number, (function, places) in enumerate(calls):
-        keys = ", ".join(f"i64 %k{place}" for place in places)
-        passed = f"i64 %state, {keys}, i64 %n" if places else "i64 %state, i64 %n"
-        lines.append(f"  %lost{number} = call i64 @{function}({passed})")
-    last = f"%lost{len(calls) - 1}"
+    keys = "".join(f"i64 %k{i}, " for i in range(arity))
+    for number, function in enumerate(functions):
+        lines.append(f"  %lost{number} = call i64 @{function}(i64 %state, {keys}i64 %n)")
+    last = f"%lost{len(functions) - 1}"
     lines += [
         f"  %good = icmp eq i64 {last}, 0",
         "  br i1 %good, label %done, label %lost",
@@ -178,6 +180,93 @@ def single_text(name: str, arity: int, calls: list[tuple[str, list[int]]]) -> st
         "}",
     ]
     return "\n".join(lines)
+
+
+def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
+    """LLVM of `update(relation, row, multiplicity=1)` over all relations of a query: for each, its
+    arity and the functions of its triggers.
+
+    It is bound to a list: the address of the state, what takes all other calls, what takes those
+    in which a number left 64 bits, then the names of the relations as objects. Names that are
+    other objects, and everything while the address is 0, are left to Python.
+    """
+    widest = max([1, *(arity for arity, _ in relations)])
+    lines = [
+        f"define ptr @{UPDATE}(ptr %self, ptr %arguments, i64 %given, ptr %keywords) {{",
+        "entry:",
+        f"  %row = alloca i64, i64 {widest}",
+        "  %count = alloca i64",
+        "  store i64 1, ptr %count",
+        "  %plainly = icmp eq ptr %keywords, null",
+        "  br i1 %plainly, label %sized, label %python",
+        "sized:",
+        "  switch i64 %given, label %python [ i64 2, label %placed i64 3, label %counted ]",
+        "counted:",
+        "  %place2 = getelementptr ptr, ptr %arguments, i64 2",
+        "  %object2 = load ptr, ptr %place2",
+        "  %whole = call i1 @plain(ptr %object2, ptr %count)",
+        "  br i1 %whole, label %placed, label %python",
+        "placed:",
+        "  %object0 = call ptr @PyList_GetItem(ptr %self, i64 0)",
+        "  %state = call i64 @PyLong_AsLongLong(ptr %object0)",
+        "  %bound = icmp ne i64 %state, 0",
+        "  %name = load ptr, ptr %arguments",
+        "  %place1 = getelementptr ptr, ptr %arguments, i64 1",
+        "  %tuple = load ptr, ptr %place1",
+        "  %n = load i64, ptr %count",
+        "  br i1 %bound, label %try0, label %python",
+    ]
+    for number, (arity, functions) in enumerate(relations):
+        other = f"try{number + 1}" if number + 1 < len(relations) else "python"
+        lines += [
+            f"try{number}:",
+            f"  %own{number} = call ptr @PyList_GetItem(ptr %self, i64 {number + 3})",
+            f"  %same{number} = icmp eq ptr %name, %own{number}",
+            f"  br i1 %same{number}, label %read{number}, label %{other}",
+            f"read{number}:",
+            f"  %fits{number} = call i1 @plain_row(ptr %tuple, i64 {arity}, ptr %row)",
+            f"  br i1 %fits{number}, label %run{number}, label %python",
+            f"run{number}:",
+        ]
+        for i in range(arity):
+            lines += [
+                f"  %p{number}_{i} = getelementptr i64, ptr %row, i64 {i}",
+                f"  %k{number}_{i} = load i64, ptr %p{number}_{i}",
+            ]
+        keys = "".join(f"i64 %k{number}_{i}, " for i in range(arity))
+        for which, function in enumerate(functions):
+            call = f"call i64 @{function}(i64 %state, {keys}i64 %n)"
+            lines.append(f"  %lost{number}_{which} = {call}")
+        last = f"%lost{number}_{len(functions) - 1}"
+        lines += [
+            f"  %good{number} = icmp eq i64 {last}, 0",
+            f"  br i1 %good{number}, label %done, label %lost",
+        ]
+    lines += [
+        "done:",
+        "  %words = inttoptr i64 %state to ptr",
+        f"  %counter = getelementptr i64, ptr %words, i64 {UPDATES}",
+        "  %before = load i64, ptr %counter",
+        "  %after = add i64 %before, 1",
+        "  store i64 %after, ptr %counter",
+        "  call void @Py_IncRef(ptr @_Py_NoneStruct)",
+        "  ret ptr @_Py_NoneStruct",
+        *_called("lost", 2),
+        *_called("python", 1),
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _called(label: str, place: int) -> list[str]:
+    """The same call of a function in the list."""
+    passed = "ptr %arguments, i64 %given, ptr %keywords"
+    return [
+        f"{label}:",
+        f"  %{label}f = call ptr @PyList_GetItem(ptr %self, i64 {place})",
+        f"  %{label}r = call ptr @PyObject_Vectorcall(ptr %{label}f, {passed})",
+        f"  ret ptr %{label}r",
+    ]
 
 
 def _returned(label: str, constant: str) -> list[str]:
@@ -194,8 +283,3 @@ def available() -> bool:
     if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     return ctypes.c_void_p.from_address(id(()) + 8).value == id(tuple)
-
-
-def bind(code: Code, name: str, address: int) -> Callable[..., Any]:
-    """The function over one engine's state."""
-    return code.builtin(name, address)

@@ -7,9 +7,10 @@ names numbered in the order in which they occur; blocks that then read the same 
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 NODES_AT_LEAST = 60
 """Smaller blocks are not worth a call."""
@@ -25,6 +26,7 @@ class _Reading:
     names: dict[str, int] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     """Places in the state, each with its number."""
+    uses: dict[str, int] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
     size: int = 0
@@ -34,49 +36,64 @@ class _Reading:
     def read(self, node: ast.AST, in_loop: bool = False) -> None:
         """Write down a node, and all below it."""
         self.size += 1
-        match node:
-            case ast.Name(id=name, ctx=context):
-                if name == _STATE:
-                    self.text.append(name)
-                    return
-                (self.stored if isinstance(context, ast.Store) else self.loaded).add(name)
-                number = self.names.setdefault(name, len(self.names))
-                self.text.append(f"{'f_' if name.startswith('f_') else ''}{number}")
-            case ast.Constant(value=value):
-                self.text.append(repr(value))
-            case ast.BinOp(ast.Name(id="s"), ast.Add(), ast.Constant(value=int() as place)):
-                number = self.places.setdefault(place, len(self.places))
-                self.text.append(f"s+{number}")
-            case ast.Call(func=ast.Name(id=name), args=arguments):
-                self.text.append(f"{name}(")
-                self._all(arguments, in_loop)
-            case ast.For(target=target, iter=iterated, body=body):
-                self.text.append("for")
-                self.read(target)
-                self.read(iterated)
-                self._all(body, True)
-            case ast.While(test=test, body=body):
-                self.text.append("while")
-                self.read(test)
-                self._all(body, True)
-            case ast.If(test=test, body=body, orelse=orelse):
-                self.text.append("if")
-                self.read(test)
-                self._all(body, in_loop)
-                self.text.append("else")
-                self._all(orelse, in_loop)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                self.loaded.add(name)
-                self._others(node, in_loop)
-            case ast.Return():
-                self.closed = False
-            case ast.Break() | ast.Continue():
-                self.text.append(type(node).__name__)
-                self.closed &= in_loop
-            case _:
-                self._others(node, in_loop)
+        _READERS.get(type(node), _Reading._other)(self, node, in_loop)
 
-    def _others(self, node: ast.AST, in_loop: bool) -> None:
+    def _name(self, node: ast.Name, in_loop: bool) -> None:
+        name = node.id
+        if name == _STATE:
+            self.text.append(name)
+            return
+        self.uses[name] = self.uses.get(name, 0) + 1
+        (self.stored if type(node.ctx) is ast.Store else self.loaded).add(name)
+        number = self.names.setdefault(name, len(self.names))
+        self.text.append(f"f_{number}" if name.startswith("f_") else str(number))
+
+    def _constant(self, node: ast.Constant, in_loop: bool) -> None:
+        self.text.append(repr(node.value))
+
+    def _operation(self, node: ast.BinOp, in_loop: bool) -> None:
+        if (place := place_of(node)) is None:
+            self._other(node, in_loop)
+        else:
+            number = self.places.setdefault(place, len(self.places))
+            self.text.append(f"s+{number}")
+
+    def _call(self, node: ast.Call, in_loop: bool) -> None:
+        assert isinstance(node.func, ast.Name)
+        self.text.append(f"{node.func.id}(")
+        self._all(node.args, in_loop)
+
+    def _for(self, node: ast.For, in_loop: bool) -> None:
+        self.text.append("for")
+        self.read(node.target)
+        self.read(node.iter)
+        self._all(node.body, True)
+
+    def _while(self, node: ast.While, in_loop: bool) -> None:
+        self.text.append("while")
+        self.read(node.test)
+        self._all(node.body, True)
+
+    def _if(self, node: ast.If, in_loop: bool) -> None:
+        self.text.append("if")
+        self.read(node.test)
+        self._all(node.body, in_loop)
+        self.text.append("else")
+        self._all(node.orelse, in_loop)
+
+    def _augmented(self, node: ast.AugAssign, in_loop: bool) -> None:
+        if isinstance(node.target, ast.Name):
+            self.loaded.add(node.target.id)
+        self._other(node, in_loop)
+
+    def _return(self, node: ast.Return, in_loop: bool) -> None:
+        self.closed = False
+
+    def _leave(self, node: ast.Break | ast.Continue, in_loop: bool) -> None:
+        self.text.append(type(node).__name__)
+        self.closed &= in_loop
+
+    def _other(self, node: ast.AST, in_loop: bool) -> None:
         self.text.append(type(node).__name__)
         self._all(ast.iter_child_nodes(node), in_loop)
 
@@ -85,6 +102,30 @@ class _Reading:
             if not isinstance(each, ast.expr_context):
                 self.read(each, in_loop)
         self.text.append(";")
+
+
+_READERS: dict[type[ast.AST], Callable[[_Reading, Any, bool], None]] = {
+    ast.Name: _Reading._name,
+    ast.Constant: _Reading._constant,
+    ast.BinOp: _Reading._operation,
+    ast.Call: _Reading._call,
+    ast.For: _Reading._for,
+    ast.While: _Reading._while,
+    ast.If: _Reading._if,
+    ast.AugAssign: _Reading._augmented,
+    ast.Return: _Reading._return,
+    ast.Break: _Reading._leave,
+    ast.Continue: _Reading._leave,
+}
+
+
+def place_of(node: ast.BinOp) -> int | None:
+    """The place in the state that `s + 48` means."""
+    if isinstance(node.left, ast.Name) and node.left.id == _STATE and type(node.op) is ast.Add:
+        right = node.right
+        if isinstance(right, ast.Constant) and isinstance(right.value, int):
+            return right.value
+    return None
 
 
 @dataclass(frozen=True)
@@ -130,8 +171,7 @@ class _Sharing:
             reading.read(node)
             if reading.size < NODES_AT_LEAST or not reading.closed:
                 continue
-            inside = Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-            given = [n for n in reading.names if n in reading.stored and inside[n] < uses[n]]
+            given = [n for n in reading.names if n in reading.stored and reading.uses[n] < uses[n]]
             if len(given) > 1 or any(name.startswith("f_") for name in given):
                 continue
             needed = reading.loaded.union(given) & before
@@ -194,9 +234,9 @@ class _Renaming(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Replace `s + 48` by its parameter."""
-        match node:
-            case ast.BinOp(ast.Name(id="s"), ast.Add(), ast.Constant(value=int() as place)):
-                return ast.Name(self._places[place], ast.Load())
+        place = place_of(node)
+        if place is not None:
+            return ast.Name(self._places[place], ast.Load())
         self.generic_visit(node)
         return node
 

@@ -1,6 +1,7 @@
 """Applies changes to an engine, all or none, and goes over to another engine where that is due."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,16 +40,28 @@ class Runner:
         self._checker = checker
         self.singles: dict[str, Single] = {}
         """By relation, machine code that takes single rows of plain integers."""
+        self._link: list[Any] = [0]
+        """What `update` in machine code is bound to; with 0, it does nothing by itself."""
+        self._updates = 0
         self.direct = checker is None
-        self.use(engines.first())
+        self.engine: Engine = engines.first()
+        self.use(self.engine)
 
     def use(self, engine: Engine) -> None:
         """Go on with this engine."""
-        self.engine, self.triggers = engine, engine.triggers
+        self._updates, self._link[0] = self.updates, 0
+        self.engine = engine
+        self.triggers = engine.triggers
         self.compiled = not isinstance(engine, ReferenceEngine)
         self.singles.clear()
         # Otherwise changes cannot fail, and may go to the triggers one by one.
         self.careful = self._fallible or self.compiled or self._checker is not None
+
+    @property
+    def updates(self) -> int:
+        """How many updates have come straight to machine code."""
+        engine = self.engine
+        return self._updates + (0 if isinstance(engine, ReferenceEngine) else engine.updates)
 
     @property
     def reason(self) -> str:
@@ -165,12 +178,23 @@ class Runner:
             return False
         return True
 
-    def learn(self, relation: str) -> None:
-        """Rows of plain integers have come one by one: the next ones go to machine code."""
-        if not isinstance(self.engine, ReferenceEngine) and self.direct:
-            single = self.engine.single(relation)
-            if single is not None:
-                self.singles[relation] = single
+    def learn(
+        self, relation: str, python: Callable[..., None], lost: Callable[..., None]
+    ) -> Callable[..., None] | None:
+        """Rows of plain integers have come one by one: the next ones go to machine code. An
+        `update` that need not be called through Python, where it is new; what it does not take
+        goes to one of the others."""
+        if isinstance(self.engine, ReferenceEngine) or not self.direct:
+            return None
+        single = self.engine.single(relation)
+        if single is None:
+            return None
+        made = None
+        if not self.singles:
+            made, self._link = self.engine.updater(python, lost)
+        self.singles[relation] = single
+        self.engine.connect(self._link, sys.intern(relation))
+        return made
 
     def take_back(self, relation: str, row: Row, multiplicity: int) -> None:
         """A single row has left 64 bits: as if it had not come, and the engine that takes it."""
@@ -183,6 +207,7 @@ class Runner:
         """From now on every change must be seen."""
         self.direct = False
         self.singles.clear()
+        self._link[0] = 0
 
     def add(self, changes: Iterable[Change]) -> None:
         """Add to the inputs, static ones too, which no trigger takes: preprocessing once more."""

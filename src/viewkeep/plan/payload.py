@@ -14,7 +14,7 @@ from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.evaluate import compile_expression
 from viewkeep.query.expressions import Expression, columns_of
-from viewkeep.rings import INTEGERS, MAX, MIN, RELATIONAL, MatrixRing, ProductRing, Ring
+from viewkeep.rings import INTEGERS, MAX, MIN, REALS, RELATIONAL, MatrixRing, ProductRing, Ring
 from viewkeep.rings.factorized import FACTORIZED
 from viewkeep.rings.numbers import NUMBERS
 
@@ -32,6 +32,9 @@ class Payload:
     result: Callable[[Any], Any]
     standard: bool = True
     """Whether no lifting function is the user's own."""
+    factors: Mapping[int, tuple[str, ...]] | None = None
+    """For each atom, the variables whose values are its payload: their product. None where
+    payloads are something else."""
 
     def of(self, atom: int, row: Row, multiplicity: int) -> Any:
         """The payload of a tuple of an atom that is there so many times."""
@@ -52,7 +55,8 @@ def plan_payload(
             raise QueryError(f"query {query.name}: give either aggregates in the head or a ring")
         chosen = lifts if lifts is not None else _standard_lifts(query, ring)
         variable_lifts = _variable_lifts(query, chosen)
-        return Payload(ring, variable_lifts, lambda element: element, lifts is None)
+        factors = _factors(query, ring, chosen)
+        return Payload(ring, variable_lifts, lambda element: element, lifts is None, factors)
     if lifts:
         raise QueryError(f"query {query.name}: lifts need a ring")
     if not query.aggregates:
@@ -79,6 +83,19 @@ def _variable_lifts(
         atom = min(query.atoms_of[variable])
         position = distinct(query.atoms[atom].variables).index(variable)
         found[atom] = (*found.get(atom, ()), _at(position, lift))
+    return found
+
+
+def _factors(
+    query: ConjunctiveQuery, ring: Ring[Any], lifts: Mapping[str, Callable[[Any], Any]]
+) -> dict[int, tuple[str, ...]] | None:
+    """The variables that `int` and `float` lift into numbers: their values as they are."""
+    if ring not in (INTEGERS, REALS) or not all(lift in (int, float) for lift in lifts.values()):
+        return None
+    found: dict[int, tuple[str, ...]] = {}
+    for variable in lifts:
+        atom = min(query.atoms_of[variable])
+        found[atom] = (*found.get(atom, ()), variable)
     return found
 
 
