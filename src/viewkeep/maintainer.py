@@ -2,22 +2,30 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.check import Checker
-from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
+from viewkeep.engine.intake import (
+    Change,
+    Row,
+    check_hashable,
+    given_inputs,
+    intakes_of,
+    known_relation,
+)
 from viewkeep.engine.partitions import Partition
+from viewkeep.engine.pending import Pending
 from viewkeep.engine.runner import Runner, restore_compiled
-from viewkeep.engine.select import ENGINES, Engine, Engines, obstacle
+from viewkeep.engine.select import Engine, Engines, obstacle
 from viewkeep.engine.state import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
 from viewkeep.engine.subscribers import Subscribers
-from viewkeep.errors import QueryError, SchemaError, ViewkeepError, did_you_mean
-from viewkeep.plan.choose import DEFAULTS, plan
+from viewkeep.errors import QueryError, SchemaError, ViewkeepError
+from viewkeep.options import Options
+from viewkeep.plan.choose import plan
 from viewkeep.plan.epsilon import Thresholds
 from viewkeep.plan.payload import Payload, plan_payload
 from viewkeep.plan.program import Program
@@ -31,26 +39,8 @@ if TYPE_CHECKING:
 
     from viewkeep.workload import Workload
 
-MODES = ("eager", "lazy")
-
 _OFTEN = 4096
 """After so many single updates, it is asked whether compiling pays."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a query is maintained."""
-
-    strategy: str = "auto"
-    output: str = "factorized"
-    mode: str = "eager"
-    ring: Ring[Any] | None = None
-    lifts: Mapping[str, Callable[[Any], Any]] | None = field(default=None, hash=False)
-    thresholds: Thresholds = DEFAULTS
-    check: bool = False
-    """Check the invariants of heavy and light parts after every update: for tests, and slow."""
-    engine: str = "auto"
-    keep_inputs: bool = True
 
 
 class Maintainer:
@@ -74,7 +64,7 @@ class Maintainer:
         )
         self._intakes = intakes_of(query, self.payload)
         self._subscribers = Subscribers(self._state)
-        self._pending: dict[tuple[int, Row], Any] = {}
+        self._pending = Pending(self.payload.ring)
         self._lazy = options.mode == "lazy"
         self._version = 0
         self._checker = Checker(self.program, self.payload.ring) if options.check else None
@@ -204,33 +194,15 @@ class Maintainer:
     def _take(self, changes: list[Change]) -> None:
         self._version += 1
         if self._lazy:
-            self._put_off(changes)
+            self.engine.counter[0] += self._pending.add(changes)
         else:
             self._subscribers.tell(self._apply(changes))
-
-    def _put_off(self, changes: list[Change]) -> None:
-        """Note changes for later; those that cancel each other are never applied."""
-        ring = self.payload.ring
-        totals = [
-            (atom, key, ring.add(self._pending.get((atom, key), ring.zero), payload))
-            for atom, key, payload in changes
-        ]
-        for atom, key, total in totals:
-            self.engine.counter[0] += 1
-            self._pending.pop((atom, key), None)
-            if not ring.is_zero(total):
-                self._pending[atom, key] = total
 
     def flush(self) -> None:
         """Apply what a lazy maintainer has put off; reading does this by itself."""
         if self._pending:
-            pending, self._pending = self._pending, {}
-            changes = [(atom, key, payload) for (atom, key), payload in pending.items()]
-            try:
-                before = self._apply(sorted(changes, key=itemgetter(0)))
-            except Exception:
-                self._pending = pending
-                raise
+            before = self._apply(self._pending.changes())
+            self._pending.clear()
             self._subscribers.tell(before)
 
     def _apply(self, changes: list[Change]) -> dict[Row, Any]:
@@ -261,7 +233,7 @@ class Maintainer:
         The payload is the count, or a tuple of the aggregates. Inputs of an access pattern are
         given. Updating meanwhile ends the enumeration with an error.
         """
-        inputs = self._given(given)
+        inputs = given_inputs(self.query, given)
         self.flush()
         return self._read(inputs, self._now)
 
@@ -279,7 +251,7 @@ class Maintainer:
 
         Columns are the outputs, then `count`, or a column for each aggregate.
         """
-        inputs = self._given(given)
+        inputs = given_inputs(self.query, given)
         self.flush()
         return self._runner.batches(inputs, self.query, self.payload, rows)
 
@@ -298,10 +270,10 @@ class Maintainer:
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple; zero, or None for aggregates, if it is absent."""
-        inputs = self._given(given)
+        inputs = given_inputs(self.query, given)
         if not isinstance(row, tuple) or len(row) != len(self.query.outputs):
             raise SchemaError(f"{row!r} does not fit the output ({', '.join(self.query.outputs)})")
-        _check_hashable(row)
+        check_hashable(row)
         self.flush()
         return self._present(self._element(row, inputs))
 
@@ -310,7 +282,7 @@ class Maintainer:
         if self.query.outputs:
             head = ", ".join(self.query.outputs)
             raise QueryError(f"query {self.query.name} has outputs ({head}): use enumerate()")
-        inputs = self._given(given)
+        inputs = given_inputs(self.query, given)
         self.flush()
         return self.payload.result(self._element((), inputs))
 
@@ -318,7 +290,7 @@ class Maintainer:
         """Whether there is any output tuple; without outputs, whether the count is not zero."""
         if self.query.outputs:
             return next(self.enumerate(given), None) is not None
-        inputs = self._given(given)
+        inputs = given_inputs(self.query, given)
         self.flush()
         return not self.payload.ring.is_zero(self._element((), inputs))
 
@@ -370,20 +342,6 @@ class Maintainer:
         if self.query.aggregates and self.payload.ring.is_zero(element):
             return None
         return self.payload.result(element)
-
-    def _given(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
-        inputs = dict(given or {})
-        for name in inputs:
-            if name not in self.query.inputs:
-                hint = did_you_mean(str(name), self.query.inputs)
-                raise QueryError(f'query {self.query.name} has no input "{name}"{hint}')
-        missing = [v for v in self.query.inputs if v not in inputs]
-        if missing:
-            raise QueryError(
-                f"query {self.query.name} needs its inputs: given={{{missing[0]!r}: ...}}"
-            )
-        _check_hashable(tuple(inputs.values()))
-        return inputs
 
     def _state(self, head: Row) -> Any:
         inputs = dict(zip(self.query.inputs, head[len(self.query.outputs) :], strict=True))
@@ -475,13 +433,9 @@ def maintain(
     >>> list(live.enumerate())
     [((1, 2, 3), 1)]
     """
-    _check("engine", engine, ENGINES)
-    _check("mode", mode, MODES)
     thresholds = Thresholds.read(epsilon, space)
     constraints = Constraints.parse(fds, keys, foreign_keys, degrees, static, insert_only)
     parsed = parse(query) if isinstance(query, str) else query
-    if ring is not None and not isinstance(ring, Ring):
-        raise QueryError(f"ring={ring!r}: expected a Ring, such as viewkeep.rings.REALS")
     options = Options(strategy, output, mode, ring, lifts, thresholds, check, engine, keep_inputs)
     if isinstance(parsed, ConjunctiveQuery):
         return Maintainer(parsed.with_constraints(constraints), options)
@@ -502,15 +456,3 @@ def engine_obstacle(query: ConjunctiveQuery) -> str:
     'the relational payloads are not numbers of 64 bits'
     """
     return obstacle(plan_payload(query))
-
-
-def _check_hashable(row: Row) -> None:
-    try:
-        hash(row)
-    except TypeError:
-        raise SchemaError(f"{row!r} holds a value that cannot be hashed") from None
-
-
-def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}')

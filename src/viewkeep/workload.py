@@ -13,7 +13,8 @@ from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constr
 from viewkeep.analysis.cascade import Cascade
 from viewkeep.engine.intake import Row, intakes_of
 from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
-from viewkeep.maintainer import Maintainer, Options
+from viewkeep.maintainer import Maintainer
+from viewkeep.options import Options
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
 

@@ -191,3 +191,25 @@ def known_relation(intakes: Mapping[str, Intake], relation: str, query: Conjunct
             + did_you_mean(relation, intakes)
         )
     return intake
+
+
+def given_inputs(query: ConjunctiveQuery, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The inputs of an access pattern, checked: all of them, and no others."""
+    inputs = dict(given or {})
+    for name in inputs:
+        if name not in query.inputs:
+            hint = did_you_mean(str(name), query.inputs)
+            raise QueryError(f'query {query.name} has no input "{name}"{hint}')
+    missing = [v for v in query.inputs if v not in inputs]
+    if missing:
+        raise QueryError(f"query {query.name} needs its inputs: given={{{missing[0]!r}: ...}}")
+    check_hashable(tuple(inputs.values()))
+    return inputs
+
+
+def check_hashable(row: Row) -> None:
+    """Refuse values that no map can hold."""
+    try:
+        hash(row)
+    except TypeError:
+        raise SchemaError(f"{row!r} holds a value that cannot be hashed") from None

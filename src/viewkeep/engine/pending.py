@@ -1,0 +1,40 @@
+"""Changes that a lazy maintainer has put off; those that cancel each other are never applied."""
+
+from operator import itemgetter
+from typing import Any
+
+from viewkeep.engine.intake import Change, Row
+from viewkeep.rings import Ring
+
+
+class Pending:
+    """The sum of the changes of each tuple, where it is not zero."""
+
+    def __init__(self, ring: Ring[Any]) -> None:
+        self._ring = ring
+        self._totals: dict[tuple[int, Row], Any] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._totals)
+
+    def add(self, changes: list[Change]) -> int:
+        """Note changes, all or, if the ring refuses one, none; how many steps that took."""
+        ring = self._ring
+        totals = [
+            (atom, key, ring.add(self._totals.get((atom, key), ring.zero), payload))
+            for atom, key, payload in changes
+        ]
+        for atom, key, total in totals:
+            self._totals.pop((atom, key), None)
+            if not ring.is_zero(total):
+                self._totals[atom, key] = total
+        return len(totals)
+
+    def changes(self) -> list[Change]:
+        """What is to be applied, atom by atom."""
+        found = [(atom, key, payload) for (atom, key), payload in self._totals.items()]
+        return sorted(found, key=itemgetter(0))
+
+    def clear(self) -> None:
+        """All has been applied."""
+        self._totals.clear()
