@@ -81,13 +81,13 @@ def _run(live: vk.Maintainer, load: Workload, sign: int) -> None:
 def single_rate(live: vk.Maintainer, load: Workload, most: int) -> float:
     """Calls of `update` per second, the best of some runs, each taken back by the next."""
     stream = load.singles(most)
-    best, update = 0.0, live.update
+    best = 0.0
     for sign in (1, -1) * REPEATS:
         signed = [(relation, row, sign * count) for relation, row, count in stream]
 
         def work(signed: list[Any] = signed) -> None:
             for relation, row, count in signed:
-                update(relation, row, count)
+                live.update(relation, row, count)
 
         best = max(best, len(stream) / timed(work))
     return best

@@ -30,6 +30,9 @@ OVERLAY_ROWS = 20_000
 """An overlay may always have so many rows,"""
 OVERLAY_SHARE = 0.05
 """or this share of the rows of the base."""
+GROUP_ROWS = 8192
+"""Rows of a row group of the base: a key that is looked up costs one of them, as long as it is one
+of the columns that the base is ordered by."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def write_cache(frame: DataFrame, table: LakeTable, order: Sequence[str]) -> lis
     """Write the rows of a cache into base files, ordered by what is looked up."""
     if order:
         frame = frame.repartitionByRange(*(F.col(quote(name)) for name in order))
-    return write_frame(frame, table, order)
+    return write_frame(frame, table, order, GROUP_ROWS)
 
 
 def order_of(script: Script, name: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, STRING, Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
+from viewkeep.spark.groups import groups_near
 from viewkeep.spark.local import empty, local, spark_schema
 from viewkeep.spark.matching import near_rows
 from viewkeep.spark.report import SPARK_ERRORS, reason
@@ -116,7 +117,8 @@ class Folder:
         return _conformed(rows, schema, each)
 
     def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
-        """Of each group of rows the columns of keys are read first, others if there are any."""
+        """Groups of rows whose bounds rule the keys out are not read. Of the others, the columns of
+        keys are read first, and the rest if there are any."""
         location = each.location(self._base)
         columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
         found = []
@@ -124,13 +126,13 @@ class Folder:
             file = pq.ParquetFile(source)
             present = set(file.schema_arrow.names)
             typed = pa.schema([schema.field(name) for name in columns])
+            named = [name for name in columns if name in present]
             own = [name for name in schema.names if name in present]
-            for number in range(file.num_row_groups):
-                named = [name for name in columns if name in present]
-                rows = _conformed(file.read_row_group(number, named), typed, each)
+            for groups in groups_near(file.metadata, keys):
+                rows = _conformed(file.read_row_groups(groups, named), typed, each)
                 near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
                 if pc.any(near, min_count=0).as_py():
-                    rest = _conformed(file.read_row_group(number, own), schema, each)
+                    rest = _conformed(file.read_row_groups(groups, own), schema, each)
                     found.append(rest.filter(near))
         return pa.concat_tables([schema.empty_table(), *found])
 
@@ -195,7 +197,9 @@ def _gone(snapshot: Snapshot, which: str) -> StorageError:
     )
 
 
-def write_frame(frame: DataFrame, table: LakeTable, order: Sequence[str] = ()) -> list[DataFile]:
+def write_frame(
+    frame: DataFrame, table: LakeTable, order: Sequence[str] = (), group_rows: int | None = None
+) -> list[DataFile]:
     """Write a DataFrame into new files of a table, by one Spark job; not committed yet."""
     folder = f"spark-{int(time.time())}-{uuid4()}"
     if order:
@@ -203,6 +207,8 @@ def write_frame(frame: DataFrame, table: LakeTable, order: Sequence[str] = ()) -
     writer = frame.write.mode("error")
     for option, value in _WRITE_OPTIONS.items():
         writer = writer.option(option, value)
+    if group_rows is not None:
+        writer = writer.option("parquet.block.row.count.limit", str(group_rows))
     try:
         writer.parquet(f"{table.uri}/{folder}")
     except SPARK_ERRORS as error:
