@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -143,7 +144,25 @@ def measure_zipf(scale: int, pathway: Path | None) -> Iterator[Figure]:
         del live
         gc.collect()
     yield Figure(load.name, "compiled, the better", "batches", best, "updates/s", 1e6)
+    yield Figure(load.name, "smaller side", "look-ups of an update", lookups(load), "on average")
     yield from rivals(load, best, None, {"strategy": "delta"}, total)
+
+
+def lookups(load: Workload) -> float:
+    """Look-ups of an update that goes over the smaller side: what no such program can save."""
+    names = load.relations
+    leaving = {name: np.bincount(rows[:, 0]) for name, rows in load.data.items()}
+    coming = {name: np.bincount(rows[:, 1]) for name, rows in load.data.items()}
+    total = 0
+    for name, rows, _ in load.batches:
+        after, before = (names[(names.index(name) + i) % 3] for i in (1, 2))
+        sides = _counts(leaving[after], rows[:, 1]), _counts(coming[before], rows[:, 0])
+        total += int(np.minimum(*sides).sum())
+    return total / load.updates
+
+
+def _counts(counts: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.append(counts, 0)[np.minimum(values, len(counts))]
 
 
 def measure_hubs(scale: int, pathway: Path | None) -> Iterator[Figure]:

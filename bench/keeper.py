@@ -186,6 +186,22 @@ def shown(rows: list[tuple[str, ...]]) -> Table:
     return table
 
 
+NOTES = (
+    "How to read it:",
+    "",
+    "- Parts that change are spread over all files of `V`, and a file of a view is written anew as "
+    "a whole. At 50 million rows `V` has 10 million, and writing them takes most of the time of id "
+    "and of tuple alike; this part grows with the view, and only larger changes share it.",
+    "- `V'` by id keeps the join in a cache, which is ordered by part: a changed price is looked "
+    "up in a few pages, and goes into a small file that lies over it. Tuple has no cache: it "
+    "looks for the devices of a part in `devices_parts`.",
+    "- Inserts and deletes of `devices_parts` change that cache, too. Tuple need not do so, and is "
+    "faster then: what id gains with updates, it pays here.",
+    "- Rows are looked up by the driver where the files that may have them are small enough (256 "
+    "MB), and by a Spark job otherwise.",
+)
+
+
 def page(rows: list[tuple[str, ...]], tiny: str, changes: int, rounds: int) -> str:
     """The table as a page of docs."""
     bars = ["---", "---", *["---:"] * (len(COLUMNS) - 2)]
@@ -205,6 +221,8 @@ def page(rows: list[tuple[str, ...]], tiny: str, changes: int, rounds: int) -> s
             *(f"| {' | '.join(row)} |" for row in table),
             "",
             tiny,
+            "",
+            *NOTES,
             "",
             "The views:",
             "",
