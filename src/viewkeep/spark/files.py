@@ -5,6 +5,7 @@ a tenth of a second. Bounds of columns are kept only for types whose bounds all 
 same way: integers, dates and short strings.
 """
 
+import os
 import re
 import sys
 import time
@@ -79,7 +80,7 @@ class Folder:
     ) -> pa.Table:
         """Rows that may have a key of one of the tables of keys; several files at a time."""
         schema = arrow_schema(fields)
-        with ThreadPoolExecutor() as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             found = pool.map(lambda each: self._near(each, schema, keys), files)
             return pa.concat_tables([schema.empty_table(), *found])
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-ROWS_AT_ONCE = 1 << 20
-"""About so many rows are read at a time."""
+ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 20, 1 << 26
+"""About so much is read at a time, at least one row group."""
 
 Values = dict[str, tuple[list[Any], bool]]
 """By column its sorted values, and whether NULL is one of them."""
@@ -21,15 +21,15 @@ def groups_near(footer: Any, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
     places = {first.column(i).path_in_schema: i for i in range(first.num_columns)}
     wanted = [_values(some) for some in keys]
     chosen: list[int] = []
-    rows = 0
+    rows = size = 0
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         if any(_may_have(group, places, values) for values in wanted):
             chosen.append(number)
-            rows += group.num_rows
-        if rows >= ROWS_AT_ONCE:
+            rows, size = rows + group.num_rows, size + group.total_byte_size
+        if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
             yield chosen
-            chosen, rows = [], 0
+            chosen, rows, size = [], 0, 0
     if chosen:
         yield chosen
 
