@@ -85,10 +85,9 @@ class CompiledEngine:
         """From now on, rows of a relation go straight to machine code."""
         link[0], link[self._inlets.place(relation)] = self.state.address, relation
 
-    @property
-    def updates(self) -> int:
-        """How many rows have come that way."""
-        return int(self.state.words[UPDATES])
+    def updates(self) -> ctypes.c_int64:
+        """How many rows have come that way, as a number that is seen to grow."""
+        return ctypes.c_int64.from_address(self.state.address + 8 * UPDATES)
 
     def batches(
         self, relation: str, rows: Any, multiplicities: Any, loading: bool = False

@@ -1,5 +1,6 @@
 """Applies changes to an engine, all or none, and goes over to another engine where that is due."""
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +43,7 @@ class Runner:
         """By relation, machine code that takes single rows of plain integers."""
         self._link: list[Any] = [0]
         """What `update` in machine code is bound to; with 0, it does nothing by itself."""
-        self._updates = 0
+        self._updates, self._counter = 0, ctypes.c_int64()
         self.direct = checker is None
         self.engine: Engine = engines.first()
         self.use(self.engine)
@@ -52,6 +53,10 @@ class Runner:
         self._updates, self._link[0] = self.updates, 0
         self.engine = engine
         self.triggers = engine.triggers
+        if isinstance(engine, ReferenceEngine):
+            self._counter = ctypes.c_int64()
+        else:
+            self._counter = engine.updates()
         self.compiled = not isinstance(engine, ReferenceEngine)
         self.singles.clear()
         # Otherwise changes cannot fail, and may go to the triggers one by one.
@@ -60,8 +65,7 @@ class Runner:
     @property
     def updates(self) -> int:
         """How many updates have come straight to machine code."""
-        engine = self.engine
-        return self._updates + (0 if isinstance(engine, ReferenceEngine) else engine.updates)
+        return self._updates + self._counter.value
 
     @property
     def reason(self) -> str:
