@@ -252,7 +252,7 @@ class Measured:
 
 def create_views(shop: Shop, screen: Screen) -> dict[str, Measured]:
     """Define the views, and measure how long computing each of them anew takes."""
-    screen.print(f"\n[bold]Four views[/]{'':30}rows     filled   recomputed")
+    screen.print(f"\n[bold]Four views[/]{'':31}rows     filled   recomputed")
     measured = {}
     for name, sql in VIEWS.items():
         with screen.busy(f"computing {name}"):
@@ -261,7 +261,7 @@ def create_views(shop: Shop, screen: Screen) -> dict[str, Measured]:
             anew = min(seconds_anew(shop.keeper, sql) for _ in range(2))
         measured[name] = Measured(anew)
         screen.print(
-            f"  {name:15}{KINDS[name]:20}{report.rows:7,}{report.seconds:9.1f} s{anew:11.1f} s"
+            f"  {name:15}{KINDS[name]:21}{report.rows:7,}{report.seconds:9.1f} s{anew:11.1f} s"
         )
     screen.print("  filled: with all that refreshes need; recomputed: the query alone, to a table")
     return measured
