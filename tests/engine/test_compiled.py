@@ -111,6 +111,30 @@ def test_a_long_run_equals_the_reference_engine(text, options):
         assert_same(compiled, reference)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        (STAR, "viewtree"),
+        (TRIANGLE, "epsilon"),
+        ("Q() = R(a, b, c) * S(b, c, d) * T(c, d, a) * U(d, a, b)", "epsilon"),
+    ],
+)
+def test_code_as_users_have_it_equals_the_reference_engine(monkeypatch, text, strategy):
+    """Optimized, and, of the third, with equal blocks shared."""
+    monkeypatch.delenv("VIEWKEEP_OPTIMIZE")
+    compiled, reference = both(text, strategy=strategy)
+    assert compiled.engine.source.main.is_large == (text.count("*") == 3)
+    for seed in range(3):
+        stream = skewed_stream(compiled.query, seed, 300, 12)
+        for number, (relation, row, count) in enumerate(stream):
+            compiled.update(relation, row, count)
+            reference.update_batch(relation, [row], [count])
+            if number % 50 == 0:
+                assert_same(compiled, reference)
+        assert_same(compiled, reference)
+
+
 @pytest.mark.skipif(not LONG, reason="a million updates take some minutes")
 def test_a_million_updates():
     """Ten thousand batches of a hundred, up to 60,000 tuples and down to nothing."""
