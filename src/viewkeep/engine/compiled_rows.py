@@ -162,17 +162,8 @@ def single_text(name: str, arity: int, functions: Sequence[str]) -> str:
         "  %state = call i64 @PyLong_AsLongLong(ptr %self)",
         "  %n = load i64, ptr %count",
     ]
-    for i in range(arity):
-        lines += [
-            f"  %p{i} = getelementptr i64, ptr %row, i64 {i}",
-            f"  %k{i} = load i64, ptr %p{i}",
-        ]
-    keys = "".join(f"i64 %k{i}, " for i in range(arity))
-    for number, function in enumerate(functions):
-        lines.append(f"  %lost{number} = call i64 @{function}(i64 %state, {keys}i64 %n)")
-    last = f"%lost{len(functions) - 1}"
+    lines += _triggered("", arity, functions)
     lines += [
-        f"  %good = icmp eq i64 {last}, 0",
         "  br i1 %good, label %done, label %lost",
         *_returned("done", "_Py_NoneStruct"),
         *_returned("lost", "_Py_TrueStruct"),
@@ -228,20 +219,8 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
             f"  br i1 %fits{number}, label %run{number}, label %python",
             f"run{number}:",
         ]
-        for i in range(arity):
-            lines += [
-                f"  %p{number}_{i} = getelementptr i64, ptr %row, i64 {i}",
-                f"  %k{number}_{i} = load i64, ptr %p{number}_{i}",
-            ]
-        keys = "".join(f"i64 %k{number}_{i}, " for i in range(arity))
-        for which, function in enumerate(functions):
-            call = f"call i64 @{function}(i64 %state, {keys}i64 %n)"
-            lines.append(f"  %lost{number}_{which} = {call}")
-        last = f"%lost{number}_{len(functions) - 1}"
-        lines += [
-            f"  %good{number} = icmp eq i64 {last}, 0",
-            f"  br i1 %good{number}, label %done, label %lost",
-        ]
+        lines += _triggered(str(number), arity, functions)
+        lines.append(f"  br i1 %good{number}, label %done, label %lost")
     lines += [
         "done:",
         "  %words = inttoptr i64 %state to ptr",
@@ -256,6 +235,20 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
         "}",
     ]
     return "\n".join(lines)
+
+
+def _triggered(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
+    """The triggers of a relation on the values in %row, %n times; %good tells if all went well."""
+    lines = []
+    for i in range(arity):
+        lines += [
+            f"  %p{mark}_{i} = getelementptr i64, ptr %row, i64 {i}",
+            f"  %k{mark}_{i} = load i64, ptr %p{mark}_{i}",
+        ]
+    keys = "".join(f"i64 %k{mark}_{i}, " for i in range(arity))
+    for which, function in enumerate(functions):
+        lines.append(f"  %lost{mark}_{which} = call i64 @{function}(i64 %state, {keys}i64 %n)")
+    return [*lines, f"  %good{mark} = icmp eq i64 %lost{mark}_{len(functions) - 1}, 0"]
 
 
 def _called(label: str, place: int) -> list[str]:
