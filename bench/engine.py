@@ -7,6 +7,7 @@ C++ twin is built when there is a g++; Pathway is installed into an environment 
 
 import argparse
 import gc
+import os
 import platform
 import resource
 from collections.abc import Iterator, Sequence
@@ -21,9 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 import viewkeep as vk
-from bench._engine_data import SUMMED, Workload, housing, hubs, star, zipf
+from bench._engine_data import STAR, SUMMED, TRIANGLE, Workload, housing, hubs, star, zipf
 from bench._engine_plots import draw
 from bench._engine_rivals import checks, dicts_rate, duckdb_seconds, pathway_rate, timed, twin_rate
+from viewkeep.engine.compiled_machine import CACHE_VARIABLE
 from viewkeep.rings import INTEGERS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -199,6 +201,31 @@ def measure_housing(scale: int, pathway: Path | None) -> Iterator[Figure]:
     yield from rivals(load, 0, None, {"strategy": "viewtree"}, total)
 
 
+PROGRAMS = {
+    "star, viewtree": (STAR, "viewtree"),
+    "triangle, delta": (TRIANGLE, "delta"),
+    "triangle, epsilon": (TRIANGLE, "epsilon"),
+    "Loomis-Whitney-4, epsilon": (
+        "Q() = R(a, b, c) * S(b, c, d) * T(c, d, a) * U(d, a, b)",
+        "epsilon",
+    ),
+    "4-path, epsilon": ("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, e)", "epsilon"),
+    "4-cycle, epsilon": ("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)", "epsilon"),
+}
+
+
+def measure_compiling(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Seconds from a query to machine code, nothing of it on disk."""
+    kept = os.environ.get(CACHE_VARIABLE)
+    os.environ[CACHE_VARIABLE] = ""
+    for title, (query, strategy) in PROGRAMS.items():
+        seconds = timed(lambda q=query, s=strategy: vk.maintain(q, strategy=s, engine="compiled"))  # type: ignore[misc]
+        yield Figure("compiling", title, "once", seconds, "s", 3)
+    os.environ.pop(CACHE_VARIABLE)
+    if kept is not None:
+        os.environ[CACHE_VARIABLE] = kept
+
+
 def rivals(
     load: Workload, own: float, pathway: Path | None, options: dict[str, Any], total: int
 ) -> Iterator[Figure]:
@@ -301,14 +328,20 @@ def page(figures: Sequence[Figure], turns: Sequence[float]) -> str:
     return "\n".join(lines)
 
 
-MEASURES = {"A": measure_star, "B": measure_zipf, "H": measure_hubs, "C": measure_housing}
+MEASURES = {
+    "K": measure_compiling,
+    "A": measure_star,
+    "B": measure_zipf,
+    "H": measure_hubs,
+    "C": measure_housing,
+}
 
 
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a tenth of the data")
-    parser.add_argument("--parts", default="ABHC", help="which workloads (H: hubs)")
+    parser.add_argument("--parts", default="KABHC", help="which (K: compiling, H: hubs)")
     parser.add_argument("--pathway", type=Path, help="folder for Pathway's environment")
     parser.add_argument("--docs", action="store_true", help="write docs/engine_figures.md")
     chosen = parser.parse_args()
