@@ -184,13 +184,16 @@ Pairs = Mapping[str, tuple[str, str]]
 
 
 def _pairs(node: SemiJoin) -> Pairs | None:
+    """The pairs, where the condition says no more than that left columns equal right ones, each
+    left column one of them."""
+    left, right = set(node.left.names), set(node.right.names)
     found: dict[str, tuple[str, str]] = {}
     for part in conjuncts(node.condition):
         match part:
-            case Call("=" | "<=>" as equal, (Column(left), Column(right))) if (
-                left in node.left.names
+            case Call("=" | "<=>" as equal, (Column(own), Column(key))) if (
+                own in left and key in right and own not in found
             ):
-                found[left] = (right, equal)
+                found[own] = (key, equal)
             case _:
                 return None
     return found

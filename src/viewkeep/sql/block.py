@@ -142,7 +142,7 @@ def _subquery(
         context = with_common_tables(query, context)
         block = translate_block(query, context, correlated=True)
         # EXISTS only asks whether there are rows, but its select list must make sense as well.
-        translator = Translator(context.source, block.scope, correlated=not needs_items)
+        translator = Translator(context.source, block.scope, correlated=True)
         items = [item.scalar for item in select_items(query, translator)]
         return block.node, items if needs_items else [], block.correlated
     rows = context.nested(query)
