@@ -141,14 +141,14 @@ class Maintainer:
         intake = self._intakes.get(relation) or known_relation(self._intakes, relation, self.query)
         changes = intake.changes(row, multiplicity)
         runner = self._runner
+        if not (self._version + 1) % _OFTEN and not runner.careful:
+            runner.note(_OFTEN)  # from now on another engine may run, which can refuse
         if self._lazy or self._subscribers or runner.careful:
             self._take(changes)
             if runner.compiled and not self._lazy:
                 self._learn(relation)
             return
         self._version += 1
-        if not self._version % _OFTEN:
-            runner.note(_OFTEN)
         for atom, key, payload in changes:
             runner.triggers[atom](key, payload)
 

@@ -395,8 +395,14 @@ class CompiledEngine:
         name = f"change_{atom}"
         if name not in self._functions:
             types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
-            self._functions[name] = compiled_machine.load(self.source.changes).typed(name, types)
+            self._functions[name] = self._changes_code().typed(name, types)
         return self._functions[name](self.state.address, *numbers)
+
+    def _changes_code(self) -> compiled_machine.Code:
+        try:
+            return compiled_machine.load(self.source.changes)
+        except Exception as error:
+            raise Unfit(f"compiling failed ({type(error).__name__}: {error})") from error
 
 
 class _Maps(Mapping[str, Relation[Any]]):

@@ -57,10 +57,15 @@ def read_engine(path: str | os.PathLike[str], make: Make) -> tuple[CompiledEngin
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         reader = pa.ipc.open_file(pa.py_buffer(mapped))
         header: Header = pickle.loads(reader.schema.metadata[_KEY])
-        engine = make(header, header["coder"])
+        coder, layout = header["coder"], header["layout"]
     except Exception as error:  # a damaged file may raise anything
         raise damaged(path, error) from error
-    if header["layout"] != _layout(engine):
+    try:
+        engine = make(header, coder)
+    except Exception as error:
+        problem = f"the compiled engine cannot be made here ({type(error).__name__}: {error})"
+        raise ViewkeepError(f"cannot restore {path}: {problem}") from error
+    if layout != _layout(engine):
         raise ViewkeepError(f"cannot restore {path}: it was written by another version of Viewkeep")
     columns = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]
     _take_up(engine, [np.asarray(column.to_numpy()) for column in columns])

@@ -9,7 +9,7 @@ from viewkeep.engine.compiled_machine import Code
 from viewkeep.engine.compiled_rings import Shape
 from viewkeep.engine.compiled_rows import UPDATE, api_text, available, single_text, update_text
 from viewkeep.engine.compiled_values import Coder
-from viewkeep.plan.payload import Payload
+from viewkeep.plan.payload import Payload, distinct
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
@@ -40,11 +40,16 @@ class Inlets:
         self._direct = [name for name, each in self._intakes.items() if each.direct]
 
     def lifts(self) -> dict[int, list[str]]:
-        """How single tuples are lifted, for the relations whose rows need no Python."""
+        """How single tuples are lifted, for the relations whose rows need no Python.
+
+        Lifts name the query's variables; where inputs are copied, triggers have others.
+        """
         return {
-            trigger.atom: single_words(self._lifted[trigger.atom], trigger.parameters, self._shape)
-            for trigger in self._program.triggers
-            if self._lifted is not None and self._query.atoms[trigger.atom].relation in self._direct
+            atom: single_words(
+                self._lifted[atom], distinct(self._query.atoms[atom].variables), self._shape
+            )
+            for atom in dict.fromkeys(trigger.atom for trigger in self._program.triggers)
+            if self._lifted is not None and self._query.atoms[atom].relation in self._direct
         }
 
     def module(self) -> str:

@@ -81,10 +81,16 @@ class Runner:
         """Go over to the compiled engine, if there can be one."""
         engine = self._engines.compiled()
         if engine is not None:
-            try:
-                self.use(moved(self.engine, engine))
-            except Unfit as reason:
-                self._engines.reason = str(reason)
+            self._move_to(engine)
+
+    def _move_to(self, engine: Engine) -> None:
+        """Go over to an empty engine; where that fails, stay and note why."""
+        try:
+            other = moved(self.engine, engine)
+        except Exception as error:
+            self._engines.give_up(error)
+        else:
+            self.use(other)
 
     def held(self, action: Callable[[], Result]) -> Result:
         """Run what leaves everything as it was if the compiled engine cannot hold its numbers;
@@ -100,7 +106,11 @@ class Runner:
         if isinstance(reason, Overflow) and self._engines.kind == "compiled":
             problem = f'{reason}: engine="auto" goes on without limit where 64 bits end'
             raise RingError(problem) from None
-        other = moved(self.engine, self._engines.reference())
+        try:
+            other = moved(self.engine, self._engines.reference())
+        except ViewkeepError as error:
+            problem = f"{reason}, and the reference engine cannot take over: {error}"
+            raise RingError(problem) from None
         self._engines.reason = str(reason)
         self.use(other)
 
@@ -142,7 +152,8 @@ class Runner:
                 if self._checker is not None:
                     self._checker.check(engine)
         except Exception:
-            self.rebuild(stored, layout)
+            if stored or not fallible:  # otherwise no trigger has run
+                self.rebuild(stored, layout)
             raise
         return before
 
@@ -254,7 +265,10 @@ class Runner:
         if engine.partitions is not None:
             engine.partitions.recover(base)
         engine.counter[0] = steps
-        self.use(moved(engine, self._engines.like(self.engine)) if self.compiled else engine)
+        empty = self.engine
+        self.use(engine)
+        if not isinstance(empty, ReferenceEngine):
+            self._move_to(empty)
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
+from viewkeep.engine.compiled_rings import Unfit
 from viewkeep.engine.reference import ReferenceEngine
 from viewkeep.errors import QueryError
 from viewkeep.plan.payload import Payload
@@ -88,13 +89,19 @@ class Engines:
             self.reason = f"{missing} is not installed"
             _tell_once(missing)
             return None
-        from viewkeep.engine.compiled_rings import Unfit  # loads NumPy and LLVM
-
         try:
             return self.with_coder(None)
-        except Unfit as reason:
-            self.reason = str(reason)
+        except Exception as error:
+            self.give_up(error)
             return None
+
+    def give_up(self, error: Exception) -> None:
+        """There is no compiled engine from now on; what is no `Unfit` is a defect, and told."""
+        if isinstance(error, Unfit):
+            self.reason = str(error)
+            return
+        self.reason = f"compiling failed ({type(error).__name__}: {error})"
+        warnings.warn(f"{self.reason}: the reference engine goes on", stacklevel=2)
 
     def with_coder(self, coder: "Coder | None") -> "CompiledEngine":
         """An empty compiled engine whose values are coded like this."""
