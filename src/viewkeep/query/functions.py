@@ -296,14 +296,30 @@ SYNONYMS = {
 """Other names of the same functions."""
 
 _NON_DETERMINISTIC = (
-    "current_catalog current_database current_date current_datetime current_schema current_time "
-    "current_timestamp current_timezone current_user curdate input_file_block_length "
-    "input_file_block_start input_file_name localtimestamp monotonically_increasing_id now rand "
-    "randn random randstr session_user shuffle spark_partition_id uniform unix_timestamp user "
-    "uuid"
+    "curdate current_catalog current_database current_date current_path current_schema "
+    "current_time current_timestamp current_timezone current_user input_file_block_length "
+    "input_file_block_start input_file_name java_method localtime localtimestamp "
+    "monotonically_increasing_id now rand randn random randstr reflect session_user shuffle "
+    "spark_partition_id try_reflect uniform user uuid version"
 )
 NON_DETERMINISTIC = frozenset(_NON_DETERMINISTIC.split())
 """Functions whose result may change between two runs on the same data."""
+
+_BARE = (
+    "current_date current_time current_timestamp current_user localtime localtimestamp "
+    "session_user user"
+)
+BARE_FUNCTIONS = frozenset(_BARE.split())
+"""Those that Spark also calls without brackets, where no column has the name."""
+
+
+def is_deterministic(name: str, arguments: int) -> bool:
+    """Whether a function, by its lower-case name, always gives the same result for the same data.
+
+    >>> is_deterministic("unix_timestamp", 0), is_deterministic("unix_timestamp", 1)
+    (False, True)
+    """
+    return name not in NON_DETERMINISTIC and (name != "unix_timestamp" or arguments > 0)
 
 
 def find_function(name: str) -> Function:

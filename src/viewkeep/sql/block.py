@@ -54,6 +54,7 @@ def translate_block(select: exp.Select, context: Context, correlated: bool = Fal
     if where is None:
         return Block(relation.node, scope, ())
     translator = Translator(context.source, scope, correlated)
+    translator.later = {e.alias.lower() for e in select.expressions if isinstance(e, exp.Alias)}
     filters = translate_filters(where.this, translator, context)
     own = set(relation.node.names)
     outer = [f for f in filters if isinstance(f, Predicate) and columns_of(f.condition) - own]
@@ -97,6 +98,8 @@ def _filter(node: exp.Expr, translator: Translator, context: Context) -> Filter:
     match inner:
         case exp.Exists():
             return _membership(inner.this, [], negated, inner, translator, context)
+        case exp.Anonymous(expressions=[exp.Subquery() as query]) if inner.name.lower() == "exists":
+            return _membership(query, [], negated, inner, translator, context)
         case exp.In() if inner.args.get("query") is not None:
             values = inner.this.expressions if isinstance(inner.this, exp.Tuple) else [inner.this]
             left = [translator.translate(value) for value in values]

@@ -22,7 +22,9 @@ _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
     "laterals": ("LATERAL VIEW", (TokenType.LATERAL,)),
     "pivots": ("PIVOT", ()),
     "sample": ("TABLESAMPLE", (TokenType.TABLE_SAMPLE,)),
-    "by_name": ("UNION BY NAME", ()),
+    "by_name": ("UNION BY NAME", (TokenType.UNION,)),
+    "into": ("SELECT INTO", ()),
+    "locks": ("FOR UPDATE", ()),
     "all": ("GROUP BY ALL", (TokenType.GROUP_BY,)),
     "cube": ("CUBE", (TokenType.CUBE,)),
     "rollup": ("ROLLUP", (TokenType.ROLLUP,)),
@@ -49,7 +51,8 @@ def refuse_clauses(query: exp.Expr, source: Source) -> None:
 def _refuse(part: str, value: object, query: exp.Expr, source: Source) -> None:
     name, keywords = _NAMES.get(part, (part.upper().replace("_", " "), ()))
     first = value[0] if isinstance(value, list) else value
-    raise source.unsupported(name, first if isinstance(first, exp.Expr) else query, keywords)
+    place = query.expression if isinstance(query, exp.SetOperation) else query
+    raise source.unsupported(name, first if isinstance(first, exp.Expr) else place, keywords)
 
 
 def _refuse_grouping(group: exp.Expr, source: Source) -> None:

@@ -67,7 +67,11 @@ def with_common_tables(query: exp.Expr, context: Context) -> Context:
         # A name defined here is no longer the one around it until its definition is complete.
         visible = {k: v for k, v in context.common.items() if k not in pending}
         inside = replace(context, common=visible, undefined={**context.undefined, **pending})
+        if name not in pending:
+            raise context.source.error(f'two common tables are called "{cte.alias}"', cte)
         del pending[name]
+        # Whether or not anything reads it, it must be a query; the names it takes are its own.
+        replace(inside, names=FreshNames()).nested(cte.this)
         common = {**context.common, name: CommonTable(cte.this, columns, inside)}
         context = replace(context, common=common)
     return context

@@ -18,8 +18,6 @@ from viewkeep.sql.outputs import renamed
 from viewkeep.sql.scalar import Translator
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn, first_named, hide
 
-_TABLE_PARTS = {"this", "db", "catalog", "alias", "joins"}
-
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -42,10 +40,8 @@ def _table(node: exp.Expr, context: Context) -> Relation:
         case exp.Subquery() if isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
             relation = _table(node.this, context)
         case exp.Subquery():
-            _refuse_parts(node, {"this", "alias", "joins", "with_"}, context)
             relation = _derived(context.nested(node.unnest()), node, (), context)
         case exp.Table() if isinstance(node.this, exp.Identifier):
-            _refuse_parts(node, _TABLE_PARTS, context)
             relation = _named(node, context)
         case _:
             keywords = (TokenType.LATERAL, TokenType.VALUES)
@@ -68,18 +64,6 @@ def _kind(node: exp.Expr) -> str:
         case exp.Table():
             return f"a table function ({node.this.name})"
     return f"{type(node).__name__.upper()} in FROM"
-
-
-def _refuse_parts(node: exp.Expr, known: set[str], context: Context) -> None:
-    names = {
-        "sample": "TABLESAMPLE",
-        "pivots": "PIVOT",
-        "when": "time travel",
-        "version": "time travel",
-    }
-    for part, value in node.args.items():
-        if value and part not in known:
-            raise context.source.unsupported(names.get(part, part.upper()), node)
 
 
 def _named(node: exp.Table, context: Context) -> Relation:

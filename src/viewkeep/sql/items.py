@@ -21,8 +21,13 @@ class Item:
 
 
 def select_items(select: exp.Select, translator: Translator) -> list[Item]:
-    """The output columns of a query block."""
-    return [item for node in select.expressions for item in _items(node, translator)]
+    """The output columns of a query block; none may read those before it by their aliases."""
+    items: list[Item] = []
+    for node in select.expressions:
+        translator.earlier = {item.name.lower() for item in items}
+        items.extend(_items(node, translator))
+    translator.earlier = ()
+    return items
 
 
 def project(node: Node, items: Sequence[Item], source: Source) -> Node:

@@ -11,6 +11,7 @@ from viewkeep.sql.context import Context, with_common_tables
 from viewkeep.sql.select import translate_select
 from viewkeep.sql.set_operation import translate_set_operation
 from viewkeep.sql.source import Source
+from viewkeep.sql.syntax import refuse_syntax
 
 
 def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
@@ -52,8 +53,10 @@ def _single_query(source: Source) -> exp.Expr:
     if not statements:
         raise ParseError("there is no query", source.text, 0)
     if len(statements) > 1:
-        raise source.error("one query is enough; a second statement starts here", statements[1])
+        start = source.start_of(statements[1])
+        raise ParseError("one query is enough; a second statement starts here", source.text, start)
     statement = statements[0]
     if not isinstance(statement, exp.Query):
         raise ParseError("a view is a SELECT query", source.text, source.start_of(statement))
+    refuse_syntax(statement, source)
     return statement

@@ -1,6 +1,6 @@
 """SQL expressions to typed expressions of the algebra."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 from sqlglot import exp
@@ -8,12 +8,20 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Call, Cast, Literal, literal
-from viewkeep.query.functions import AGGREGATES, FUNCTIONS, NON_DETERMINISTIC, SYNONYMS, Typed
+from viewkeep.query.functions import (
+    AGGREGATES,
+    BARE_FUNCTIONS,
+    FUNCTIONS,
+    SYNONYMS,
+    Typed,
+    is_deterministic,
+)
 from viewkeep.query.inference import cast_result
 from viewkeep.query.types import BINARY, BOOLEAN, DATE, INTEGRAL, STRING, TIMESTAMP, VOID, Type
 from viewkeep.sql.literals import Span, number, read_interval, read_text, read_type, typed_literal
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn
-from viewkeep.sql.source import SPARK_FUNCTIONS, Source
+from viewkeep.sql.source import Source
+from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Mul: "*",
@@ -52,12 +60,21 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.ILike: "ILIKE",
     exp.Escape: "LIKE with ESCAPE",
     exp.Star: "* outside a select list or count(*)",
+    exp.Values: "VALUES",
+    exp.Like: "LIKE ANY or ALL",
+    exp.Collate: "COLLATE",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.TryCast: "TRY_CAST",
+    exp.Transform: "the function transform()",
 }
 _KEYWORDS: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.Subquery: (TokenType.SELECT,),
     exp.Exists: (TokenType.EXISTS,),
     exp.All: (TokenType.ALL,),
     exp.Any: (TokenType.ANY,),
+    exp.Values: (TokenType.VALUES,),
+    exp.Parameter: (TokenType.PARAMETER,),
+    exp.Placeholder: (TokenType.COLON, TokenType.L_BRACE, TokenType.PLACEHOLDER),
 }
 
 
@@ -68,6 +85,8 @@ class Translator:
         self.source = source
         self.scope = scope
         self.correlated = correlated
+        self.earlier: Collection[str] = ()
+        self.later: Collection[str] = ()
 
     @property
     def subquery_scope(self) -> Scope:
@@ -132,7 +151,18 @@ class Translator:
             candidates = ", ".join(sorted(str(column) for column in found))
             problem = f'column "{node.name}" is ambiguous ({candidates}); name its table'
             raise self.source.error(problem, node)
+        if not found and not node.table:
+            self._refuse_word(node)
         return found[0] if found else self._outer(node)
+
+    def _refuse_word(self, node: exp.Column) -> None:
+        """Names that are no columns: functions without brackets, aliases of the same list."""
+        name = node.name.lower()
+        if name in self.earlier:
+            construct = f'"{node.name}", an alias of the same select list (a lateral column alias),'
+            raise self.source.unsupported(construct, node)
+        if name in BARE_FUNCTIONS and not node.this.quoted:
+            raise self.source.unsupported(f"the non-deterministic function {name}()", node)
 
     def _outer(self, node: exp.Column) -> ScopeColumn:
         outer = self.scope.outer
@@ -140,7 +170,7 @@ class Translator:
         while outer is not None and not outer.matches(node.table, node.name):
             outer, level = outer.outer, level + 1
         if outer is None:
-            raise self.source.error(self.scope.unknown(node.table, node.name), node)
+            raise self.source.error(self._unknown(node), node)
         if level > 1:
             raise self.source.unsupported("a column from more than one query further out", node)
         if not self.correlated:
@@ -150,6 +180,12 @@ class Translator:
         if len(found) > 1:
             raise self.source.error(f'column "{node.name}" of the outer query is ambiguous', node)
         return found[0]
+
+    def _unknown(self, node: exp.Column) -> str:
+        if not node.table and node.name.lower() in self.later:
+            problem = f'"{node.name}" is an alias of the select list, which WHERE comes before'
+            return f"{problem}; repeat the expression"
+        return self.scope.unknown(node.table, node.name)
 
     def _both(self, node: exp.Expr) -> list[Scalar]:
         return [self.translate(node.this), self.translate(node.expression)]
@@ -235,7 +271,7 @@ class Translator:
     def _function(self, node: exp.Anonymous) -> Scalar:
         name = node.name.lower()
         name = SYNONYMS.get(name, name)
-        if name in NON_DETERMINISTIC:
+        if not is_deterministic(name, len(node.expressions)):
             raise self.source.unsupported(f"the non-deterministic function {name}()", node)
         if name in AGGREGATES:
             raise self.source.error(f"aggregate {name}() is not allowed here", node)
@@ -246,10 +282,10 @@ class Translator:
         return self.call(name, self._all(node.expressions), node)
 
     def _unknown_function(self, node: exp.Anonymous) -> QueryError:
-        if node.name.upper() in SPARK_FUNCTIONS:
+        if node.name.lower() in SPARK_FUNCTIONS:
             return self.source.unsupported(f"the function {node.name.lower()}()", node)
-        known = [name for name in (*FUNCTIONS, *SYNONYMS, *AGGREGATES) if name.isidentifier()]
-        hint = did_you_mean(node.name.lower(), known)
+        known = {*FUNCTIONS, *SYNONYMS, *AGGREGATES, *SPARK_FUNCTIONS}
+        hint = did_you_mean(node.name.lower(), sorted(filter(str.isidentifier, known)))
         return self.source.error(f"unknown function {node.name}(){hint}", node)
 
     def _special(self, node: exp.Expr) -> Scalar:
@@ -283,9 +319,9 @@ class Translator:
 
     def _refusal(self, node: exp.Expr) -> QueryError:
         word = node.sql("spark").lower().removesuffix("()")
-        if word in NON_DETERMINISTIC:
-            return self.source.unsupported_word(f"the non-deterministic function {word}()", node)
-        default = node.sql("spark", normalize_functions="lower").split("(")[0][:40]
+        if not is_deterministic(word, 0):
+            return self.source.unsupported(f"the non-deterministic function {word}()", node)
+        default = node.sql("spark", normalize_functions="lower").split("(")[0][:40].strip()
         construct = _REFUSED.get(type(node), f'"{default}"')
         return self.source.unsupported(construct, node, _KEYWORDS.get(type(node), ()))
 
@@ -330,6 +366,8 @@ class Translator:
         target = node.args["to"]
         if not isinstance(target, exp.DataType) or node.args.get("format"):
             raise self.source.unsupported("this form of CAST", node)
+        if target.this in exp.DataType.NESTED_TYPES:
+            raise self.source.unsupported(f"the type {target.sql('spark').lower()}", target)
         return read_type(target, self.source)
 
     def _cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:

@@ -34,9 +34,35 @@ class ViewDialect(Spark):
         def _warn_unsupported(self) -> None:
             """No log line: what is not a query is refused with an error of its own."""
 
+        def expression(
+            self, instance: Any, token: Token | None = None, comments: list[str] | None = None
+        ) -> Any:
+            """The node, which also knows the last token that it was read from."""
+            made = super().expression(instance, token, comments)
+            if self._prev:
+                made.meta.setdefault(LAST, self._prev.start)
+            return made
 
-SPARK_FUNCTIONS = frozenset(SparkParser.FUNCTIONS)
-"""The functions that Spark SQL is known to have, in upper case."""
+        def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+            """The call, which starts where its name does, whatever node sqlglot makes of it."""
+            token = self._curr
+            return _starting(super()._parse_function_call(*arguments, **options), token)
+
+        def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+            """The type, with its place."""
+            token = self._curr
+            read = super()._parse_types(*arguments, **options)
+            return _starting(read, token) if isinstance(read, exp.DataType) else read
+
+
+def _starting(node: exp.Expr | None, token: Token | None) -> exp.Expr | None:
+    if node is not None and token:
+        node.meta.setdefault(START, token.start)
+    return node
+
+
+START, LAST = "start", "last"
+"""What a node remembers of its place: where it starts, else the start of its last token."""
 
 
 class Source:
@@ -71,12 +97,13 @@ class Source:
         return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
 
     def position(self, node: exp.Expr) -> int:
-        """Where a node starts: its first positioned part, else that of what surrounds it."""
+        """Where a node starts: its first part with a place, else that of what surrounds it."""
         current: exp.Expr | None = node
         while current is not None:
-            starts = [part.meta["start"] for part in current.walk() if "start" in part.meta]
+            places = [part.meta.get(START, part.meta.get(LAST)) for part in current.walk()]
+            starts = [int(place) for place in places if place is not None]
             if starts:
-                return int(min(starts))
+                return min(starts)
             current = current.parent
         return 0
 
@@ -91,12 +118,9 @@ class Source:
             ended = token.token_type is TokenType.SEMICOLON
         return start
 
-    def unsupported_word(self, construct: str, node: exp.Expr) -> UnsupportedError:
-        """A refusal of a bare word like CURRENT_DATE, which leaves no position in the tree."""
-        word = node.sql("spark").lower().removesuffix("()")
-        starts = [token.start for token in self._tokens if token.text.lower() == word]
-        start = starts[0] if starts else self.position(node)
-        return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
+    def first(self, kind: TokenType) -> int | None:
+        """Where the first token of a kind starts, if there is one."""
+        return next((token.start for token in self._tokens if token.token_type is kind), None)
 
     @cached_property
     def _tokens(self) -> list[Token]:

@@ -1,0 +1,89 @@
+"""Syntax that is read but not translated: refused by name, so that nothing is silently ignored."""
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.errors import UnsupportedError
+from viewkeep.sql.source import Source
+
+_STATEMENTS: dict[type[exp.Expr], TokenType] = {
+    exp.Delete: TokenType.DELETE,
+    exp.Insert: TokenType.INSERT,
+    exp.Update: TokenType.UPDATE,
+    exp.Merge: TokenType.MERGE,
+    exp.Create: TokenType.CREATE,
+    exp.Drop: TokenType.DROP,
+    exp.Command: TokenType.COMMAND,
+}
+_PARTS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Subquery: ("this", "alias", "joins", "with_"),
+    exp.Table: ("this", "db", "catalog", "alias", "joins"),
+    exp.TableAlias: ("this", "columns"),
+    exp.With: ("expressions", "recursive"),
+    exp.CTE: ("this", "alias"),
+    exp.Join: ("this", "on", "using", "side", "kind", "method", "global_", "match_condition"),
+    exp.Column: ("this", "table", "db", "catalog"),
+    exp.Between: ("this", "low", "high"),
+    exp.In: ("this", "expressions", "query"),
+    exp.Like: ("this", "expression", "negate"),
+    exp.Is: ("this", "expression"),
+    exp.Cast: ("this", "to", "safe", "format"),
+    exp.TryCast: ("this", "to", "safe", "format", "requires_string"),
+    exp.Interval: ("this", "unit"),
+    exp.Extract: ("this", "expression"),
+    exp.Substring: ("this", "start", "length"),
+    exp.StrPosition: ("this", "substr"),
+    exp.Trim: ("this", "expression", "position"),
+    exp.Distinct: ("expressions", "on"),
+    exp.Filter: ("this", "expression"),
+}
+"""For each node the parts that the translation reads, or refuses itself."""
+
+_NAMES: dict[tuple[type[exp.Expr], str], str] = {
+    (exp.Table, "sample"): "TABLESAMPLE",
+    (exp.Table, "when"): "time travel",
+    (exp.Table, "version"): "time travel",
+    (exp.Subquery, "sample"): "TABLESAMPLE",
+    (exp.CTE, "materialized"): "MATERIALIZED",
+    (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
+    (exp.In, "unnest"): "IN UNNEST",
+    (exp.StrPosition, "position"): "POSITION from a given place",
+    (exp.Trim, "collation"): "COLLATE",
+}
+_KEYWORDS = {"limit": TokenType.LIMIT, "order": TokenType.ORDER_BY, "offset": TokenType.OFFSET}
+
+
+def refuse_syntax(statement: exp.Expr, source: Source) -> None:
+    """Refuse statements inside the query, the pipe syntax, and parts of nodes that nobody reads."""
+    pipe = source.first(TokenType.PIPE_GT)
+    if pipe is not None:
+        raise UnsupportedError("the pipe |> is not supported in a view", source.text, pipe)
+    for node in statement.walk():
+        keyword = _STATEMENTS.get(type(node))
+        if keyword is not None:
+            raise source.unsupported(type(node).__name__.upper(), node, (keyword,))
+        if isinstance(node, exp.TableAlias) and isinstance(node.this, exp.Parameter):
+            raise source.unsupported("time travel", node, (TokenType.PARAMETER,))
+        _refuse_parts(node, source)
+
+
+def _refuse_parts(node: exp.Expr, source: Source) -> None:
+    known = _PARTS.get(type(node))
+    for part, value in node.args.items() if known else ():
+        if value and known and part not in known:
+            raise _refusal(part, value, node, source)
+
+
+def _refusal(part: str, value: object, node: exp.Expr, source: Source) -> UnsupportedError:
+    first = value[0] if isinstance(value, list) else value
+    if part == "pivots":
+        name = "UNPIVOT" if isinstance(first, exp.Pivot) and first.args.get("unpivot") else "PIVOT"
+        return source.unsupported(name, node)
+    name = _NAMES.get((type(node), part), part.upper().rstrip("_").replace("_", " "))
+    keyword = _KEYWORDS.get(part)
+    if keyword is None or not isinstance(first, exp.Expr):
+        return source.unsupported(name, node)
+    return source.unsupported(_CLAUSES.get(part, name), first, (keyword,))
+
+
+_CLAUSES = {"order": "ORDER BY"}
