@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedded": {"diffs", "changes", "query", "sql"},
     "reading": {"sql", "query"},
     "explain": {"reading", "analysis", "query"},
-    "csv_input": {"query"},
+    "csv_input": {"changes", "query"},
     "keeper": {
         *("rings", "query", "sql", "analysis", "plan", "diffs", "changes", "storage"),
         *("engine", "spark", "embedded"),

@@ -15,9 +15,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from viewkeep.changes import MisfitError, converter
 from viewkeep.errors import SchemaError, ViewkeepError, did_you_mean
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.evaluate_casts import cast_to
+from viewkeep.query.exact_text import read_exactly
 from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
 
@@ -51,8 +52,9 @@ def read_value(text: str) -> Any:
 
 
 def read_field(field: Field) -> Read:
-    """How the values of a declared column are read: as CAST does, and an empty one is NULL."""
-    cast = None if field.type == STRING else cast_to(field.type)
+    """How the values of a declared column are read, exactly or not at all; an empty one is NULL."""
+    read_text = None if field.type == STRING else read_exactly(field.type)
+    fit = converter(field.type)
 
     def read(text: str) -> Any:
         if not text:
@@ -60,8 +62,8 @@ def read_field(field: Field) -> Read:
                 raise SchemaError(f'column "{field.name}" is empty, but declared not null')
             return None
         try:
-            return text if cast is None else cast(text)
-        except (ValueError, TypeError, ArithmeticError) as error:
+            return fit(text if read_text is None else read_text(text))
+        except (ValueError, TypeError, ArithmeticError, MisfitError) as error:
             raise SchemaError(f'column "{field.name}" ({field.type}): {error}') from None
 
     return read

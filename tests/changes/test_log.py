@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +160,26 @@ def test_a_table_without_a_key_is_refused() -> None:
         ("date", date(2024, 2, 29), date(2024, 2, 29)),
         ("timestamp", datetime(2024, 2, 29, 1), datetime(2024, 2, 29, 1)),
         ("timestamp", None, None),
+        (
+            "timestamp",
+            datetime(2024, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))),
+            datetime(2024, 1, 1),
+        ),
+        ("timestamp", pd.Timestamp("2024-01-01T02:00:00+02:00"), datetime(2024, 1, 1)),
+        (
+            "timestamp",
+            np.datetime64("2024-01-01T00:00:00.000001000"),
+            datetime(2024, 1, 1, 0, 0, 0, 1),
+        ),
+        ("int", 1.0, 1),
+        ("int", np.int8(-3), -3),
+        ("double", np.float32(0.5), 0.5),
+        ("float", float("inf"), float("inf")),
+        ("decimal(10, 2)", np.int64(3), Decimal("3.00")),
+        ("string", np.str_("x"), "x"),
+        ("binary", bytearray(b"x"), b"x"),
+        ("boolean", np.bool_(False), False),
+        ("date", np.datetime64("2024-02-29"), date(2024, 2, 29)),
     ],
 )
 def test_values_get_the_form_of_their_type(type_: str, value: object, stored: object) -> None:
@@ -172,12 +194,20 @@ def test_values_get_the_form_of_their_type(type_: str, value: object, stored: ob
     [
         ("tinyint", 128, "out of range; give an int from -128 to 127"),
         ("int", True, "of type bool; give an int"),
-        ("int", 1.0, "of type float; give an int"),
+        ("int", 1.5, "1.5 is no whole number; round it"),
+        ("int", float("nan"), "no whole number"),
+        ("int", float("inf"), "no whole number"),
+        ("bigint", 2.0**60, "too large to tell which whole number is meant"),
+        ("int", Decimal(1), "of type Decimal; give an int"),
+        ("int", "1", "of type str; give an int"),
         ("int", 2**31, "out of range"),
         ("double", Decimal(1), "give a float or an int"),
         ("double", True, "give a float or an int"),
-        ("double", 10**400, "too large for a double"),
+        ("double", 10**400, "too large to be held exactly"),
+        ("double", 2**53 + 1, "too large to be held exactly"),
+        ("float", 2**24 + 1, "too large to be held exactly"),
         ("float", 1e300, "too large for a float"),
+        ("float", 1e-300, "too small for a float"),
         ("decimal(4, 2)", 1.5, "give a Decimal or an int"),
         ("decimal(4, 2)", Decimal("1.234"), "too many digits; round it to 2 after the point"),
         ("decimal(38, 1)", Decimal("9" * 37 + ".99"), "too many digits"),
@@ -190,7 +220,13 @@ def test_values_get_the_form_of_their_type(type_: str, value: object, stored: ob
         ("date", datetime(2024, 1, 1), "give a datetime.date"),
         ("date", "2024-01-01", "give a datetime.date"),
         ("timestamp", date(2024, 1, 1), "give a datetime.datetime"),
-        ("timestamp", datetime(2024, 1, 1, tzinfo=UTC), "has a time zone"),
+        ("timestamp", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), "out of range"),
+        ("timestamp", pd.Timestamp("2024-01-01T00:00:00.000000001"), "parts of a microsecond"),
+        ("timestamp", pd.NaT, "give a datetime.datetime"),
+        ("string", "\ud800", "half a character"),
+        ("int", np.bool_(True), "give an int"),
+        ("boolean", np.int64(1), "give a bool"),
+        ("date", np.datetime64("2024-01-01T00:00:00"), "give a datetime.date"),
     ],
 )
 def test_values_of_another_type_are_refused(type_: str, value: object, message: str) -> None:

@@ -47,7 +47,7 @@ CHANGES: dict[str, tuple[Attempt, str]] = {
     "a type that is another": (
         lambda k: k.apply("parts", inserts=pa.table({"pid": ["x"], "price": [1], "name": ["a"],
                                                      "at": [datetime(2026, 1, 1)]})),
-        r'column "pid" is int, but string was given; convert it first',
+        r"key \(pid = 'x'\): column \"pid\" \(int\): 'x' is of type str; give an int",
     ),
     "a number that is too large": (
         lambda k: k.apply("parts", inserts=[(3, 123456, "a", None)]),
@@ -57,15 +57,19 @@ CHANGES: dict[str, tuple[Attempt, str]] = {
         lambda k: k.apply("parts", inserts=pa.table({
             "pid": [3], "price": pa.array([1.005]), "name": ["a"],
             "at": pa.array([None], pa.timestamp("us"))})),
-        r'column "price" is decimal\(6, 2\), but double was given; convert it first',
+        r'key \(pid = 3\): column "price" \(decimal\(6, 2\)\): 1.005 is of type float; give',
+    ),
+    "a key that is not whole": (
+        lambda k: k.apply("parts", deletes=[(1.7,)]),
+        r'deletes, key \(pid = 1.7\): column "pid" \(int\): 1.7 is no whole number; round it',
     ),
     "an integer out of range": (
         lambda k: k.apply("parts", deletes=[(2**40,)]),
-        r'table "parts", deletes: column "pid" \(int\)',
+        r'table "parts", deletes, key \(pid = \d+\): column "pid" \(int\): .* out of range',
     ),
     "NULL in a key": (
         lambda k: k.apply("parts", inserts=[(None, 1, "a", None)]),
-        r'table "parts", key \(pid = None\): column "pid" \(int\): NULL in a key; give a value',
+        r'table "parts", inserts, key \(pid = None\): column "pid" \(int\): NULL in a key; give',
     ),
     "NULL where there must be none": (
         lambda k: k.apply("parts", updates=[{"pid": 1, "price": None}]),
@@ -165,7 +169,7 @@ DEFINITIONS: dict[str, tuple[Attempt, str]] = {
     ),
     "NULL in a key of a new table": (
         lambda k: k.create_table("t", pa.table({"x": [1, None]}), ["x"]),
-        r"NULL in x; keys and NOT NULL columns need values",
+        r'table "t", rows, key \(x = None\): column "x" \(bigint\): NULL in a key; give a value',
     ),
     "no Delta table": (
         lambda k: k.register_table("t", "/nowhere/at/all", ["x"]),

@@ -10,6 +10,7 @@ from viewkeep.changes.columns import delete_columns, insert_columns, update_colu
 from viewkeep.changes.log import Delete, Insert, Modification, Update, net
 from viewkeep.changes.rows import ChangeError, Key, Row, RowFormat
 from viewkeep.changes.source import ChangeSource, MemoryTable, difference
+from viewkeep.changes.values import MisfitError, column_converter, converter, shown
 
 __all__ = [
     "ChangeBatch",
@@ -19,15 +20,19 @@ __all__ = [
     "Insert",
     "Key",
     "MemoryTable",
+    "MisfitError",
     "Modification",
     "Row",
     "RowFormat",
     "RowUpdate",
     "Update",
+    "column_converter",
     "compose",
+    "converter",
     "delete_columns",
     "difference",
     "insert_columns",
     "net",
+    "shown",
     "update_columns",
 ]

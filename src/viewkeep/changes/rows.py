@@ -7,7 +7,7 @@ when the key is one column. `RowFormat` is the only place where values from outs
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from viewkeep.changes.values import Convert, MisfitError, converter, key_converter
+from viewkeep.changes.values import Convert, MisfitError, column_converter, shown
 from viewkeep.errors import SchemaError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types import Field
@@ -40,7 +40,7 @@ class RowFormat:
         self.name, self.table, self.names = name, table, table.names
         self.key_of = key_function(tuple(map(self.names.index, table.key)))
         """The key of a row."""
-        self._columns = tuple((f, _convert(f, f.name in table.key)) for f in table.columns)
+        self._columns = tuple((f, column_converter(f, f.name in table.key)) for f in table.columns)
         self._key_columns = self.key_of(self._columns)
 
     def row(self, values: Row | Mapping[str, Any]) -> Row:
@@ -94,14 +94,16 @@ class RowFormat:
                     + did_you_mean(str(name), self.names)
                 )
 
-    def place(self, key: Key) -> str:
+    def place(self, key: Key, change: str = "") -> str:
         """How errors name a row.
 
         >>> RowFormat("parts", Table({"pid": "int"}, key=["pid"])).place((1,))
         'table "parts", key (pid = 1)'
         """
-        parts = (f"{name} = {value!r}" for name, value in zip(self.table.key, key, strict=True))
-        return f'table "{self.name}", key ({", ".join(parts)})'
+        parts = (
+            f"{name} = {shown(value)}" for name, value in zip(self.table.key, key, strict=True)
+        )
+        return f'table "{self.name}",{change and f" {change},"} key ({", ".join(parts)})'
 
     def refuse(self, key: Key, problem: str) -> NoReturn:
         """Say that a change does not fit the row of a key."""
@@ -129,17 +131,3 @@ class RowFormat:
                 place = f'{self.place(key)}: column "{field.name}" ({field.type})'
                 raise SchemaError(f"{place}: {misfit}") from None
         return tuple(fitted)
-
-
-def _convert(field: Field, in_key: bool) -> Convert:
-    convert = (key_converter if in_key else converter)(field.type)
-    nullable = field.nullable
-
-    def with_null(value: Any) -> Any:
-        if value is not None:
-            return convert(value)
-        if not nullable:
-            raise MisfitError(f"NULL in a {'key' if in_key else 'NOT NULL column'}; give a value")
-        return None
-
-    return with_null

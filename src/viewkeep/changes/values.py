@@ -1,18 +1,25 @@
 """Values that fit a declared type, in the one Python form that each type has here.
 
-Equal values of a column then compare equal, hash equal and build typed columns, wherever they
-came from: an int given for a double becomes a float, one given for a decimal a Decimal.
+This is the only definition of "fits a column": rows, frames and files of every kind are measured by
+it. A value fits if the column can hold exactly what it says; a float also where the nearest number
+of the column's width is meant. Equal values of a column then compare equal, hash equal and build
+typed columns, wherever they came from: an int given for a double becomes a float, one given for a
+decimal a Decimal.
 """
 
 import struct
+import sys
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
-from viewkeep.query.types import INTEGRAL, MAX_PRECISION, Type
+from viewkeep.query.types import INTEGRAL, MAX_PRECISION, Field, Type
 
 Convert = Callable[[Any], Any]
+
+EXACT_INTS = {"float": 2**24, "double": 2**53}
+"""The ints up to which every int is a float of that type."""
 
 
 class MisfitError(Exception):
@@ -30,6 +37,21 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, tuple) and isinstance(second, tuple):
         return len(first) == len(second) and all(map(same, first, second))
     return bool(first != first and second != second)
+
+
+def column_converter(field: Field, in_key: bool) -> Convert:
+    """As `converter`, for the values of a column, which may be NULL where that is declared."""
+    convert = (key_converter if in_key else converter)(field.type)
+    nullable = field.nullable
+
+    def with_null(value: Any) -> Any:
+        if value is not None:
+            return convert(value)
+        if not nullable:
+            raise MisfitError(f"NULL in a {'key' if in_key else 'NOT NULL column'}; give a value")
+        return None
+
+    return with_null
 
 
 def converter(type_: Type) -> Convert:
@@ -59,18 +81,46 @@ def key_converter(type_: Type) -> Convert:
     return without_nan
 
 
+def _plain(value: Any) -> Any:
+    """A scalar of numpy as the Python value that it stands for."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.generic):
+        return value
+    if isinstance(value, numpy.datetime64):
+        cut = value.astype("datetime64[us]")
+        if cut != value:
+            raise _wrong_type(value, "a time in whole microseconds")
+        return value.item() if numpy.datetime_data(value.dtype)[0] == "D" else cut.item()
+    return value.item()
+
+
 def _integer(bits: int) -> Convert:
     least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def convert(value: Any) -> Any:
-        # True is an int to Python; in SQL it is not.
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise _wrong_type(value, "an int")
-        if not least <= value <= most:
-            raise MisfitError(f"{value} is out of range; give an int from {least} to {most}")
-        return value
+        number = value if type(value) is int else _whole(value)
+        if not least <= number <= most:
+            raise MisfitError(
+                f"{shown(number)} is out of range; give an int from {least} to {most}"
+            )
+        return number
 
     return convert
+
+
+def _whole(value: Any) -> int:
+    """An int; pandas makes floats of integers that stand beside missing ones."""
+    number = _plain(value)
+    # True is an int to Python; in SQL it is not.
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise _wrong_type(value, "an int")
+    if isinstance(number, float) and not number.is_integer():
+        raise MisfitError(f"{number!r} is no whole number; round it, or declare a double")
+    if isinstance(number, float) and abs(number) > EXACT_INTS["double"]:
+        raise MisfitError(
+            f"{number!r} is a float, too large to tell which whole number is meant; give an int"
+        )
+    return int(number)
 
 
 def _decimal(type_: Type) -> Convert:
@@ -80,65 +130,106 @@ def _decimal(type_: Type) -> Convert:
     exact = Context(prec=MAX_PRECISION + 1)
 
     def convert(value: Any) -> Any:
-        if not isinstance(value, int | Decimal) or isinstance(value, bool):
+        plain = _plain(value)
+        if not isinstance(plain, int | Decimal) or isinstance(plain, bool):
             raise _wrong_type(value, "a Decimal or an int")
-        number = Decimal(value)
+        number = Decimal(plain)
         if not number.is_finite() or number.copy_abs() >= limit:
             raise MisfitError(
-                f"{value} is out of range; give a number between {-limit:f} and {limit:f}"
+                f"{shown(plain)} is out of range; give a number between {-limit:f} and {limit:f}"
             )
         result = number.quantize(unit, context=exact)
         # Rounding would make the stored value another one than the caller believes it is.
         if result != number:
             raise MisfitError(
-                f"{value} has too many digits; round it to {type_.scale} after the point"
+                f"{shown(plain)} has too many digits; round it to {type_.scale} after the point"
             )
         return result
 
     return convert
 
 
-def _double(value: Any) -> Any:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _wrong_type(value, "a float or an int")
-    try:
-        return float(value)
-    except OverflowError:
-        raise MisfitError(
-            "the int is too large for a double; declare a decimal or a string"
-        ) from None
+def _floating(type_: str) -> Convert:
+    """Ints are exact, so they are kept exactly or refused; floats are near to what is meant."""
+    most = EXACT_INTS[type_]
+
+    def convert(value: Any) -> Any:
+        number = value if type(value) is float else _plain(value)
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            raise _wrong_type(value, "a float or an int")
+        if isinstance(number, int) and not -most <= number <= most:
+            raise MisfitError(
+                f"the int {shown(number)} is too large to be held exactly; "
+                "give a float if a near number will do, or declare a decimal"
+            )
+        return float(number) if type_ == "double" else _single(float(number))
+
+    return convert
 
 
-def _float(value: Any) -> Any:
-    number = _double(value)
+def _single(number: float) -> float:
+    """The nearest number of 32 bits; 0.1 has one, and a number beyond all of them has none."""
     try:
-        return struct.unpack("<f", struct.pack("<f", number))[0]
+        [nearest] = struct.unpack("<f", struct.pack("<f", number))
     except OverflowError:
-        raise MisfitError(f"{value} is too large for a float; declare a double") from None
+        raise MisfitError(f"{number!r} is too large for a float; declare a double") from None
+    if not nearest and number:
+        raise MisfitError(f"{number!r} is too small for a float; give 0, or declare a double")
+    return float(nearest)
 
 
 def _date(value: Any) -> Any:
-    if not isinstance(value, date) or isinstance(value, datetime):
+    if type(value) is date:
+        return value
+    plain = _plain(value)
+    if isinstance(plain, datetime):
+        raise _wrong_type(value, "a datetime.date, as of .date()")
+    if not isinstance(plain, date):
         raise _wrong_type(value, "a datetime.date")
-    return value
+    return date(plain.year, plain.month, plain.day)
 
 
 def _timestamp(value: Any) -> Any:
+    """A moment, as a time in UTC without a zone; a time without a zone is one in UTC."""
+    plain = _plain(value)
     # pandas' NaT is a datetime that does not equal itself.
-    if not isinstance(value, datetime) or value != value:
+    if not isinstance(plain, datetime) or plain != plain:
         raise _wrong_type(value, "a datetime.datetime")
-    if value.tzinfo is not None:
-        raise MisfitError(f"{value} has a time zone; convert it to local time without one")
-    return value
+    if getattr(plain, "nanosecond", 0):
+        raise MisfitError(f"{plain} has parts of a microsecond; round it")
+    try:
+        if plain.tzinfo is not None:
+            plain = plain.astimezone(UTC)
+        if type(plain) is datetime:
+            return plain.replace(tzinfo=None, fold=0)
+        return datetime(*plain.timetuple()[:6], plain.microsecond)
+    except (OverflowError, ValueError):
+        raise MisfitError(f"{value} is out of range; give a year from 1 to 9999 in UTC") from None
 
 
-def _instance_of(wanted: type, name: str) -> Convert:
-    def convert(value: Any) -> Any:
-        if not isinstance(value, wanted):
-            raise _wrong_type(value, name)
-        return value
+def _string(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise _wrong_type(value, "a str")
+    try:
+        value.isascii() or value.encode()
+    except UnicodeEncodeError:
+        raise MisfitError(
+            f"{shown(value)} has half a character (a surrogate), which is no text; decode it anew"
+        ) from None
+    return value if type(value) is str else str.__str__(value)
 
-    return convert
+
+def _binary(value: Any) -> Any:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise _wrong_type(value, "bytes")
+    return bytes(value)
+
+
+def _boolean(value: Any) -> Any:
+    plain = _plain(value)
+    if not isinstance(plain, bool):
+        raise _wrong_type(value, "a bool")
+    return plain
 
 
 def _void(value: Any) -> Any:
@@ -146,16 +237,27 @@ def _void(value: Any) -> Any:
 
 
 _CONVERTERS: dict[str, Convert] = {
-    "boolean": _instance_of(bool, "a bool"),
-    "float": _float,
-    "double": _double,
-    "string": _instance_of(str, "a str"),
-    "binary": _instance_of(bytes, "bytes"),
+    "boolean": _boolean,
+    "float": _floating("float"),
+    "double": _floating("double"),
+    "string": _string,
+    "binary": _binary,
     "date": _date,
     "timestamp": _timestamp,
     "void": _void,
 }
 
+_MOST_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """A value as errors show it: one line, and not too long."""
+    try:
+        text = str(value) if isinstance(value, int | Decimal) else repr(value)
+    except ValueError:  # Python prints no ints of thousands of digits
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
+
 
 def _wrong_type(value: Any, wanted: str) -> MisfitError:
-    return MisfitError(f"{value!r} is of type {type(value).__name__}; give {wanted}")
+    return MisfitError(f"{shown(value)} is of type {type(value).__name__}; give {wanted}")

@@ -16,12 +16,12 @@ from viewkeep.query.evaluate_functions import WIDE, as_decimal
 from viewkeep.query.types import BIGINT, INT, INTEGRAL, SMALLINT, TINYINT, Type
 
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
-_DOUBLE = re.compile(_FRACTION.pattern + "[df]?", re.IGNORECASE)
+WHOLE = re.compile(r"[+-]?[0-9]+")
+FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+_DOUBLE = re.compile(FRACTION.pattern + "[df]?", re.IGNORECASE)
 _SPECIAL = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE)
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T](.*))?)?)?")
-_TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})[0-9]*)?)?)?")
+_TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})([0-9]*))?)?)?")
 _TRUTHS = dict.fromkeys(("t", "true", "y", "yes", "1"), True)
 _TRUTHS |= dict.fromkeys(("f", "false", "n", "no", "0"), False)
 
@@ -41,7 +41,7 @@ def cast_to(target: Type) -> Callable[[Any], Any]:
 
 def _to_integer(bits: int, value: Any) -> int:
     if isinstance(value, str):
-        result = int(_read(_WHOLE, value, "an integer"))
+        result = int(_read(WHOLE, value, "an integer"))
     elif isinstance(value, bool):
         result = int(value)
     else:
@@ -55,7 +55,7 @@ def _to_decimal(precision: int, scale: int, value: Any) -> Decimal | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
-        exact = Decimal(_read(_FRACTION, value, "a number"))
+        exact = Decimal(_read(FRACTION, value, "a number"))
     else:
         exact = Decimal(value) if isinstance(value, bool) else _finite(value)
     result = exact.quantize(Decimal(1).scaleb(-scale), context=WIDE)
@@ -129,7 +129,7 @@ def _to_boolean(value: Any) -> bool:
 
 def _to_date(value: Any) -> date:
     if isinstance(value, str):
-        return _read_date(value)[0]
+        return read_date(value)[0]
     if not isinstance(value, date):
         raise TypeError(f"{value!r} is not a date")
     return value.date() if isinstance(value, datetime) else value
@@ -140,22 +140,27 @@ def _to_timestamp(value: Any) -> datetime:
         return value
     if not isinstance(value, str):
         return datetime.combine(_to_date(value), time())
-    day, rest = _read_date(value)
-    match = _TIME.fullmatch(rest) if rest else None
-    if rest and not match:
-        raise ValueError(f"{value!r} is not a timestamp")
-    hour, minute, second, fraction = match.groups("0") if match else "0000"
-    micros = int(fraction.ljust(6, "0"))
-    return datetime.combine(day, time(int(hour), int(minute), int(second), micros))
+    return read_timestamp(value)[0]
 
 
-def _read_date(text: str) -> tuple[date, str]:
+def read_date(text: str) -> tuple[date, str]:
     """The date that a text starts with, and what follows it."""
     match = _DATE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a date")
     year, month, day, rest = match.groups()
     return date(int(year), int(month or 1), int(day or 1)), rest or ""
+
+
+def read_timestamp(text: str) -> tuple[datetime, str]:
+    """A time, and the digits below a microsecond, which it cannot hold."""
+    day, rest = read_date(text)
+    match = _TIME.fullmatch(rest) if rest else None
+    if rest and not match:
+        raise ValueError(f"{text!r} is not a timestamp")
+    hour, minute, second, fraction, lost = match.groups("0") if match else "00000"
+    micros = int(fraction.ljust(6, "0"))
+    return datetime.combine(day, time(int(hour), int(minute), int(second), micros)), lost
 
 
 def _to_binary(value: Any) -> bytes:

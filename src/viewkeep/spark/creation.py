@@ -1,6 +1,7 @@
 """New tables: their columns and rows from what a user gives, and keys that are checked first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -14,11 +15,11 @@ from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import Field
 from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
-from viewkeep.spark.files import Folder, read_frame, write_frame
-from viewkeep.spark.given import given_rows
-from viewkeep.spark.local import with_types
+from viewkeep.spark.exact_cast import exact_columns, refuse_misfit
+from viewkeep.spark.files import WRITE_SETTINGS, Folder, read_frame, write_frame
+from viewkeep.spark.given import check_columns, given_rows
 from viewkeep.spark.matching import key_tuples, repeated
-from viewkeep.spark.report import named
+from viewkeep.spark.report import SPARK_ERRORS, named
 from viewkeep.spark.rows import declared_fields
 
 Constraints = Mapping[str, Any]
@@ -102,13 +103,38 @@ def _write_frame(
     spark: SparkSession, name: str, declared: Table, data: DataFrame, table: LakeTable
 ) -> list[DataFile]:
     """In the order of the key, so that changes of neighbouring keys touch few files."""
-    rows = with_types(data, declared.columns)
-    with named(f'table "{name}"'):
+    check_columns(f'table "{name}", rows', data.columns, declared, declared.names)
+    rows = data.selectExpr(*(column.sql for column in exact_columns(data, declared)))
+    with named(f'table "{name}"'), _misfits_named(name, declared, data):
         ordered = rows.repartitionByRange(*(F.col(quote(each)) for each in declared.key))
-        files = write_frame(ordered, table, declared.key)
+        with _write_settings(data.sparkSession):
+            files = write_frame(ordered, table, declared.key)
         written = Snapshot(table.uri, 0, declared.columns, tuple(files))
         check_frame(name, declared, read_frame(spark, written, files))
     return files
+
+
+@contextmanager
+def _write_settings(session: SparkSession) -> Iterator[None]:
+    """A DataFrame is written under the settings of its own session, which is the user's."""
+    before = {name: session.conf.get(name) or "" for name in WRITE_SETTINGS}
+    try:
+        for name, value in WRITE_SETTINGS.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
+
+
+@contextmanager
+def _misfits_named(name: str, declared: Table, data: DataFrame) -> Iterator[None]:
+    """After a failure, look for a value that does not fit: its name says more than the job's."""
+    try:
+        yield
+    except SPARK_ERRORS:
+        refuse_misfit(name, declared, data)
+        raise
 
 
 def check_frame(name: str, declared: Table, rows: DataFrame) -> None:
@@ -126,9 +152,6 @@ def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:
     again = repeated(key_tuples(rows.select(list(declared.key))))
     if again is not None:
         _refuse_repeated(name, declared, again)
-    empty = [f.name for f in declared.columns if not f.nullable and rows[f.name].null_count]
-    if empty:
-        _refuse_null(name, empty)
 
 
 def _refuse_repeated(name: str, declared: Table, key: tuple[Any, ...]) -> None:

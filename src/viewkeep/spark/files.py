@@ -114,7 +114,12 @@ class Folder:
         location = each.location(self._base)
         with _reading(location):
             # Hive-style folders would otherwise become columns.
-            rows = pq.read_table(location, filesystem=self._files, partitioning=None)
+            rows = pq.read_table(
+                location,
+                filesystem=self._files,
+                partitioning=None,
+                coerce_int96_timestamp_unit=_UNIT,
+            )
         return _conformed(rows, schema, each)
 
     def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
@@ -124,7 +129,7 @@ class Folder:
         columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
         found = []
         with _reading(location), self._files.open_input_file(location) as source:
-            file = pq.ParquetFile(source)
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit=_UNIT)
             present = set(file.schema_arrow.names)
             typed = pa.schema([schema.field(name) for name in columns])
             named = [name for name in columns if name in present]
@@ -218,6 +223,17 @@ def write_frame(
         raise
     return Folder(table).described(folder)
 
+
+_UNIT = "us"
+"""Of times in Spark's old form; in nanoseconds, years before 1677 and after 2262 overflow."""
+
+WRITE_SETTINGS = {
+    # Moments as all engines read them; Spark's own form is deprecated.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""The settings of a session under which files are written."""
 
 _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",

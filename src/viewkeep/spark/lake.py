@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeep.errors import SchemaError
 from viewkeep.spark.catalog import CatalogStore
 from viewkeep.spark.delta import LakeTable, Snapshot, StorageError
-from viewkeep.spark.files import Folder, read_frame
+from viewkeep.spark.files import WRITE_SETTINGS, Folder, read_frame
 from viewkeep.spark.rewrite import DRIVER_BYTES
 from viewkeep.spark.sessions import Session, lazy_session
 
@@ -27,10 +27,7 @@ _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
-    # Moments as all engines read them; Spark's own form is deprecated.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    **WRITE_SETTINGS,
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",

@@ -77,13 +77,14 @@ def to_arrow(fields: Sequence[Field], rows: Sequence[Row]) -> pa.Table:
     [(1, datetime.datetime(2026, 1, 2, 0, 0))]
     """
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
-    arrays = [
-        pa.array(map(_as_moment, column) if field.type.name == "timestamp" else column, kind)
-        for field, kind, column in zip(
-            fields, (arrow_type(f.type) for f in fields), columns, strict=True
-        )
-    ]
+    arrays = [arrow_column(f.type, column) for f, column in zip(fields, columns, strict=True)]
     return pa.Table.from_arrays(arrays, [field.name for field in fields])
+
+
+def arrow_column(type_: Type, values: Iterable[Any]) -> pa.Array:
+    """Values that fit a type as a column."""
+    found = map(_as_moment, values) if type_.name == "timestamp" else values
+    return pa.array(found, arrow_type(type_))
 
 
 def to_rows(table: pa.Table) -> list[Row]:

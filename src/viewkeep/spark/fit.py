@@ -1,0 +1,142 @@
+"""Columns of any kind as Arrow columns of a declared type, by the definition of `changes.values`.
+
+Whole columns are cast where Arrow's cast agrees with the definition, or fails; all others, and
+those that failed, are converted value by value, which also finds the value that does not fit.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from viewkeep.changes import MisfitError, column_converter
+from viewkeep.query.types import Field
+from viewkeep.spark.rows import arrow_column, arrow_type
+
+Values: TypeAlias = "Sequence[Any] | pa.ChunkedArray"
+
+_MILLIS_OF_A_DAY = 24 * 60 * 60 * 1000
+_DAYS = (date.min.toordinal() - date(1970, 1, 1).toordinal(),
+         date.max.toordinal() - date(1970, 1, 1).toordinal())  # fmt: skip
+_MICROS = tuple((each - datetime(1970, 1, 1)) // (datetime.resolution)
+                for each in (datetime.min, datetime.max))  # fmt: skip
+
+
+class ColumnMisfitError(Exception):
+    """A value that does not fit, by its place in the column, and why."""
+
+    def __init__(self, row: int, misfit: str) -> None:
+        self.row, self.misfit = row, misfit
+        super().__init__(misfit)
+
+
+def fit_column(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
+    """The values in the declared type, or a `ColumnMisfitError`.
+
+    >>> from viewkeep.query.types import INT
+    >>> fit_column(pa.chunked_array([[1.0, None]]), Field("n", INT), in_key=False).to_pylist()
+    [1, None]
+    """
+    if not isinstance(values, pa.ChunkedArray):
+        return _fit_each(values, field, in_key)
+    plain = _decoded(values)
+    cast = _cast_exactly(plain, arrow_type(field.type))
+    if cast is None or _has_suspects(cast, field, in_key):
+        return _fit_each(plain, field, in_key)
+    return cast
+
+
+def _fit_each(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
+    convert, fitted = column_converter(field, in_key), []
+    for row, value in enumerate(values):
+        try:
+            fitted.append(convert(_as_python(value) if isinstance(value, pa.Scalar) else value))
+        except MisfitError as misfit:
+            raise ColumnMisfitError(row, str(misfit)) from None
+    return pa.chunked_array([arrow_column(field.type, fitted)])
+
+
+def _as_python(scalar: Any) -> Any:
+    if pa.types.is_date64(scalar.type) and (scalar.value or 0) % _MILLIS_OF_A_DAY:
+        raise MisfitError("a date64 with a time of the day; give a date32, or round it")
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        kind = str(scalar.type)
+        problem = "is no valid UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise MisfitError(f"a value of type {kind}: {problem}; convert it first") from None
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Without the encodings in which equal values are stored once."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if pa.types.is_run_end_encoded(column.type):
+        return pa.chunked_array(
+            [pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type
+        )
+    return column
+
+
+def _cast_exactly(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | None:
+    """The column cast, or None where values have to be looked at one by one."""
+    if column.type == wanted:
+        return column
+    if not _casts_alike(column.type, wanted):
+        return None
+    with suppress(pa.ArrowException):
+        if pa.types.is_timestamp(column.type) and column.type.tz is None:
+            column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+        return column.cast(wanted)
+    return None
+
+
+def _casts_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow's cast gives what the definition gives, or fails."""
+    kinds = pa.types
+    if kinds.is_null(found):
+        return True
+    if kinds.is_integer(found):
+        return bool(kinds.is_integer(wanted) or kinds.is_floating(wanted))
+    if kinds.is_floating(found):
+        return bool(kinds.is_floating(wanted) and found.bit_width <= wanted.bit_width)
+    if kinds.is_decimal(found) and kinds.is_decimal(wanted):
+        whole = wanted.precision - wanted.scale >= found.precision - found.scale
+        return bool(whole and wanted.scale >= found.scale)
+    if kinds.is_date64(found):
+        return bool(kinds.is_date32(wanted))
+    if kinds.is_timestamp(found):
+        return bool(kinds.is_timestamp(wanted))
+    if kinds.is_binary(wanted):
+        return bool(kinds.is_large_binary(found) or kinds.is_fixed_size_binary(found))
+    return bool(kinds.is_string(wanted) and found in (pa.large_string(), pa.string_view()))
+
+
+def _has_suspects(column: pa.ChunkedArray, field: Field, in_key: bool) -> bool:
+    """Whether a column of the right type may have values that do not fit all the same."""
+    kinds, kind = pa.types, column.type
+    if column.null_count and not field.nullable:
+        return True
+    if in_key and kinds.is_floating(kind):
+        return bool(pc.any(pc.is_nan(column), min_count=0).as_py())
+    if kinds.is_date32(kind):
+        return _exceeds(column.cast(pa.int32()), *_DAYS)
+    if kinds.is_timestamp(kind):
+        return _exceeds(column.cast(pa.int64()), *_MICROS)
+    return bool(kinds.is_string(kind) and not _is_text(column))
+
+
+def _exceeds(column: pa.ChunkedArray, least: int, most: int) -> bool:
+    ends = pc.min_max(column).as_py()
+    return ends["min"] is not None and not least <= ends["min"] <= ends["max"] <= most
+
+
+def _is_text(column: pa.ChunkedArray) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
