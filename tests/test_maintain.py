@@ -376,7 +376,7 @@ def test_an_atom_that_names_a_variable_twice_reads_by_position(kind):
 @pytest.mark.parametrize("kind", [pyarrow.table, pandas.DataFrame], ids=["arrow", "pandas"])
 def test_a_column_that_is_missing_is_named(kind):
     live = vk.maintain("Q(price) = R(part, price)")
-    with pytest.raises(vk.SchemaError, match=r'"price" of R is not in.*did you mean "prize"'):
+    with pytest.raises(vk.SchemaError, match=r'has part, but not price.*did you mean "prize"'):
         live.load({"R": kind({"part": [1], "prize": [2], "other": [3]})})
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.engine.check import Checker
+from viewkeep.engine.frames import as_table
 from viewkeep.engine.intake import (
     Change,
     Row,
@@ -110,6 +111,7 @@ class Maintainer:
         """
         if not isinstance(data, Mapping):
             raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
+        data = {relation: as_table(rows, relation) for relation, rows in data.items()}
         fresh = not (self._now or self._pending or self._subscribers)
         if fresh and self._runner.load_tables(data):
             self._version += 1
@@ -167,6 +169,7 @@ class Maintainer:
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
         """Many updates to one relation; all or, if one is refused, none."""
+        rows = as_table(rows, relation)
         if not self._lazy and not isinstance(rows, Iterator):
             known_relation(self._intakes, relation, self.query)
             if self._runner.apply_table(relation, rows, multiplicities):
@@ -182,7 +185,7 @@ class Maintainer:
         loading: bool = False,
     ) -> None:
         """Refuse rows that `update_batch` or `load` would refuse, and change nothing."""
-        self._checked(relation, rows, multiplicities, loading)
+        self._checked(relation, as_table(rows, relation), multiplicities, loading)
 
     def _checked(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False

@@ -11,6 +11,7 @@ from typing import Any
 
 from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constrain
 from viewkeep.analysis.cascade import Cascade
+from viewkeep.engine.frames import as_table
 from viewkeep.engine.intake import Row, intakes_of
 from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.maintainer import Maintainer
@@ -58,7 +59,7 @@ class Workload:
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Fill the relations of all queries."""
-        rows = {relation: _reusable(content) for relation, content in data.items()}
+        rows = {relation: _reusable(content, relation) for relation, content in data.items()}
         for relation, content in rows.items():
             self._check(relation, content, None, loading=True)
         for member in self._members.values():
@@ -72,7 +73,7 @@ class Workload:
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
         """Many updates to one relation; all queries accept the rows, or none is changed."""
-        content = _reusable(rows)
+        content = _reusable(rows, relation)
         counts = None if multiplicities is None else list(multiplicities)
         self._check(relation, content, counts)
         for member in self._members.values():
@@ -188,6 +189,7 @@ def _with_what_may_change(rewriting: ConjunctiveQuery, query: ConjunctiveQuery) 
     return rewriting.with_constraints(Constraints(static=static, insert_only=known.insert_only))
 
 
-def _reusable(rows: Any) -> Any:
-    """Rows that can be read more than once: what would be used up becomes a list."""
-    return list(rows) if isinstance(rows, Iterator) else rows
+def _reusable(rows: Any, relation: str) -> Any:
+    """Rows that can be read more than once: what would be used up becomes a table or a list."""
+    table = as_table(rows, relation)
+    return list(table) if isinstance(table, Iterator) else table

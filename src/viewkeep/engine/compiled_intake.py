@@ -2,6 +2,7 @@
 intake of rows, which also tells what is wrong with it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from viewkeep.engine.compiled_lifts import Lifted, Lifter
 from viewkeep.engine.compiled_rings import Shape
 from viewkeep.engine.compiled_rows import MOST_COLUMNS, available, parse_module
 from viewkeep.engine.compiled_values import PLAIN, Coder, Column, Domain
-from viewkeep.engine.intake import select_columns
+from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
 from viewkeep.plan.payload import distinct
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.expressions import columns_of
@@ -67,11 +68,10 @@ class ColumnIntake:
         found = self._coded(rows)
         if found is None:
             return None
-        codes, numbers = found
-        counts = _counts(multiplicities, len(codes[0]) if codes else -1)
+        counts = _counts(multiplicities, len(found[0].codes) if found else -1)
         if counts is None or (self._no_deletes and len(counts) and int(counts.min()) < 0):
             return None
-        batches = [self._of_atom(*atom, codes, numbers, counts) for atom in self._atoms]
+        batches = [self._of_atom(*atom, found, counts) for atom in self._atoms]
         ready = [each for each in batches if each is not None]
         return ready if len(ready) == len(batches) else None
 
@@ -80,39 +80,37 @@ class ColumnIntake:
         number: int,
         names: tuple[str, ...],
         lifter: Lifter,
-        codes: list[Column],
-        numbers: list[NDArray[Any] | None],
+        coded: list["_Coded"],
         counts: Column,
     ) -> tuple[int, Columns] | None:
-        chosen = distinct(names)
+        chosen, codes = distinct(names), [each.codes for each in coded]
         by_name = {v: codes[names.index(v)] for v in chosen}
-        values = {v: n for v in chosen if (n := numbers[names.index(v)]) is not None}
+        values = {v: n for v in chosen if (n := coded[names.index(v)].numbers) is not None}
+        whole = {v for v in chosen if coded[names.index(v)].whole}
         for place, variable in enumerate(names):
             if names.index(variable) != place:
                 kept = codes[place] == by_name[variable]
                 by_name = {v: c[kept] for v, c in by_name.items()}
                 values = {v: n[kept] for v, n in values.items()}
                 codes, counts = [c[kept] for c in codes], counts[kept]
-        words = lifter.columns(counts, by_name, values)
+        words = lifter.columns(counts, by_name, values, whole)
         if words is None:
             return None
         return number, [*(np.ascontiguousarray(by_name[v]) for v in chosen), *words]
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _coded(self, rows: Any) -> tuple[list[Column], list[NDArray[Any] | None]] | None:
+    def _coded(self, rows: Any) -> list["_Coded"] | None:
         if isinstance(rows, list):
             return self._from_list(rows)
         columns = self._table_columns(rows)
         if columns is None or not columns:
             return None
         coded = [self._code(c, d) for c, d in zip(columns, self._domains, strict=True)]
-        if any(each is None for each in coded):
-            return None
         found = [each for each in coded if each is not None]
-        return [codes for codes, _ in found], [numbers for _, numbers in found]
+        return found if len(found) == len(coded) else None
 
-    def _from_list(self, rows: list[Any]) -> tuple[list[Column], list[NDArray[Any] | None]] | None:
+    def _from_list(self, rows: list[Any]) -> list["_Coded"] | None:
         if not rows or not self.columns or not available():
             return None
         columns = [np.empty(len(rows), np.int64) for _ in self.columns]
@@ -121,13 +119,13 @@ class ColumnIntake:
             return None
         for domain in self._domains:
             domain.note(int)
-        return columns, [None] * len(columns)
+        return [_Coded(column) for column in columns]
 
     def _table_columns(self, rows: Any) -> list[Any] | None:
-        if hasattr(rows, "to_batches") and hasattr(rows, "column_names"):
+        if is_arrow(rows):
             places = select_columns(list(rows.column_names), self._relation, self.columns)
             return [rows.column(place) for place in places]
-        if hasattr(rows, "itertuples") and hasattr(rows, "columns"):
+        if is_pandas(rows):
             names = [str(name) for name in rows.columns]
             places = select_columns(names, self._relation, self.columns)
             return [rows.iloc[:, place] for place in places]
@@ -135,15 +133,17 @@ class ColumnIntake:
             return [rows[:, place] for place in range(rows.shape[1])]
         return None
 
-    def _code(self, column: Any, domain: Domain) -> tuple[Column, NDArray[Any] | None] | None:
+    def _code(self, column: Any, domain: Domain) -> "_Coded | None":
         if hasattr(column, "combine_chunks"):
-            column = column.combine_chunks() if hasattr(column, "num_chunks") else column
-            values = _from_arrow(column)
+            column = _unpacked(column)
+            values = None if column is None else _from_arrow(column)
         elif isinstance(column, np.ndarray):
             values = column if column.dtype.kind in "iuf" else None
         else:
             plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
             values = column.to_numpy() if plain else None
+        if column is None:
+            return None
         if values is None:
             return self._code_distinct(column, domain)
         if values.dtype.kind == "f":
@@ -151,18 +151,16 @@ class ColumnIntake:
         if len(values) and not (int(values.min()) > -PLAIN and int(values.max()) < PLAIN):
             return None
         domain.note(int)
-        return np.ascontiguousarray(values, np.int64), None
+        return _Coded(np.ascontiguousarray(values, np.int64))
 
-    def _code_floats(
-        self, values: NDArray[np.float64], domain: Domain
-    ) -> tuple[Column, NDArray[np.float64]] | None:
+    def _code_floats(self, values: NDArray[np.float64], domain: Domain) -> "_Coded | None":
         if np.isnan(values).any():
             return None
         distinct_values, places = np.unique(values, return_inverse=True)
         codes = [self._coder.code(value, domain) for value in distinct_values.tolist()]
-        return np.array(codes, np.int64)[places], values
+        return _Coded(np.array(codes, np.int64)[places], values, False)
 
-    def _code_distinct(self, column: Any, domain: Domain) -> tuple[Column, None] | None:
+    def _code_distinct(self, column: Any, domain: Domain) -> "_Coded | None":
         """Strings, dates and so on: every distinct value is coded once."""
         found = _distinct(column)
         if found is None:
@@ -174,12 +172,41 @@ class ColumnIntake:
             codes = [self._coder.code(value, domain) for value in values]
         except TypeError:  # pandas.NA is neither equal nor different, lists have no hash
             return None
-        return np.array(codes, np.int64)[places], None
+        whole = all(value is None or isinstance(value, int) for value in values)
+        return _Coded(np.array(codes, np.int64)[places], None, whole)
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """A column of codes, and its numbers if it is one of floats."""
+
+    codes: Column
+    numbers: NDArray[np.float64] | None = None
+    whole: bool = True
+    """Whether all values are integers: 2.0 and Decimal(2) have the code of 2, but sums of such
+    values are rounded, or shown, otherwise."""
+
+
+def _unpacked(column: Any) -> Any:
+    """An Arrow column in one piece, without dictionary or runs; None where Arrow cannot do that."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    try:
+        if hasattr(column, "num_chunks"):
+            column = column.combine_chunks()
+        if pa.types.is_run_end_encoded(column.type):
+            column = pc.run_end_decode(column)
+        while pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+    except (pa.ArrowException, NotImplementedError):
+        return None
+    return None if hasattr(column, "num_chunks") else column  # too long for one piece
 
 
 def _from_arrow(column: Any) -> NDArray[Any] | None:
     """Numbers without nulls as an array."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+    import pyarrow as pa
 
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if not numeric or column.null_count or pa.types.is_float16(column.type):
@@ -193,13 +220,20 @@ def _distinct(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
         import pyarrow as pa
 
         try:
-            encoded = column.dictionary_encode("encode")
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            encoded = column.dictionary_encode()
+        except (pa.ArrowException, NotImplementedError, TypeError):  # e.g. nested, or extensions
             return None
-        return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+        # Nulls are put in here: "encode" as their handling makes empty strings of those in views.
+        nulls, values = encoded.indices.null_count, encoded.dictionary.to_pylist()
+        if nulls != column.null_count:
+            return None
+        places = encoded.indices.fill_null(len(values))
+        values += [None] if nulls else []
+        return places.to_numpy(zero_copy_only=False), values
     if hasattr(column, "factorize"):
         places, values = column.factorize(use_na_sentinel=False)
-        return places, values.tolist()
+        # Some of pandas' types mark what is missing as -1 all the same.
+        return None if (places < 0).any() else (places, values.tolist())
     return None
 
 

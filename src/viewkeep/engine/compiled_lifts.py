@@ -1,6 +1,6 @@
 """Lifting functions as products of columns, so that they need not be called row by row."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,15 +103,22 @@ class Lifter:
     words: tuple[Word, ...]
 
     def columns(
-        self, counts: Column, codes: dict[str, Column], numbers: dict[str, NDArray[Any]]
+        self,
+        counts: Column,
+        codes: dict[str, Column],
+        numbers: dict[str, NDArray[Any]],
+        whole: Set[str],
     ) -> list[NDArray[Any]] | None:
-        """The words as columns; None if a column holds something else than numbers that fit."""
+        """The words as columns; None if a column holds something else than numbers that fit.
+
+        `whole` are the variables all of whose values are integers, and no others that equal some.
+        """
         found = []
         for kind, word in zip(self.shape.kinds, self.words, strict=True):
             column = (
                 self._float(counts, word, codes, numbers)
                 if kind == "f"
-                else self._integer(counts, word, codes)
+                else self._integer(counts, word, codes, whole)
             )
             if column is None:
                 return None
@@ -119,14 +126,14 @@ class Lifter:
         return found
 
     def _integer(
-        self, counts: Column, word: Word, codes: dict[str, Column]
+        self, counts: Column, word: Word, codes: dict[str, Column], whole: Set[str]
     ) -> NDArray[np.int64] | None:
         if word is None:
             return np.zeros(len(counts), np.int64)
         total = counts
         for factor in word:
             values = np.int64(factor) if isinstance(factor, int) else codes[factor]
-            if isinstance(factor, str) and not is_plain(codes[factor]):
+            if isinstance(factor, str) and not (factor in whole and is_plain(codes[factor])):
                 return None
             if _largest(total) * _largest(values) >= 2**63:
                 return None

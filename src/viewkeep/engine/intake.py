@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
 from viewkeep.errors import QueryError, SchemaError, did_you_mean
 from viewkeep.plan.payload import Payload, distinct, plan_payload
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
@@ -22,7 +23,7 @@ class Intake:
     def __init__(self, query: ConjunctiveQuery, relation: str, payload: Payload) -> None:
         self.relation, self.columns = relation, query.columns_of(relation)
         self._arity = len(self.columns)
-        table = dict(query.tables).get(relation, self.columns)
+        self._table = table = dict(query.tables).get(relation, self.columns)
         # Rows of the whole table are cut to the columns that the query binds.
         self._width = len(table) if len(table) != self._arity else 0
         self._cut = key_function(tuple(map(table.index, self.columns)))
@@ -53,7 +54,8 @@ class Intake:
     ) -> list[Change]:
         """The changes of a batch, equal rows together, after every row was checked."""
         net: dict[Row, int] = {}
-        for row, count in _with_counts(rows_of(rows, self.relation, self.columns), multiplicities):
+        found = rows_of(rows, self.relation, self.columns, self._table)
+        for row, count in _with_counts(found, multiplicities):
             row = self.fit(row)
             self.check(row, count, loading)
             net[row] = net.get(row, 0) + count
@@ -139,41 +141,24 @@ def _with_counts(
     return zip(listed, counts, strict=True)
 
 
-def rows_of(data: Any, relation: str, columns: Sequence[str]) -> Iterable[Row]:
-    """The rows of lists, arrays, Arrow tables, pandas frames, or whatever iterates over rows.
+def rows_of(
+    data: Any, relation: str, columns: Sequence[str], whole: Sequence[str] = ()
+) -> Iterable[Row]:
+    """The rows of lists, arrays, tables with named columns, or whatever iterates over rows.
 
-    Tables are read by column name where they have all the columns, else by position.
+    Columns are found by name, or by position where no name is known (`select_columns`).
     """
-    if hasattr(data, "to_batches") and hasattr(data, "column_names"):
-        places = select_columns(list(data.column_names), relation, columns)
+    if is_arrow(data):
+        places = select_columns(list(data.column_names), relation, columns, whole)
         return zip(*(data.column(place).to_pylist() for place in places), strict=True)
-    if hasattr(data, "itertuples") and hasattr(data, "columns"):
-        places = select_columns([str(name) for name in data.columns], relation, columns)
+    if is_pandas(data):
+        places = select_columns([str(name) for name in data.columns], relation, columns, whole)
         return _plain(data.iloc[:, places].itertuples(index=False, name=None))
     if getattr(data, "ndim", 0) == 2 and hasattr(data, "tolist"):
         return (tuple(row) for row in data.tolist())
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         raise SchemaError(f"rows of {relation}: expected rows, not {type(data).__name__}")
     return (tuple(row) if isinstance(row, list) else row for row in data)
-
-
-def select_columns(names: list[str], relation: str, columns: Sequence[str]) -> list[int]:
-    """The places of the columns in a table; by position where R(a, a) has no names for them."""
-    named = len(set(columns)) == len(columns) and all(names.count(c) == 1 for c in columns)
-    if named:
-        return [names.index(column) for column in columns]
-    if len(names) == len(columns):
-        return list(range(len(names)))
-    missing = next((column for column in columns if column not in names), None)
-    if missing is None:
-        raise SchemaError(
-            f"the columns ({', '.join(names)}) do not tell which are those of "
-            f"{relation}({', '.join(columns)}): give {len(columns)} columns in this order"
-        )
-    raise SchemaError(
-        f'column "{missing}" of {relation} is not in the table ({", ".join(names)})'
-        + did_you_mean(missing, names)
-    )
 
 
 def _plain(rows: Iterable[Row]) -> Iterator[Row]:
