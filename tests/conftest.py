@@ -1,5 +1,6 @@
 """Settings for all tests, and one Spark session: it takes longer to start than most tests take."""
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
 # Machines are noisy: a slow example is not a wrong one. The blob repeats a failure elsewhere.
 settings.register_profile("viewkeep", deadline=None, print_blob=True)
 settings.load_profile("viewkeep")
+
+
+def pytest_runtest_call() -> None:
+    """Scripts do not give way to recomputation: that would hide what is wrong with them."""
+    refresh = sys.modules.get("viewkeep.spark.refresh")
+    if refresh is not None:
+        refresh.FALLS_BACK = False  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")

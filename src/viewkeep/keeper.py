@@ -21,7 +21,7 @@ from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import QueryError, SchemaError
 from viewkeep.query.algebra import Node, Scan, walk
-from viewkeep.query.tables import Table
+from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.spark.apply import apply_changes, given_changes
 from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.spark.cleaning import clean
@@ -236,12 +236,12 @@ class Keeper:
         catalog = self._lake.catalog.read()
         entry = catalog.tables.get(name) or catalog.finished_view(name)
         table = self._lake.at(entry.location)
-        names = entry.table.names
+        names = tuple(field.name for field in entry.table.visible)
         if version is None and isinstance(entry, ViewDefinition):
             version = self._planned(entry, catalog).found().newest
         snapshot = table.snapshot(version)
         if isinstance(entry, ViewDefinition) and version is not None:
-            names = tuple(f.name for f in snapshot.fields if not f.name.startswith("#"))
+            names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
         return read_frame(self._lake.user, snapshot, snapshot.files).select(*map(quote, names))
 
     def describe_tables(self) -> list[TableDescription]:
@@ -282,8 +282,10 @@ class Keeper:
         return explain_view(self._view(name), script)
 
     def verify(self, name: str) -> Verification:
-        """Compare a view with its query, at the versions that it reflects."""
-        return verify_view(self._view(name))
+        """Compare a view with its query, at the versions that it reflects; and whether these are
+        the newest."""
+        catalog = self._lake.catalog.read()
+        return verify_view(self._planned(catalog.finished_view(name), catalog), catalog)
 
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table."""
@@ -310,7 +312,7 @@ class Keeper:
         sources = {n: _source(self._lake, catalog, n) for n in definition.inputs}
         if known is None or (known.definition, known.sources) != (definition, sources):
             node = parse_view(definition.sql, _readable(catalog, definition.name))
-            decision = decide(node, definition.strategy, definition.policy)
+            decision = decide(node, definition.strategy, definition.policy, catalog.views)
             known = View(self._lake, definition, node, decision, sources)
             self._views[definition.name] = known
         return known

@@ -46,7 +46,7 @@ IDS = {
     "select distinct c, b from r": ("c", "b"),
     "select c, sum(b) as n from r group by c": ("c",),
     "select sum(b) as n from r group by c": ("r.c",),
-    "select sum(b) as n from r": (),
+    "select sum(b) as n from r": ("#all",),
 }
 
 

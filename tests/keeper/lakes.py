@@ -53,7 +53,7 @@ def in_duckdb(keeper: Keeper) -> Iterator[Connection]:
         for name, table in catalog.tables.items():
             connection.register(name, DeltaTable(table.location).to_pyarrow_dataset())
         for view in catalog.order():
-            connection.execute(f"CREATE VIEW {view.name} AS {to_duckdb(view.sql)}")
+            connection.execute(f'CREATE VIEW "{view.name}" AS {to_duckdb(view.sql)}')
         yield connection
 
 
@@ -61,7 +61,7 @@ def check(keeper: Keeper, names: Iterable[str] = ()) -> None:
     """Every view is what DuckDB answers over the same Delta files, at the newest versions."""
     with in_duckdb(keeper) as connection:
         for name in names or keeper.views:
-            expected = Counter(connection.execute(f"SELECT * FROM {name}").fetchall())
+            expected = Counter(connection.execute(f'SELECT * FROM "{name}"').fetchall())
             expect(name, plain(rows(keeper, name)), plain(expected))
 
 

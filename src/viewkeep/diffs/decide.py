@@ -1,9 +1,9 @@
 """Whether a view is maintained by diffs or computed anew, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from viewkeep.diffs.identify import IdPlan, identify
+from viewkeep.diffs.identify import IdPlan, MissingKeyError, identify
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
@@ -23,9 +23,11 @@ class Decision:
     plan: IdPlan | None = None
 
 
-def decide(view: Node, strategy: str = "auto", policy: str = "auto") -> Decision:
+def decide(
+    view: Node, strategy: str = "auto", policy: str = "auto", views: Collection[str] = ()
+) -> Decision:
     """Diffs where they can be right; else recomputation with the reason, or under the policy
-    `strict` an error.
+    `strict` an error. `views` are the names in it that are views, which nobody can declare keys of.
 
     >>> from viewkeep.query.tables import Table
     >>> log = Scan("log", Table({"line": "string"}), "log")
@@ -39,12 +41,23 @@ def decide(view: Node, strategy: str = "auto", policy: str = "auto") -> Decision
     try:
         plan = identify(view)
     except QueryError as problem:
+        known = _about_views(problem, views)
         if policy == "strict" or strategy != "auto":
-            raise
-        return Decision("recompute", str(problem))
+            raise known from None
+        return Decision("recompute", str(known))
     if strategy == "auto":
         return Decision("id", "all tables have keys", plan)
     return Decision(strategy, "as asked", plan)
+
+
+def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:
+    """The problem as it concerns a view below: such a view has rows that no ID tells apart."""
+    if isinstance(problem, MissingKeyError) and problem.table in views:
+        return QueryError(
+            f'the rows of view "{problem.table}" have no IDs, since it is computed anew at every '
+            "refresh or groups by floats: so is what reads it"
+        )
+    return problem
 
 
 def tables_of(view: Node) -> Mapping[str, Table]:

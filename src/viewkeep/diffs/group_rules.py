@@ -15,7 +15,7 @@ from viewkeep.diffs.build import (
     semijoin,
     union_all,
 )
-from viewkeep.diffs.identify import ROWS, sum_of
+from viewkeep.diffs.identify import ALL, ROWS, sum_of, value_columns
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
 from viewkeep.diffs.rules import (
     POST,
@@ -158,11 +158,11 @@ def _incremental(operator: Operator, node: GroupBy, changes: Sequence[Change]) -
     )
     met = join_on(output, delta.leaf, ids)
     new: dict[str, Expression] = {c: Column(c) for c in (*ids, *map(pre, attributes))}
-    new |= {post(a.name): _sum_up(node, a) for a in node.aggregates}
+    new |= {post(a.name): _sum_up(node, a) for a in value_columns(node)}
     found = operator.helper("group: groups met", project(met, new))
-    if ids:
+    if node.keys:
         _come_and_go(operator, node, found.leaf, delta.leaf, sources)
-    stays = Call(">", (Column(post(ROWS)), literal(0))) if ids else literal(True)
+    stays = Call(">", (Column(post(ROWS)), literal(0))) if node.keys else literal(True)
     changed = differ((pre(c), post(c)) for c in attributes)
     rows = select(select(found.leaf, stays), changed)
     schema = DiffSchema(UPDATE, ids, attributes, attributes, attributes)
@@ -188,15 +188,20 @@ def _delta(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Node
     moves = _moves(operator, node, changes)
     signed = [_signed(node, rows, -1) for rows in moves.before]
     signed += [_signed(node, rows, 1) for rows in moves.after]
-    columns = [name for name in signed[0].names if name not in node.keys]
+    columns = [name for name in signed[0].names if name not in operator.ids]
     sums = tuple(AggregateColumn(c, "sum", Column(c)) for c in columns)
-    return GroupBy(union_all(signed), node.keys, sums)
+    return GroupBy(union_all(signed), operator.ids, sums)
+
+
+def _group_of(node: GroupBy) -> dict[str, Expression]:
+    """The ID of a row's group; without groups the same for all rows, so that no rows give none."""
+    return {key: Column(key) for key in node.keys} or {ALL: Cast(literal(0), BIGINT)}
 
 
 def _signed(node: GroupBy, rows: Node, sign: int) -> Node:
-    values: dict[str, Expression] = {key: Column(key) for key in node.keys}
+    values = _group_of(node)
     one = Cast(literal(sign), BIGINT)
-    for each in node.aggregates:
+    for each in value_columns(node):
         if each.function == "avg":
             continue
         if each.argument is None:
@@ -263,7 +268,7 @@ def _counted(node: GroupBy, aggregate: AggregateColumn) -> str:
 
 
 def _added(node: GroupBy, name: str) -> Expression:
-    """By how much a sum or count changes; without groups there may be nothing to add."""
+    """By how much a sum or count changes."""
     return _or_zero(node, name, Column(f"{name}#by"))
 
 
@@ -280,10 +285,10 @@ def _updated_values(operator: Operator, node: GroupBy, change: Change) -> None:
     schema, ids = change.schema, operator.ids
     moved = tuple(a for a in node.aggregates if _reads_any(a, schema.changed))
     rows, after = _old_rows(operator, node, change)
-    values: dict[str, Expression] = {key: Column(key) for key in node.keys}
+    values = _group_of(node)
     values |= {_by(a): _difference(node, a, after) for a in moved if a.function != "avg"}
-    sums = tuple(AggregateColumn(n, "sum", Column(n)) for n in values if n not in node.keys)
-    delta = operator.helper("group: by how much", GroupBy(project(rows, values), node.keys, sums))
+    sums = tuple(AggregateColumn(n, "sum", Column(n)) for n in values if n not in ids)
+    delta = operator.helper("group: by how much", GroupBy(project(rows, values), ids, sums))
     names = tuple(a.name for a in moved)
     read = (*names, *(_counted(node, a) for a in moved if a.function != "count"))
     known = {c: Column(c) for c in ids} | {pre(c): Column(c) for c in dict.fromkeys(read)}
@@ -333,14 +338,23 @@ def _difference(
 def _by_groups(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> None:
     """The groups that rows left or joined are computed anew from the input."""
     sources = frozenset[int]().union(*(change.sources for change in changes))
-    current: Node = operator.input(node.child, POST)
-    old: Node = operator.output(PRE)
-    if node.keys:
-        moves = _moves(operator, node, changes)
-        keys = [keep(rows, node.keys) for rows in (*moves.before, *moves.after)]
-        affected = operator.helper("group: groups touched", Distinct(union_all(keys)))
-        current = semijoin(current, affected.leaf, node.keys)
-        old = semijoin(old, affected.leaf, node.keys)
+    touched = [project(rows, _group_of(node)) for rows in _in_groups(operator, node, changes)]
+    affected = operator.helper("group: groups touched", Distinct(union_all(touched)))
+    old = semijoin(operator.output(PRE), affected.leaf, operator.ids)
     before = operator.helper("group: before", old)
-    after = operator.helper("group: after", GroupBy(current, node.keys, node.aggregates))
+    current: Node = operator.input(node.child, POST)
+    if node.keys:
+        current = semijoin(current, affected.leaf, node.keys)
+    new: Node = GroupBy(current, node.keys, node.aggregates)
+    if not node.keys:
+        new = semijoin(new, affected.leaf, operator.ids)
+    after = operator.helper("group: after", new)
     compare(operator, "group any", before.leaf, after.leaf, sources)
+
+
+def _in_groups(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Sequence[Node]:
+    """Rows by whose groups the affected ones are known; without groups any change will do."""
+    if not node.keys:
+        return [change.leaf for change in changes]
+    moves = _moves(operator, node, changes)
+    return (*moves.before, *moves.after)

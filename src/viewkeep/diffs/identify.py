@@ -38,13 +38,21 @@ from viewkeep.query.expressions import (
     literal,
 )
 from viewkeep.query.inference import find_field
-from viewkeep.query.types import VOID, Type
+from viewkeep.query.types import BIGINT, VOID, Type
 
 ROWS = "#rows"
 """How many rows a group has."""
 
+ALL = "#all"
+"""The ID of the only row of an aggregate without groups, always 0: no relation is without IDs."""
+
 BRANCH = "#branch"
 """Which input of a union a row comes from."""
+
+
+def value_columns(node: GroupBy) -> tuple[AggregateColumn, ...]:
+    """The aggregates that are no ID."""
+    return tuple(each for each in node.aggregates if each.name != ALL)
 
 
 def sum_of(aggregate: str) -> str:
@@ -55,6 +63,14 @@ def sum_of(aggregate: str) -> str:
 def count_of(aggregate: str) -> str:
     """The name of the number of values that are not NULL."""
     return f"{aggregate}#count"
+
+
+class MissingKeyError(QueryError):
+    """A table whose rows cannot be told apart."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f'table "{table}" has no key: declare one, or recompute the view')
+        self.table = table
 
 
 @dataclass(frozen=True)
@@ -152,9 +168,7 @@ class _Extension:
         match node:
             case Scan():
                 if not node.table.key:
-                    raise QueryError(
-                        f'table "{node.name}" has no key: declare one, or recompute the view'
-                    )
+                    raise MissingKeyError(node.name)
                 return node, tuple(f"{node.alias}.{column}" for column in node.table.key)
             case Stored():
                 raise QueryError(f"{node.name} is no table: its rows have no key")
@@ -212,7 +226,9 @@ class _Extension:
                 name = sum_of(each.name)
                 kept.setdefault(name, AggregateColumn(name, "sum", each.argument))
         kept.setdefault(ROWS, AggregateColumn(ROWS, "count"))
-        return replace(node, child=child, aggregates=tuple(kept.values())), node.keys
+        if not node.keys:  # a count of nothing is 0, also of an empty input
+            kept[ALL] = AggregateColumn(ALL, "count", Cast(Literal(None, VOID), BIGINT))
+        return replace(node, child=child, aggregates=tuple(kept.values())), node.keys or (ALL,)
 
     def _union(self, node: UnionAll) -> tuple[Node, tuple[str, ...]]:
         """All inputs with the IDs of all: those of another input are NULL."""

@@ -10,6 +10,8 @@ from viewkeep.query.constraints import ForeignKey, FunctionalDependency
 from viewkeep.query.types import Field, Type, parse_type
 
 T = TypeVar("T")
+HIDDEN = "#"
+"""Starts the names of columns that are Viewkeep's own: SQL does not see them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(field.name for field in self.columns)
+
+    @property
+    def visible(self) -> tuple[Field, ...]:
+        """The columns that SQL sees: a view's table also has IDs that its SQL does not select."""
+        return tuple(field for field in self.columns if not field.name.startswith(HIDDEN))
 
     def _check(self) -> None:
         if not self.columns:

@@ -10,7 +10,7 @@ from viewkeep.report.amounts import duration
 from viewkeep.report.lines import lines_table, rows_table
 from viewkeep.report.maintenance import counted, row_json
 from viewkeep.report.refreshes import FORMAT
-from viewkeep.report.style import BAD, GOOD, section
+from viewkeep.report.style import BAD, FAIR, GOOD, section
 from viewkeep.storage import Verification
 
 Json = dict[str, Any]
@@ -29,10 +29,18 @@ def verification_page(views: Sequence[Verification]) -> Group:
 
 
 def _verdict(each: Verification) -> Text:
+    if each.ok and not each.fresh:
+        return Text(f"right, but stale: {_unseen(each)} not seen yet", FAIR)
     if each.ok:
         return Text("as its query gives", GOOD)
     missing = f"{counted(each.missing_rows, 'row')} missing"
     return Text(f"WRONG: {missing}, {counted(each.extra_rows, 'row')} too many", BAD)
+
+
+def _unseen(each: Verification) -> str:
+    """The changes that a view does not reflect; None where their writer did not count them."""
+    counts = {t: "changes" if n is None else counted(n, "change") for t, n in each.behind.items()}
+    return " and ".join(f"{count} of {table}" for table, count in counts.items())
 
 
 def _differing(each: Verification) -> RenderableType:
@@ -53,6 +61,8 @@ def verification_json(views: Iterable[Verification]) -> Json:
             {
                 "name": each.view,
                 "ok": each.ok,
+                "fresh": each.fresh,
+                "behind": dict(each.behind),
                 "rows": each.rows,
                 "columns": list(each.columns),
                 "missing_rows": each.missing_rows,

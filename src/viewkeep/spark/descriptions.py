@@ -32,15 +32,16 @@ def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) ->
 
 
 def describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescription:
-    """A view as it is defined."""
+    """A view as it is defined; what only Viewkeep sees is left out."""
+    shown = {field.name for field in definition.table.visible}
     return ViewDescription(
         definition.name,
         definition.sql,
         definition.location,
         definition.inputs,
         tuple(catalog.readers(definition.name)),
-        typed_columns(definition.table),
-        definition.table.key,
+        {n: kind for n, kind in typed_columns(definition.table).items() if n in shown},
+        definition.table.key if shown.issuperset(definition.table.key) else (),
         definition.strategy,
         definition.policy,
         definition.ready,

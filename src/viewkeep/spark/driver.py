@@ -47,10 +47,13 @@ from viewkeep.query.evaluate_rows import (
 from viewkeep.query.expressions import Column
 from viewkeep.query.inference import find_field
 from viewkeep.spark.fetch import Columns, Fetched, MissingError, NotHereError, Source, project_keys
+from viewkeep.spark.watch import check_time
 
 _REFUSED = (InexactError, QueryError)
 MOST_AHEAD = 1000
 """The most keys that are looked up before it is sure that they are needed."""
+MOST_PAIRS = 500_000
+"""The most pairs of rows that a condition without an equality is tried on."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class Driver:
     def rows(self, node: Node) -> Rows:
         """All rows of a query that starts from small diffs."""
         if node not in self._done:
+            check_time()
             self._done[node] = self._rows(node)
         return self._done[node]
 
@@ -121,14 +125,24 @@ class Driver:
 
     def _stored(self, leaf: Leaf) -> Rows:
         if isinstance(leaf, Scan):
-            raise NotHereError(f"{leaf.name} as a whole")
+            return self._whole(leaf)
         rows = self._inputs.rows(leaf.name)
         if rows is None:
             if self._inputs.pending(leaf.name) is not None:
                 raise MissingError(leaf.name)
-            raise NotHereError(f"{leaf.name} as a whole")
+            return self._whole(leaf)
         self.read += len(rows)
         return rows
+
+    def _whole(self, leaf: Leaf) -> Rows:
+        """A table, cache or view that is so small that all of it is read."""
+        source = _source(leaf)
+        if not self._inputs.is_given(source):
+            raise NotHereError(f"{leaf.name} as a whole")
+        fetched = self._inputs.fetched
+        rows = fetched.all_rows(source)
+        self.read += len(rows)
+        return _arranged(rows, [field.name for field in fetched.schema(source)], _below(leaf))
 
     def _computed(self, node: Select | Project | GroupBy | Distinct, rows: Rows) -> Rows:
         try:
@@ -168,11 +182,15 @@ class Driver:
             found.append(row)
             if len(found) > self._inputs.limit:
                 raise NotHereError("too many rows")
+            if not len(found) % 10_000:
+                check_time()
         return found
 
     # --- joins ----------------------------------------------------------------------------------
 
     def _joined(self, node: Paired, left: Rows, right: Rows) -> Rows:
+        if not usable_pairs(node) and len(left) * len(right) > MOST_PAIRS:
+            raise NotHereError("too many pairs")
         try:
             found = meetings(node, left, right)
             match node:
@@ -197,7 +215,8 @@ class Driver:
         if right and not isinstance(node, AntiJoin):
             other, own = self._driven(node.right, node.left, [(b, a, n) for a, b, n in pairs])
             return own, other
-        raise NotHereError("no diff to start from")
+        own, other = self._each([partial(self.rows, each) for each in children(node)])
+        return own, other
 
     def _driven(self, outer: Node, inner: Node, pairs: list[Pair]) -> tuple[Rows, Rows]:
         try:
@@ -205,7 +224,7 @@ class Driver:
         except MissingError:
             self._look_ahead(outer, inner, pairs)
             raise
-        return rows, self._probed(inner, _keys(outer, rows, pairs))
+        return rows, self._partners(outer, rows, inner, pairs)
 
     def _look_ahead(self, outer: Node, inner: Node, pairs: list[Pair]) -> None:
         """Ask for inner rows by all keys that the outer rows may have, if those are few."""
@@ -271,9 +290,7 @@ class Driver:
         return self._computed(node, self._probed(node.child, keys))
 
     def _looked_up(self, leaf: Leaf, keys: Keys) -> Rows:
-        fetched = self._inputs.fetched
-        source: Source = (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
-        below = leaf.table.names if isinstance(leaf, Scan) else leaf.names
+        fetched, source, below = self._inputs.fetched, _source(leaf), _below(leaf)
         own = keys.renamed(dict(zip(leaf.names, below, strict=True)))
         rows = fetched.look_up(source, own.columns, own.values)
         self.read += len(rows)
@@ -291,9 +308,13 @@ class Driver:
         return self._joined(node, self._partners(node.right, right, node.left, turned), right)
 
     def _partners(self, outer: Node, rows: Rows, inner: Node, pairs: list[Pair]) -> Rows:
+        """The rows that others may meet: by their keys, or all, if they are few."""
         if self._starts(inner):
             return self.rows(inner)
-        return self._probed(inner, _keys(outer, rows, pairs))
+        try:
+            return self._probed(inner, _keys(outer, rows, pairs))
+        except NotHereError:
+            return self.rows(inner)
 
     def possible(self, node: Node, columns: Columns) -> set[Row] | None:
         """A few values, at least those that some columns will have, if they can be known."""
@@ -342,6 +363,15 @@ class Driver:
                 if found is not None:
                     return found
         return None
+
+
+def _source(leaf: Leaf) -> Source:
+    return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
+
+
+def _below(leaf: Leaf) -> Columns:
+    """The columns of a leaf by their names in storage."""
+    return leaf.table.names if isinstance(leaf, Scan) else leaf.names
 
 
 def usable_pairs(node: Paired) -> list[Pair]:

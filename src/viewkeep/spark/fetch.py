@@ -26,6 +26,9 @@ from viewkeep.spark.scanned import Scanned
 Source = tuple[str, str] | str
 """A table by name and state, all else by name."""
 
+WHOLE_ROWS = 10_000
+"""Relations with fewer rows are read as a whole: looking rows up takes as long."""
+
 Columns = tuple[str, ...]
 Wanted = Mapping[Columns, set[Row]]
 """Keys by the columns that have them."""
@@ -56,12 +59,15 @@ class Fetched:
         self._refused: list[tuple[Source, Columns, set[Row], int]] = []
         self._asked: dict[str, tuple[Source, Wanted]] = {}
         self._for_spark: list[str] = []
+        self._wholes: dict[Source, Rows | None] = {}
+        self._scanned: set[Source] = set()
 
     @property
     def accesses(self) -> int:
-        """The keys that were looked up, and the rows that were found."""
+        """The keys that were looked up, the rows that were found, and those read as a whole."""
         indexes = [index for found in self._found.values() for index in found.values()]
-        return sum(len(index) + sum(map(len, index.values())) for index in indexes)
+        found = sum(len(index) + sum(map(len, index.values())) for index in indexes)
+        return found + sum(len(self._wholes[source] or ()) for source in self._scanned)
 
     def schema(self, source: Source) -> Schema:
         """The columns of the rows that are fetched, in order."""
@@ -75,10 +81,33 @@ class Fetched:
             return found
         if self._is_refused(source, order, keys):
             raise NotHereError(f"too many rows of {source}")
+        whole = self._whole(source)
+        if whole is not None:
+            self._take(source, {order: keys}, whole)
+            return self._known(source, order, keys) or []
         known = self._found.get(source, {}).get(order, {})
         wanted = self._wanted.setdefault(source, {}).setdefault(order, set())
         wanted |= keys - known.keys()
         raise MissingError(source)
+
+    def all_rows(self, source: Source) -> Rows:
+        """All rows of a relation that is small; others are Spark's."""
+        rows = self._whole(source)
+        if rows is None:
+            raise NotHereError(f"{source} as a whole")
+        self._scanned.add(source)
+        return rows
+
+    def _whole(self, source: Source) -> Rows | None:
+        """All rows, read once, if they are so few that it is not worth while to choose."""
+        if source not in self._wholes:
+            given = self._given(source)
+            base = _base(given)
+            table = None
+            if isinstance(base, Scanned):
+                table = base.read(self._schemas[source], WHOLE_ROWS)
+            self._wholes[source] = None if table is None else self._rows(source, table)
+        return self._wholes[source]
 
     def _is_refused(self, source: Source, columns: Columns, keys: Set[Row]) -> bool:
         """Whether so many keys have too many rows, or were asked for together with such keys."""
@@ -193,6 +222,9 @@ class Fetched:
     def put(self, name: str, rows: Rows) -> None:
         """Take the rows of a request; those that have other keys do not matter."""
         source, wanted = self._asked.pop(name)
+        self._take(source, wanted, rows)
+
+    def _take(self, source: Source, wanted: Mapping[Columns, Set[Row]], rows: Rows) -> None:
         for columns, keys in wanted.items():
             index = self._found.setdefault(source, {}).setdefault(columns, {})
             index.update({key: [] for key in keys})

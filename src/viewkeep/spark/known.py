@@ -215,7 +215,8 @@ def _read_columns(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
                 source = scan.name, scan.state
                 own = zip(scan.names, scan.table.names, strict=True)
                 used.setdefault(source, set()).update(c for n, c in own if n in names)
-                found[source] = tuple(c for c in scan.table.columns if c.name in used[source])
+                read = tuple(c for c in scan.table.columns if c.name in used[source])
+                found[source] = read or scan.table.columns[:1]  # rows without columns have no count
     return found
 
 

@@ -15,10 +15,8 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.algebra import Node
 from viewkeep.query.inference import find_field
-from viewkeep.query.tables import Table
+from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.query.types import DOUBLE, FLOAT, Field
-
-HIDDEN = "#"
 
 
 @dataclass(frozen=True)
@@ -66,14 +64,15 @@ class Layout:
 
     @property
     def declared(self) -> Table:
-        """The view as a table that other views read; with a key if the SQL selects all IDs.
+        """The view as a table that other views read: the columns of the SQL, and the IDs that it
+        does not select, which are the key.
 
         Floats make no key: which NaN is which cannot be told.
         """
-        found = [(public, find_field(stored, self.stored)) for public, stored in self.columns]
-        known = dict(found[: self.visible])
-        is_key = all(n in known and known[n].type not in (DOUBLE, FLOAT) for n in self.keys)
+        found = {public: find_field(stored, self.stored) for public, stored in self.columns}
+        is_key = all(found[name].type not in (DOUBLE, FLOAT) for name in self.keys)
         key = self.keys if is_key else ()
+        known = {name: found[name] for name in (*self.names, *key)}
         columns = {n: replace(f, nullable=f.nullable or n not in key) for n, f in known.items()}
         return Table(columns, key=key, nullable_key=True)
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from viewkeep.changes import ChangeBatch, difference
 from viewkeep.diffs.identify import IdPlan
-from viewkeep.errors import QueryError
+from viewkeep.errors import QueryError, ViewkeepError
 from viewkeep.spark import feed
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.delta import ConflictError, DataFile, Snapshot, StorageError
@@ -23,14 +23,18 @@ from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Inputs, diff_inputs
 from viewkeep.spark.jobs import Jobs, counted_jobs
 from viewkeep.spark.layered import Layered
+from viewkeep.spark.report import RunError, problem_of
 from viewkeep.spark.rewrite import Rewrite, rewrite
 from viewkeep.spark.row_changes import RowChanges
 from viewkeep.spark.rows import to_rows
 from viewkeep.spark.runs import Outcome, TooManyRowsError, outcome
 from viewkeep.spark.scanned import Scanned
 from viewkeep.spark.views import REPORT, STATE, Found, View
-from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
+from viewkeep.spark.watch import OverBudgetError, watched
+from viewkeep.storage import Experience, Pins, RefreshReport, Timer, ViewState
 
+FALLS_BACK = True
+"""Whether a script that is costly or fails gives way to recomputation, under the policy `auto`."""
 LARGE_SHARE = 0.3
 """Under the policy `auto`, a view is computed anew when more than this share of a table changed."""
 
@@ -41,6 +45,8 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
     if found.state.build != view.definition.build:
         view.check_current()
         return view.build(inputs, tables, found, "the definition has changed")
+    if found.state.plan != view.plan:
+        return view.build(inputs, tables, found, "this version of Viewkeep keeps it in another way")
     _check_inputs(view, found.state, inputs)
     if found.state.is_ahead_of(inputs):
         raise ConflictError(f'view "{view.name}": another process has seen newer changes')
@@ -82,15 +88,16 @@ class _Refresh:
 
     def __init__(self, view: View, found: Found, inputs: Pins, tables: Pins) -> None:
         self._view, self._found, self._inputs, self._tables = view, found, inputs, tables
+        self._experience = Experience.from_notes(found.report.experience)
         self._timer = Timer()
 
     def run(self) -> RefreshReport:
         """Decide on a way, and go it."""
         counts = {name: self._count(name) for name in self._moved()}
-        reason = self._why_anew(counts)
+        reason = self._why_anew(counts) or self._why_not_tried()
         if reason:
             known = {name: count for name, count in counts.items() if count is not None}
-            return self._view.build(self._inputs, self._tables, self._found, reason, known)
+            return self._anew(reason, known)
         with counted_jobs(self._view.lake.spark) as jobs:
             changes: dict[str, int] = {}
             try:
@@ -102,7 +109,31 @@ class _Refresh:
                     return self._brought(diff_inputs(self._plan, batches), changes, jobs)
             except (TooManyChangesError, TooManyRowsError) as problem:
                 reason = self._unless_strict(str(problem))
-        return self._view.build(self._inputs, self._tables, self._found, reason, changes)
+            except OverBudgetError as problem:
+                self._experience = self._experience.after_giving_up(self._moved())
+                reason = f"bringing the changes in went past the cost of recomputation: {problem}"
+            except Exception as problem:
+                if not (self._may_fall_back and _is_the_scripts(problem)):
+                    raise
+                reason = f"bringing the changes in failed: {problem_of(problem)}"
+        return self._anew(reason, changes)
+
+    def _anew(self, reason: str, changes: Mapping[str, int]) -> RefreshReport:
+        report = replace(self._found.report, experience=self._experience.notes())
+        start = replace(self._found, report=report)
+        return self._view.build(self._inputs, self._tables, start, reason, changes)
+
+    @property
+    def _may_fall_back(self) -> bool:
+        """Whether the view may be computed anew where bringing changes in is costly, or fails."""
+        return FALLS_BACK and self._view.definition.policy == "auto"
+
+    def _why_not_tried(self) -> str:
+        tables = self._moved()
+        if not self._may_fall_back or not self._experience.is_paused(tables):
+            return ""
+        self._experience = self._experience.after_pausing(tables)
+        return f"changes of {' and '.join(tables)} went past the cost of recomputation before"
 
     @property
     def _plan(self) -> IdPlan:
@@ -156,7 +187,9 @@ class _Refresh:
     def _untouched(self, changes: Mapping[str, int], jobs: Jobs) -> RefreshReport:
         """The inputs have new versions that change nothing here: only the state is written."""
         report = replace(
-            self._report(changes, self._found.report.rows), reason="no change concerns the view"
+            self._report(changes, self._found.report.rows),
+            reason="no change concerns the view",
+            experience=self._experience.notes(),
         )
         return self._commit(Rewrite(), self._found.state.caches, report, jobs, {"changes": None})
 
@@ -170,7 +203,9 @@ class _Refresh:
         kept[view.script.view.name] = Scanned(
             view.lake.spark, view.table, snapshot, snapshot.files, view.layout.public_names
         )
+        budget = self._experience.budget if self._may_fall_back else None
         with ExitStack() as running:
+            running.enter_context(watched(view.lake.spark, budget))
             with timer.phase("compute"):
                 brought = outcome(view, inputs, kept, self._found.state.inputs, self._inputs)
                 found = running.enter_context(brought)
@@ -184,6 +219,7 @@ class _Refresh:
             rows_changed=_changed_rows(found.rows.get(view.script.view.name), view.layout.ids),
             accesses=found.accesses,
             jobs=found.jobs,
+            experience=self._experience.after_success(changes).notes(),
         )
         return self._commit(files, versions, report, jobs, notes)
 
@@ -252,6 +288,13 @@ class _Refresh:
             before=self._found.state.inputs,
             after=dict(self._inputs),
         )
+
+
+def _is_the_scripts(problem: Exception) -> bool:
+    """Whether a script failed by itself, so that the view's query may be right; what the tables,
+    the disk or the user have wrong is an error whichever way the view goes."""
+    expected = isinstance(problem, ViewkeepError) and not isinstance(problem, RunError)
+    return not expected and not isinstance(problem, (OSError, MemoryError))
 
 
 def _changed_rows(rows: RowChanges | None, ids: tuple[str, ...] | None) -> int:

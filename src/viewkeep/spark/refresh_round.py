@@ -15,7 +15,7 @@ from viewkeep.spark.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.refresh import refresh_view
-from viewkeep.spark.report import SPARK_ERRORS, reason
+from viewkeep.spark.report import problem_of
 from viewkeep.spark.views import View
 from viewkeep.storage import Pins, RefreshReport
 
@@ -144,5 +144,5 @@ def _refresh(
         return refresh_view(view, done.inputs(definition), done.tables(definition))
     except ConflictError:
         raise
-    except (ViewkeepError, *SPARK_ERRORS) as error:
-        return RefreshReport(definition.name, "none", error=reason(error))
+    except Exception as error:  # whatever happens inside a view stops no other view
+        return RefreshReport(definition.name, "none", error=problem_of(error))

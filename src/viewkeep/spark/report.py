@@ -39,6 +39,17 @@ def named(statement: str) -> Iterator[None]:
         raise RunError(f"{statement}: {reason(error)}") from error
 
 
+def problem_of(error: Exception) -> str:
+    """An error as one view's problem; one that nobody foresaw has its type before it.
+
+    >>> problem_of(KeyError("x"))
+    "unexpected KeyError: 'x'"
+    """
+    if isinstance(error, (ViewkeepError, *SPARK_ERRORS)):
+        return reason(error)
+    return f"unexpected {type(error).__name__}: {reason(error)}"
+
+
 def reason(error: Exception) -> str:
     """What Spark complains of: the innermost cause, without the calls that led to it.
 

@@ -22,8 +22,9 @@ from viewkeep.spark.driver import MOST_AHEAD, Driver
 from viewkeep.spark.fetch import MissingError, NotHereError
 from viewkeep.spark.known import Known
 from viewkeep.spark.local import Collected, collect, with_types
-from viewkeep.spark.report import SPARK_ERRORS, named
+from viewkeep.spark.report import SPARK_ERRORS, RunError, named
 from viewkeep.spark.row_changes import looked_up
+from viewkeep.spark.watch import check_time
 
 
 class Rounds:
@@ -47,12 +48,13 @@ class Rounds:
         left = [each for each in map(self._pruned, known.computes.values()) if each is not None]
         self._uses = _uses(self._script, left)
         while left:
+            check_time()
             known.queries |= {each.name: each.query for each in left}
             left = self._round(left)
             if left and known.fetched.read_here():
                 continue
-            found = self._collect(left)
-            assert found or not left, f"waiting for nothing: {[each.name for each in left]}"
+            if not self._collect(left) and left:
+                raise RunError(f"{left[0].name} waits for rows that nothing can bring")
 
     def _collect_given(self) -> None:
         """The diffs that are given; those that are on the driver already need no job."""

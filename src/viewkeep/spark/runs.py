@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame
 
+from viewkeep.diffs.model import post, pre
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.spark.composing import changed_relation, composed
@@ -114,6 +115,6 @@ def _frames(view: View, inputs: Inputs, kept: Kept, before: Pins, after: Pins) -
 
 
 def _diff(table: Table, columns: Columns) -> pa.Table:
-    typed = {each.name: each for each in table.columns}
-    fields = [replace(typed[name.partition("#")[0]], name=name) for name in columns]
+    typed = {name: f for f in table.columns for name in (f.name, pre(f.name), post(f.name))}
+    fields = [replace(typed[name], name=name) for name in columns]
     return to_arrow(fields, list(zip(*columns.values(), strict=True)))

@@ -21,6 +21,8 @@ from viewkeep.spark.rows import arrow_schema, arrow_type
 
 DRIVER_BYTES = 256 * 1024 * 1024
 """The most bytes of files that are read on the driver."""
+WHOLE_BYTES = 16 * 1024 * 1024
+"""The most bytes of a relation that is read as a whole on the driver."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,32 @@ class Scanned:
         """Rows with these columns that have one of the keys, and perhaps some others; None if
         Spark should read them."""
         fields = {field.name: field for field in self.snapshot.fields}
-        own = [fields.get(self.names.get(field.name, "")) for field in schema]
-        columns = [field for field in own if field is not None]
-        if len(columns) < len(own):
-            return None  # Spark takes names of another case, too
+        columns = self._stored(schema)
+        if columns is None:
+            return None
         keys = [self._keys(fields, names, found) for names, found in wanted.items()]
         files = [each for each in self.files if any(may_hold(each, some) for some in keys)]
         if sum(each.size for each in files) > DRIVER_BYTES:
             return None
-        rows = Folder(self.table).look_up(files, columns, keys)
-        return rows.rename_columns([field.name for field in schema]).cast(arrow_schema(schema))
+        return _typed(Folder(self.table).look_up(files, columns, keys), schema)
+
+    def read(self, schema: Schema, most_rows: int) -> pa.Table | None:
+        """All rows with these columns; None if they are more, or Spark should read them."""
+        columns = self._stored(schema)
+        counts = [each.rows for each in self.files]
+        size = sum(each.size for each in self.files)
+        if columns is None or min(counts, default=0) < 0 or size > min(DRIVER_BYTES, WHOLE_BYTES):
+            return None
+        if sum(counts) > most_rows:
+            return None
+        return _typed(Folder(self.table).read(self.files, columns), schema)
+
+    def _stored(self, schema: Schema) -> list[Field] | None:
+        """The columns as the files have them; Spark takes names of another case, too."""
+        fields = {field.name: field for field in self.snapshot.fields}
+        own = [fields.get(self.names.get(field.name, "")) for field in schema]
+        columns = [field for field in own if field is not None]
+        return columns if len(columns) == len(own) else None
 
     def _keys(
         self, fields: Mapping[str, Field], names: tuple[str, ...], found: set[tuple[object, ...]]
@@ -69,3 +87,7 @@ class Scanned:
         columns = zip(*found, strict=True) if found else [()] * len(own)
         arrays = [pa.array(c, arrow_type(f.type)) for c, f in zip(columns, own, strict=True)]
         return pa.Table.from_arrays(arrays, [field.name for field in own])
+
+
+def _typed(rows: pa.Table, schema: Schema) -> pa.Table:
+    return rows.rename_columns([field.name for field in schema]).cast(arrow_schema(schema))

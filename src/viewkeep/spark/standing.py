@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 
-from viewkeep.errors import ViewkeepError
 from viewkeep.spark.catalog import Catalog, ViewDefinition
 from viewkeep.spark.feed import Feed
 from viewkeep.spark.lake import Lake
+from viewkeep.spark.report import problem_of
 from viewkeep.spark.views import Found, View
 from viewkeep.storage import ViewStatus, speed_up
 
@@ -25,7 +25,7 @@ def view_status(
     try:
         view = plan(definition, catalog)
         found = view.found()
-        behind, waiting = _behind(lake, catalog, found)
+        behind, waiting = unseen_changes(lake, catalog, found)
         return ViewStatus(
             definition.name,
             found.report.rows,
@@ -36,15 +36,17 @@ def view_status(
             found.report,
             speed_up(view.history()),
         )
-    except ViewkeepError as error:
-        return _with_problem(empty, str(error))
+    except Exception as error:  # the status of a broken view is that it is broken
+        return _with_problem(empty, problem_of(error))
 
 
 def _with_problem(status: ViewStatus, problem: str) -> ViewStatus:
     return ViewStatus(status.name, 0, status.strategy, status.policy, problem=problem)
 
 
-def _behind(lake: Lake, catalog: Catalog, found: Found) -> tuple[dict[str, int | None], float]:
+def unseen_changes(
+    lake: Lake, catalog: Catalog, found: Found
+) -> tuple[dict[str, int | None], float]:
     """For each table below, the changes that the view has not seen; and how old the oldest is."""
     behind: dict[str, int | None] = {}
     oldest = float("inf")

@@ -14,9 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import DOUBLE, FLOAT
 from viewkeep.spark.build import Builder
+from viewkeep.spark.catalog import Catalog
 from viewkeep.spark.delta import StorageError
 from viewkeep.spark.local import Relation, with_types
 from viewkeep.spark.report import named
+from viewkeep.spark.standing import unseen_changes
 from viewkeep.spark.views import View, leaf_frame
 from viewkeep.storage import Verification
 
@@ -27,7 +29,7 @@ Counted = dict[tuple[Any, ...], int]
 """Rows with how many of them there are."""
 
 
-def verify_view(view: View) -> Verification:
+def verify_view(view: View, catalog: Catalog) -> Verification:
     """Compare the newest version of a view with its query at the versions that it reflects."""
     start = perf_counter()
     found = view.found()
@@ -49,6 +51,7 @@ def verify_view(view: View) -> Verification:
         list(extra)[:LISTED],
         view.layout.names,
         perf_counter() - start,
+        unseen_changes(view.lake, catalog, found)[0],
     )
 
 

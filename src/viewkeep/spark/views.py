@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -35,7 +36,7 @@ from viewkeep.spark.layout import Layout
 from viewkeep.spark.local import Relation, with_types
 from viewkeep.spark.report import named
 from viewkeep.spark.scanned import Scanned
-from viewkeep.storage import Pins, RefreshReport, Timer, ViewState
+from viewkeep.storage import Experience, Pins, RefreshReport, Timer, ViewState
 
 STATE, REPORT = "state", "report"
 """The notes of a view's commit."""
@@ -141,6 +142,13 @@ class View:
             return Layout.of_script(self.script)
         return Layout.of_node(self.node)
 
+    @cached_property
+    def plan(self) -> str:
+        """A fingerprint of all that is kept: only what was kept in the same way can be changed."""
+        kept = self.script.materialized if self.is_incremental else ()
+        parts = [f"{each.name}{each.ids}{each.definition.schema}{each.definition}" for each in kept]
+        return sha256("\n".join([str(self.layout.fields), *parts]).encode()).hexdigest()[:16]
+
     # --- what is there --------------------------------------------------------------------------
 
     def found(self) -> Found:
@@ -228,14 +236,16 @@ class View:
         """The state of rows that reflect these versions."""
         identities = {name: self.sources[name].table.identity(v) for name, v in inputs.items()}
         return ViewState(
-            self.definition.build, dict(inputs), dict(tables), dict(caches), identities
+            self.definition.build, dict(inputs), dict(tables), dict(caches), identities, self.plan
         )
 
     def commit_built(self, built: "Built", start: Found | None) -> RefreshReport:
         """Show computed rows, as the next version after `start`; without one, as a new table, or
         as the next version of whatever a process that died, or a damaged table, left."""
         before = start.state.inputs if start else {}
-        report = replace(built.report, before=before)
+        known = Experience.from_notes(start.report.experience) if start else Experience()
+        known = known.after_build(built.report.seconds)
+        report = replace(built.report, before=before, experience=known.notes())
         notes = {STATE: built.state.notes(), REPORT: report.notes()}
         fields = self.layout.fields
         if start is None and not self.table.exists():

@@ -10,7 +10,7 @@ from viewkeep.errors import did_you_mean
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.expressions import TRUE, Column, Expression, conjunction
 from viewkeep.query.functions import Typed
-from viewkeep.query.inference import type_of
+from viewkeep.query.inference import Schema, type_of
 from viewkeep.query.types import Field
 from viewkeep.sql.context import Context, cycle_problem
 from viewkeep.sql.joins import join
@@ -76,7 +76,8 @@ def _named(node: exp.Table, context: Context) -> Relation:
     for known, table in context.tables.items():
         if known.lower() == name.lower():
             alias = context.names.take(node.alias or node.name)
-            return _relation(Scan(known, table, alias), node, table.names, context)
+            names = [field.name for field in table.visible]
+            return _relation(Scan(known, table, alias), node, names, context)
     if name.lower() in context.undefined:
         raise context.source.error(cycle_problem(name.lower(), context), node)
     known_names = [*context.tables, *context.common]
@@ -105,9 +106,17 @@ def _relation(node: Node, table: exp.Expr, names: Sequence[str], context: Contex
     qualifier = table.alias or table.name
     columns = [
         ScopeColumn(qualifier, name, _scalar(field))
-        for name, field in zip(listed or names, node.schema, strict=True)
+        for name, field in zip(listed or names, _visible(node), strict=True)
     ]
     return Relation(node, tuple(columns))
+
+
+def _visible(node: Node) -> Schema:
+    """The columns that names can be given to; those that Viewkeep needs of a view are not."""
+    if not isinstance(node, Scan):
+        return node.schema
+    shown = {f"{node.alias}.{field.name}" for field in node.table.visible}
+    return tuple(field for field in node.schema if field.name in shown)
 
 
 def _scalar(field: Field) -> Scalar:

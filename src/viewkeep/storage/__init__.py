@@ -12,11 +12,13 @@ both try 3 from the same version, and one of them loses.
 """
 
 from viewkeep.storage.descriptions import TableDescription, ViewDescription
+from viewkeep.storage.experience import Experience
 from viewkeep.storage.reports import RefreshReport, Timer
 from viewkeep.storage.state import Pins, ViewState
 from viewkeep.storage.status import Verification, ViewStatus, speed_up
 
 __all__ = [
+    "Experience",
     "Pins",
     "RefreshReport",
     "TableDescription",

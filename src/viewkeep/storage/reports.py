@@ -18,6 +18,7 @@ class RefreshReport:
     `rows_changed` those of the view: inserted, deleted and updated. `accesses` are keys looked up,
     rows found by them and rows written, None where that stayed in Spark. `before` and `after` are
     the versions of the inputs. `version` is the version of the view that readers see now.
+    `experience` is what this refresh and those before it have cost (`Experience`).
     """
 
     view: str
@@ -36,6 +37,7 @@ class RefreshReport:
     refresh: str = ""
     at: int = 0
     error: str = ""
+    experience: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def changed(self) -> bool:

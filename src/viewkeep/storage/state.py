@@ -14,7 +14,8 @@ class ViewState:
 
     `build` tells definitions apart: a view of an older build is not the view that is defined now.
     `inputs` are the tables and views that it reads, `tables` all tables below it; `identities`
-    tell whether an input was removed and made anew since.
+    tell whether an input was removed and made anew since. `plan` tells whether the rows and caches
+    are those that the view's plan keeps: another version of Viewkeep may plan it in another way.
 
     >>> state = ViewState("b1", {"cost": 4}, {"parts": 7}, {"cache_1": 2})
     >>> ViewState.from_notes(state.notes()) == state
@@ -26,6 +27,7 @@ class ViewState:
     tables: Pins
     caches: Pins = field(default_factory=dict)
     identities: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
 
     def notes(self) -> dict[str, Any]:
         """The state as JSON values."""
@@ -35,6 +37,7 @@ class ViewState:
             "tables": dict(self.tables),
             "caches": dict(self.caches),
             "identities": dict(self.identities),
+            "plan": self.plan,
         }
 
     @staticmethod
@@ -46,6 +49,7 @@ class ViewState:
             notes["tables"],
             notes["caches"],
             notes["identities"],
+            notes.get("plan", ""),
         )
 
     def is_ahead_of(self, inputs: Pins) -> bool:

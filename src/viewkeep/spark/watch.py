@@ -1,0 +1,83 @@
+"""A limit on what bringing changes in may cost: beyond it, the view is computed anew.
+
+The work is done in one thread and asks `check_time` between its steps; a second thread ends the
+Spark job that is running when the time is over, however long that job would have taken.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import perf_counter
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from viewkeep.errors import ViewkeepError
+
+AGAIN = 0.25
+"""Seconds after which jobs that were started in the meantime are ended, too."""
+
+
+class OverBudgetError(ViewkeepError):
+    """Work that takes longer than it may."""
+
+
+class Watch:
+    """The seconds that some work may take, from now on."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget, self._start = budget, perf_counter()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return perf_counter() - self._start > self.budget
+
+    def check(self) -> None:
+        """Raise once the time is over."""
+        if self.is_over:
+            raise OverBudgetError(f"it took more than {self.budget:.1f} s")
+
+
+_CURRENT: ContextVar[Watch | None] = ContextVar("viewkeep watch", default=None)
+
+
+def check_time() -> None:
+    """Raise `OverBudgetError` if the work that this is a part of takes too long."""
+    watch = _CURRENT.get()
+    if watch is not None:
+        watch.check()
+
+
+@contextmanager
+def watched(spark: SparkSession, budget: float | None) -> Iterator[None]:
+    """Work that may take so many seconds; without a budget, any number."""
+    if budget is None:
+        yield
+        return
+    watch, context, tag = Watch(budget), spark.sparkContext, f"viewkeep-{uuid4()}"
+    ended = threading.Event()
+
+    def end_jobs() -> None:
+        ended.wait(budget)
+        while not ended.is_set():
+            context.cancelJobsWithTag(tag)
+            ended.wait(AGAIN)
+
+    token = _CURRENT.set(watch)
+    context.addJobTag(tag)
+    thread = threading.Thread(target=end_jobs, daemon=True)
+    thread.start()
+    try:
+        yield
+    except OverBudgetError:
+        raise
+    except Exception:
+        watch.check()  # a job that was ended says so in Spark's words
+        raise
+    finally:
+        ended.set()
+        thread.join()
+        context.removeJobTag(tag)
+        _CURRENT.reset(token)

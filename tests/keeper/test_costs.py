@@ -1,0 +1,125 @@
+"""A refresh that costs more than recomputation becomes one; small lakes need no job."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.keeper.lakes import check
+from viewkeep import Keeper
+from viewkeep.keeper import RefreshError
+from viewkeep.spark import refresh, rounds
+from viewkeep.spark.report import RunError
+from viewkeep.spark.watch import OverBudgetError, watched
+from viewkeep.storage import Experience, experience
+
+SMALL = {
+    "outer_counts": """
+        SELECT a.g, count(DISTINCT b.x) AS xs, count(DISTINCT c.x) AS ys
+        FROM t a LEFT JOIN t b ON a.g = b.x LEFT JOIN u c ON c.g = a.g GROUP BY a.g""",
+    "full_sides": "SELECT t.id AS a, u.id AS b FROM t FULL JOIN u ON t.g = u.g",
+    "right_sides": "SELECT t.x, u.id FROM t RIGHT JOIN u ON t.id = u.g",
+    "smallest": "SELECT id FROM t WHERE NOT EXISTS (SELECT * FROM u WHERE u.x < t.x)",
+    "twice": """
+        WITH sums AS (SELECT g, sum(x) AS s FROM t GROUP BY g)
+        SELECT a.g, b.g AS other FROM sums a JOIN sums b ON a.s = b.s""",
+    "both": """
+        SELECT g, sum(x) AS s, max(x) AS m
+        FROM (SELECT g, x FROM t UNION ALL SELECT g, x FROM u) GROUP BY g""",
+    "shares": "SELECT t.id, t.x - g.top AS d FROM t CROSS JOIN (SELECT max(x) AS top FROM u) g",
+}
+
+
+@pytest.fixture
+def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
+    keeper = Keeper(spark, tmp_path / "lake")
+    for name in "tu":
+        columns = {"id": "int", "g": "int", "x": "int"}
+        rows = [(i, i % 7, i % 5) for i in range(60)]
+        keeper.create_table(name, columns, key=["id"], rows=rows)
+    return keeper
+
+
+def test_small_relations_take_no_job(keeper: Keeper) -> None:
+    for name, sql in SMALL.items():
+        keeper.create_view(name, sql, policy="incremental")
+    keeper.apply("t", inserts=[(60, 1, 9), (61, None, None)], deletes=[(3,), (4,)])
+    keeper.apply("u", updates=[{"id": 5, "g": 6}], inserts=[(70, 9, 9)])
+    keeper.apply("u", updates=[{"id": 0, "x": -1}])
+    assert {each.view: each.jobs for each in keeper.refresh()} == dict.fromkeys(SMALL, 0)
+    check(keeper)
+
+
+def test_a_refresh_past_the_cost_of_recomputation_becomes_one(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh, "FALLS_BACK", True)
+    keeper.create_view("sums", "SELECT g, sum(x) AS s FROM t GROUP BY g")
+    monkeypatch.setattr(experience, "LEAST", 0.05)
+    monkeypatch.setattr(experience, "SHARE", 0.0)
+    compute = rounds.Rounds.compute
+
+    def slow(self: Any) -> None:
+        time.sleep(0.1)
+        compute(self)
+
+    with monkeypatch.context() as slower:
+        slower.setattr(rounds.Rounds, "compute", slow)
+        reasons = [_changed(keeper, number) for number in range(4)]
+    tried = ["bringing the changes in went past the cost" in each for each in reasons]
+    assert tried == [True, False, True, False], reasons
+    assert "before" in reasons[1]
+    monkeypatch.setattr(experience, "LEAST", 1e9)
+    reasons = [_changed(keeper, number) for number in range(4, 8)]
+    assert ["before" in each for each in reasons] == [True, False, False, False], reasons
+    check(keeper)
+
+
+def _changed(keeper: Keeper, number: int) -> str:
+    keeper.apply("t", inserts=[(100 + number, 1, 1)])
+    [report] = keeper.refresh()
+    return report.reason
+
+
+def test_a_script_that_fails_gives_way(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper.create_view("sums", "SELECT g, sum(x) AS s FROM t GROUP BY g")
+    keeper.create_view("strictly", "SELECT g, sum(x) AS s FROM t GROUP BY g", policy="incremental")
+
+    def failing(self: Any) -> None:
+        raise RunError("two rows of the diff set the same row differently")
+
+    monkeypatch.setattr(refresh, "FALLS_BACK", True)
+    monkeypatch.setattr(rounds.Rounds, "compute", failing)
+    keeper.apply("t", inserts=[(100, 1, 1)])
+    with pytest.raises(RefreshError) as raised:
+        keeper.refresh()
+    told = {each.view: each.error or each.reason for each in raised.value.reports}
+    assert told["sums"].startswith("bringing the changes in failed: two rows"), told
+    assert told["strictly"].startswith("two rows"), told
+    check(keeper, ["sums"])
+
+
+def test_a_running_job_is_ended(spark: SparkSession) -> None:
+    pairs = spark.range(10**7).crossJoin(spark.range(10**7).toDF("other"))
+    start = time.perf_counter()
+    with pytest.raises(OverBudgetError), watched(spark, 1.0):
+        pairs.selectExpr("sum(hash(id, other))").collect()  # would take days
+    assert time.perf_counter() - start < 120
+    assert spark.range(3).count() == 3
+
+
+def test_experience_is_kept_and_pauses_grow() -> None:
+    known = Experience().after_build(10.0).after_build(2.0)
+    assert (known.seconds, known.budget) == (2.0, 0.8)
+    pauses = []
+    for _ in range(8):
+        known = known.after_giving_up(["u", "t"])
+        pauses.append(0)
+        while known.is_paused(["t", "u"]):
+            known, pauses[-1] = known.after_pausing(["t", "u"]), pauses[-1] + 1
+    assert pauses == [1, 2, 4, 8, 16, 32, 32, 32]
+    assert not known.is_paused(["t"])
+    assert Experience.from_notes(known.notes()) == known
+    assert known.after_success(["t", "u"]).pauses == {}
