@@ -113,13 +113,20 @@ def test_a_running_job_is_ended(spark: SparkSession) -> None:
 def test_experience_is_kept_and_pauses_grow() -> None:
     known = Experience().after_build(10.0).after_build(2.0)
     assert (known.seconds, known.budget) == (2.0, 0.8)
-    pauses = []
+    pauses, changes = [], {"t": 10, "u": 10}
     for _ in range(8):
-        known = known.after_giving_up(["u", "t"])
+        known = known.after_giving_up(changes)
         pauses.append(0)
-        while known.is_paused(["t", "u"]):
-            known, pauses[-1] = known.after_pausing(["t", "u"]), pauses[-1] + 1
+        while known.is_paused(changes):
+            known, pauses[-1] = known.after_pausing(changes), pauses[-1] + 1
     assert pauses == [1, 2, 4, 8, 16, 32, 32, 32]
-    assert not known.is_paused(["t"])
     assert Experience.from_notes(known.notes()) == known
-    assert known.after_success(["t", "u"]).pauses == {}
+    assert known.after_success(changes).pauses == {}
+
+
+def test_pauses_concern_as_many_changes_of_the_same_tables() -> None:
+    known = Experience().after_build(10.0).after_giving_up({"t": 100})
+    paused = [{"t": 50}, {"t": 49}, {"t": 1000}, {"u": 100}, {"t": 100, "u": 1}]
+    assert [known.is_paused(each) for each in paused] == [True, False, True, False, False]
+    assert known.after_success({"t": 49}).is_paused({"t": 100})
+    assert not known.after_success({"t": 50}).is_paused({"t": 100})

@@ -94,9 +94,11 @@ class _Refresh:
     def run(self) -> RefreshReport:
         """Decide on a way, and go it."""
         counts = {name: self._count(name) for name in self._moved()}
-        reason = self._why_anew(counts) or self._why_not_tried()
+        known = {name: count for name, count in counts.items() if count is not None}
+        reason = self._why_anew(counts)
+        if not reason and len(known) == len(counts):
+            reason = self._why_not_tried(known)
         if reason:
-            known = {name: count for name, count in counts.items() if count is not None}
             return self._anew(reason, known)
         with counted_jobs(self._view.lake.spark) as jobs:
             changes: dict[str, int] = {}
@@ -105,12 +107,14 @@ class _Refresh:
                     batches = {name: self._batch(name) for name in self._moved()}
                 changes = {name: batch.size for name, batch in batches.items()}
                 reason = self._why_anew(changes)
+                if not reason and len(known) < len(counts):
+                    reason = self._why_not_tried(changes)
                 if not reason:
                     return self._brought(diff_inputs(self._plan, batches), changes, jobs)
             except (TooManyChangesError, TooManyRowsError) as problem:
                 reason = self._unless_strict(str(problem))
             except OverBudgetError as problem:
-                self._experience = self._experience.after_giving_up(self._moved())
+                self._experience = self._experience.after_giving_up(changes)
                 reason = f"bringing the changes in went past the cost of recomputation: {problem}"
             except Exception as problem:
                 if not (self._may_fall_back and _is_the_scripts(problem)):
@@ -128,12 +132,11 @@ class _Refresh:
         """Whether the view may be computed anew where bringing changes in is costly, or fails."""
         return FALLS_BACK and self._view.definition.policy == "auto"
 
-    def _why_not_tried(self) -> str:
-        tables = self._moved()
-        if not self._may_fall_back or not self._experience.is_paused(tables):
+    def _why_not_tried(self, changes: Mapping[str, int]) -> str:
+        if not self._may_fall_back or not self._experience.is_paused(changes):
             return ""
-        self._experience = self._experience.after_pausing(tables)
-        return f"changes of {' and '.join(tables)} went past the cost of recomputation before"
+        self._experience = self._experience.after_pausing(changes)
+        return f"changes of {' and '.join(changes)} went past the cost of recomputation before"
 
     @property
     def _plan(self) -> IdPlan:

@@ -1,13 +1,13 @@
 """What refreshes of a view have cost, and what the next one may cost.
 
 Computing a view anew is never wrong, and its cost is known: the view was built. Bringing changes in
-is tried for a share of that cost. Where that was not enough, the next refreshes with changes of the
-same tables do not try, first one, then two, four and so on: however badly a script fits the data,
-all refreshes together take little more than recomputation would.
+is tried for a share of that cost. Where that was not enough, the next refreshes with about as many
+changes of the same tables do not try, first one, then two, four and so on: however badly a script
+fits the data, all refreshes together take little more than recomputation would.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 SHARE = 0.4
@@ -17,13 +17,21 @@ LEAST = 0.5
 LONGEST_PAUSE = 32
 """The most refreshes in a row that do not try."""
 
+Changes = Mapping[str, int]
+"""The number of changes by table."""
+
 
 @dataclass(frozen=True)
 class Pause:
-    """After some tries in vain, so many refreshes are left that do not try."""
+    """Refreshes left that do not try, after tries in vain, the last with so many changes."""
 
     tries: int
     left: int
+    changes: int
+
+    def concerns(self, changes: Changes) -> bool:
+        """Whether these changes are about as many; half of them may cost half as much."""
+        return 2 * sum(changes.values()) >= self.changes
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Experience:
     >>> known = Experience().after_build(10.0)
     >>> known.budget
     4.0
-    >>> [known.after_giving_up(["t"]).is_paused(["t"]), known.is_paused(["t"])]
+    >>> [known.after_giving_up({"t": 9}).is_paused({"t": n}) for n in (5, 4)]
     [True, False]
     """
 
@@ -45,9 +53,9 @@ class Experience:
         """The seconds that bringing changes in may take; None where nothing is known."""
         return None if self.seconds is None else max(LEAST, SHARE * self.seconds)
 
-    def is_paused(self, tables: Iterable[str]) -> bool:
-        """Whether a refresh with changes of these tables should not try to bring them in."""
-        pause = self.pauses.get(_key(tables))
+    def is_paused(self, changes: Changes) -> bool:
+        """Whether a refresh should not try to bring these changes in."""
+        pause = self._pause(changes)
         return pause is not None and pause.left > 0
 
     def after_build(self, seconds: float) -> "Experience":
@@ -55,26 +63,35 @@ class Experience:
         old = self.seconds
         return replace(self, seconds=seconds if old is None else min(seconds, (old + seconds) / 2))
 
-    def after_giving_up(self, tables: Iterable[str]) -> "Experience":
+    def after_giving_up(self, changes: Changes) -> "Experience":
         """Bringing changes in was tried, and took too long."""
-        old = self.pauses.get(_key(tables), Pause(0, 0))
-        pause = Pause(old.tries + 1, min(1 << old.tries, LONGEST_PAUSE))
-        return replace(self, pauses={**self.pauses, _key(tables): pause})
+        tries = old.tries if (old := self._pause(changes)) else 0
+        left = min(1 << tries, LONGEST_PAUSE)
+        return self._with(changes, Pause(tries + 1, left, sum(changes.values())))
 
-    def after_pausing(self, tables: Iterable[str]) -> "Experience":
+    def after_pausing(self, changes: Changes) -> "Experience":
         """The changes were not tried to be brought in."""
-        old = self.pauses.get(_key(tables), Pause(0, 1))
-        return replace(self, pauses={**self.pauses, _key(tables): replace(old, left=old.left - 1)})
+        old = self._pause(changes)
+        return self if old is None else self._with(changes, replace(old, left=old.left - 1))
 
-    def after_success(self, tables: Iterable[str]) -> "Experience":
+    def after_success(self, changes: Changes) -> "Experience":
         """The changes were brought in."""
-        rest = {name: pause for name, pause in self.pauses.items() if name != _key(tables)}
-        return replace(self, pauses=rest)
+        return self if self._pause(changes) is None else self._with(changes, None)
+
+    def _pause(self, changes: Changes) -> Pause | None:
+        pause = self.pauses.get(_key(changes))
+        return pause if pause is not None and pause.concerns(changes) else None
+
+    def _with(self, changes: Changes, pause: Pause | None) -> "Experience":
+        rest = {name: each for name, each in self.pauses.items() if name != _key(changes)}
+        return replace(self, pauses=rest if pause is None else {**rest, _key(changes): pause})
 
     def notes(self) -> dict[str, Any]:
         """The experience as JSON values."""
-        pauses = {name: [pause.tries, pause.left] for name, pause in self.pauses.items()}
-        return {"seconds": self.seconds, "pauses": pauses}
+        return {
+            "seconds": self.seconds,
+            "pauses": {name: list(astuple(pause)) for name, pause in self.pauses.items()},
+        }
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any]) -> "Experience":
@@ -83,5 +100,5 @@ class Experience:
         return Experience(notes.get("seconds"), pauses)
 
 
-def _key(tables: Iterable[str]) -> str:
-    return "+".join(sorted(tables))
+def _key(changes: Changes) -> str:
+    return "+".join(sorted(changes))
