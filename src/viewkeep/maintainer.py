@@ -96,7 +96,7 @@ class Maintainer:
         >>> print(maintain("Q(a; min(b)) = R(a, b)", engine="compiled").explain())
         Q(a; min(b)) = R(a, b)
         strategy viewtree
-        engine reference: the relational payloads are not numbers of 64 bits
+        engine reference: the ordered multisets are not numbers of 64 bits
         """
         name = "compiled" if self._runner.compiled else "reference"
         reason = f": {self.engine_reason}" if self.engine_reason else ""
@@ -456,6 +456,6 @@ def engine_obstacle(query: ConjunctiveQuery) -> str:
     """Why the compiled engine cannot run a query; nothing if it can.
 
     >>> engine_obstacle(parse("Q(a; min(b)) = R(a, b)"))
-    'the relational payloads are not numbers of 64 bits'
+    'the ordered multisets are not numbers of 64 bits'
     """
     return obstacle(plan_payload(query))

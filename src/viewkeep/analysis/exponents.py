@@ -82,10 +82,12 @@ class Bounds:
     delay: Exponent
     space: Exponent
     amortized: bool = False
+    logarithmic: bool = False
+    """Whether update time and preprocessing have a factor log N: for values kept in order."""
 
     @property
     def constant(self) -> bool:
-        """Whether both update time and delay are constant: the best possible maintenance."""
+        """Whether neither update time nor delay is a power of N: the best possible maintenance."""
         return self.update == 0 and self.delay == 0
 
     @property
@@ -112,28 +114,41 @@ class Bounds:
             value_at(self.delay, epsilon),
             value_at(self.space, epsilon),
             self.amortized,
+            self.logarithmic,
         )
+
+    def order(self, cost: str) -> str:
+        """One of the costs in big-O notation.
+
+        >>> one, zero = Fraction(1), Fraction(0)
+        >>> Bounds(one, zero, zero, one, logarithmic=True).order("update")
+        'O(log N)'
+        """
+        exponent: Exponent = getattr(self, cost)
+        return order(exponent, self.logarithmic and cost in ("preprocessing", "update"))
 
     def __str__(self) -> str:
         average = " amortized" if self.amortized else ""
         return (
-            f"preprocessing {order(self.preprocessing)}, update {order(self.update)}{average}, "
-            f"delay {order(self.delay)}, space {order(self.space)}"
+            f"preprocessing {self.order('preprocessing')}, update {self.order('update')}{average}, "
+            f"delay {self.order('delay')}, space {self.order('space')}"
         )
 
 
-def order(exponent: Exponent) -> str:
-    """The exponent in big-O notation.
+def order(exponent: Exponent, logarithmic: bool = False) -> str:
+    """The exponent in big-O notation, with a factor log N if there is one.
 
     >>> order(Fraction(0)), order(Fraction(1)), order(HALF), order(in_epsilon(Linear(1, -1)))
     ('O(1)', 'O(N)', 'O(N^1/2)', 'O(N^(1 - eps))')
     """
+    factor = " log N" if logarithmic else ""
     if exponent == 0:
-        return "O(1)"
+        return f"O({factor.strip() or '1'})"
     if exponent == 1:
-        return "O(N)"
+        return f"O(N{factor})"
     text = str(exponent)
-    return f"O(N^({text}))" if " " in text and not text.startswith("m") else f"O(N^{text})"
+    power = f"({text})" if " " in text and not text.startswith("m") else text
+    return f"O(N^{power}{factor})"
 
 
 def _terms(*exponents: Exponent) -> list[Linear]:

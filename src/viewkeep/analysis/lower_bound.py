@@ -44,6 +44,8 @@ def lower_bound(query: ConjunctiveQuery, bounds: Bounds) -> tuple[LowerBound | N
     known = constraints.foreign_keys or constraints.static or constraints.insert_only
     if known or dependencies(query):
         return None, "none is known under the given constraints"
+    if bounds.logarithmic and tractable_access_pattern(query):
+        return None, "none is known for min and max under deletes"
     if query.has_self_joins:
         return None, "proved for queries without self-joins only"
     assert not tractable_access_pattern(query)  # those have constant bounds

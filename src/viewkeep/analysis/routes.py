@@ -9,6 +9,7 @@ from viewkeep.analysis.adaptive import find_shape
 from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.edge_cover import edge_cover
 from viewkeep.analysis.exponents import HALF, Bounds, Linear, in_epsilon, value_at
+from viewkeep.analysis.extremes import with_ordered_values
 from viewkeep.analysis.foreign_keys import foreign_key_join
 from viewkeep.analysis.insert_only import insert_only
 from viewkeep.analysis.order_search import best_order, best_width
@@ -40,6 +41,19 @@ def best_route(query: ConjunctiveQuery) -> Route:
 
 def routes(query: ConjunctiveQuery) -> Iterator[Route]:
     """Every route that applies, simplest first."""
+    for route in _routes(query):
+        roots = None if route.order is None else route.order.roots
+        bounds = with_ordered_values(query, route.strategy, route.bounds, roots)
+        merged = value_at(bounds.update, HALF) > value_at(route.bounds.update, HALF)
+        reason = f"{route.reason}; {_MERGED}" if merged else route.reason
+        yield replace(route, bounds=bounds, reason=reason)
+
+
+_MERGED = "updates merge the ordered values of a min or max"
+
+
+def _routes(query: ConjunctiveQuery) -> Iterator[Route]:
+    """The routes with the bounds of payloads that are single numbers."""
     shape = join_shape(query)
     yield _view_tree(query, shape)
     yield _first_order(query, shape)

@@ -27,8 +27,8 @@ class ReferenceEngine:
     """The maps of one program, and its triggers as functions."""
 
     def __init__(self, program: Program, ring: Ring[Any]) -> None:
-        self.program, self.ring = program, ring
-        self.counter = [0]
+        self.program, self.counter = program, [0]
+        self.ring = ring = ring.counted(self.counter)
         self.maps: dict[str, Relation[Any]] = {}
         for each in program.maps:
             self.maps[each.name] = Relation(each.key, INTEGERS if each.live else ring)

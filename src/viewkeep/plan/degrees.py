@@ -5,7 +5,7 @@ the variables `binds`. The light part of a relation has one given the split vari
 part one for the split variables themselves. Chaining constraints bounds any loop.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -96,21 +96,67 @@ def cheapest(costs: Iterable[Cost]) -> Cost:
 @lru_cache(maxsize=4096)
 def number_of(degrees: frozenset[Degree], goal: frozenset[str], given: frozenset[str]) -> Cost:
     """How many values the goal can have for each value of the given variables."""
-    listed = list(degrees)
+    return _Reach().cost(_unknown(degrees, given), goal - given)
 
-    def reach(known: frozenset[str]) -> Cost:
-        if goal <= known:
-            return FREE
-        ways = [
-            Cost(frozenset({degree.power})) + reach(known | degree.binds)
-            for degree in listed
-            if degree.given <= known and (degree.binds - known) & wanted
-        ]
-        return cheapest(ways)
 
-    # Binding a variable that leads nowhere can only cost.
-    useful = set(goal)
-    while more := {v for d in listed if d.binds & useful for v in d.given} - useful:
-        useful |= more
-    wanted = frozenset(useful)
-    return reach(given)
+class _Reach:
+    """The cheapest chains of degrees to goals, each part of a problem solved once.
+
+    What is known falls away from the degrees; the rest comes apart where no degree connects it, and
+    the parts are bounded one by one: a star costs the sum of its leaves, whatever their order.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[frozenset[Degree], frozenset[str]], Cost] = {}
+
+    def cost(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
+        total, reached = FREE, frozenset[str]()
+        for part in _components(_useful(degrees, goal)):
+            own = goal.intersection(v for degree in part for v in degree.binds)
+            total, reached = total + self._of_part(part, own), reached | own
+        if reached != goal:
+            raise ValueError(f"no degree binds {', '.join(sorted(goal - reached))}")
+        return total
+
+    def _of_part(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
+        if (degrees, goal) not in self._known:
+            self._known[degrees, goal] = cheapest(
+                Cost(frozenset({each.power}))
+                + self.cost(_unknown(degrees, each.binds), goal - each.binds)
+                for each in degrees
+                if not each.given
+            )
+        return self._known[degrees, goal]
+
+
+def _unknown(degrees: Iterable[Degree], known: frozenset[str]) -> frozenset[Degree]:
+    """The degrees without the variables that are known."""
+    return frozenset(
+        Degree(degree.given - known, degree.binds - known, degree.power)
+        for degree in degrees
+        if not degree.binds <= known
+    )
+
+
+def _useful(degrees: frozenset[Degree], goal: frozenset[str]) -> frozenset[Degree]:
+    """The degrees that lead to the goal: binding a variable that leads nowhere can only cost."""
+    wanted = set(goal)
+    while more := {v for d in degrees if d.binds & wanted for v in d.given} - wanted:
+        wanted |= more
+    return frozenset(
+        Degree(d.given, d.binds & wanted, d.power) for d in degrees if d.binds & wanted
+    )
+
+
+def _components(degrees: frozenset[Degree]) -> Iterator[frozenset[Degree]]:
+    """The degrees that variables connect."""
+    rest = set(degrees)
+    while rest:
+        part, reached = set[Degree](), set[str]()
+        near = {next(iter(rest))}
+        while near:
+            part |= near
+            rest -= near
+            reached |= {v for degree in near for v in degree.given | degree.binds}
+            near = {d for d in rest if not reached.isdisjoint(d.given | d.binds)}
+        yield frozenset(part)

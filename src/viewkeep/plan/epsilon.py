@@ -66,7 +66,9 @@ def plan_epsilon(
     planner = _planner(query, leaves, relations, thresholds.space == "linear")
     program = planner(_resolve(query, leaves, thresholds), notes)
     if program is None:
-        raise QueryError(f"{query.name}: no split was found that keeps updates below O(N)")
+        raise QueryError(
+            f"{query.name}: no split was found, of those tried, that keeps updates below O(N)"
+        )
     _check_names(leaves, thresholds, program.splits)
     return program
 

@@ -8,7 +8,6 @@ search finds the cheapest delta; the program holds what it found.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 
 from viewkeep.analysis.exponents import HALF, value_at
 from viewkeep.plan.assemble import assemble
@@ -28,8 +27,15 @@ from viewkeep.plan.program import (
     Trigger,
     Update,
 )
-from viewkeep.plan.skew_views import Delta, Names, View, ViewSearch, in_order
-from viewkeep.plan.splits import THIRDS, Epsilon, candidates, consistent, factor_of, parts_of
+from viewkeep.plan.skew_views import Delta, Exhausted, Names, Tries, View, ViewSearch, in_order
+from viewkeep.plan.splits import (
+    THIRDS,
+    Epsilon,
+    candidates,
+    consistent_choices,
+    factor_of,
+    parts_of,
+)
 from viewkeep.plan.tree import Leaf
 from viewkeep.plan.view_tree import RESULT
 
@@ -42,12 +48,26 @@ def plan_heavy_light(
     notes: tuple[str, ...] = (),
 ) -> Program | None:
     """The program for a count, or None if no split that was tried makes it sublinear."""
+    try:
+        return _first_fit(leaves, relations, epsilon, linear_space, notes)
+    except Exhausted:
+        return None
+
+
+def _first_fit(
+    leaves: Sequence[Leaf],
+    relations: Sequence[str],
+    epsilon: Epsilon,
+    linear_space: bool,
+    notes: tuple[str, ...],
+) -> Program | None:
+    tries = Tries()
     for places in candidates(leaves, linear_space):
         splits = tuple(place.split(epsilon) for place in places)
         # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
         budget = THIRDS[1] if any(place.thirds for place in places) else HALF
         names = Names({leaf.atom: leaf.name for leaf in leaves})
-        found = Skew(Parts.of(leaves, splits), ViewSearch(budget, names), names)
+        found = Skew(Parts.of(leaves, splits), ViewSearch(budget, names, tries), names)
         if splits and found.plan():
             return found.program(relations, notes)
     return None
@@ -70,16 +90,13 @@ class Parts:
         factors = {p.map: factor_of(p, keys[p.atom], splits, shared) for p in parts}
         return Parts(splits, parts, factors)
 
-    def combinations(self) -> list[View]:
+    def combinations(self) -> Iterator[View]:
         """The count over each combination of parts that can have tuples in common."""
         by_atom: dict[int, list[Part]] = {}
         for part in self.parts:
             by_atom.setdefault(part.atom, []).append(part)
-        return [
-            View(frozenset(self.factors[part.map] for part in chosen), ())
-            for chosen in product(*by_atom.values())
-            if consistent(chosen)
-        ]
+        for chosen in consistent_choices(list(by_atom.values())):
+            yield View(frozenset(self.factors[part.map] for part in chosen), ())
 
     def maps(self) -> Iterator[Map]:
         """The parts as maps."""

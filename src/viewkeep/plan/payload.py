@@ -14,7 +14,17 @@ from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.evaluate import compile_expression
 from viewkeep.query.expressions import Expression, columns_of
-from viewkeep.rings import INTEGERS, MAX, MIN, REALS, RELATIONAL, MatrixRing, ProductRing, Ring
+from viewkeep.rings import (
+    INTEGERS,
+    MAX,
+    MIN,
+    MULTISETS,
+    REALS,
+    RELATIONAL,
+    MatrixRing,
+    ProductRing,
+    Ring,
+)
 from viewkeep.rings.factorized import FACTORIZED
 from viewkeep.rings.numbers import NUMBERS
 
@@ -188,19 +198,12 @@ def _on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowL
 
 
 def _extreme(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
-    """The values themselves with their counts; inserts alone get by with the extreme one."""
+    """The values in order, with their counts; inserts alone get by with the extreme one."""
     assert aggregate.argument is not None
     atom, lift = _on_atom(query, aggregate.argument)
     if query.constraints.insert_only:
         return Component(MIN if aggregate.function == "min" else MAX, ((atom, lift),))
-    keep = RELATIONAL.lift("value")
-
-    def value(row: Row) -> Any:
-        """Nulls are no values, as for the semirings."""
-        found = lift(row)
-        return RELATIONAL.zero if found is None else keep(found)
-
-    return Component(RELATIONAL, ((atom, value),))
+    return Component(MULTISETS, ((atom, lambda row: MULTISETS.lift(lift(row))),))
 
 
 def _product_lift(components: Sequence[Component], atom: int) -> RowLift:
@@ -236,9 +239,10 @@ def _reader(
             )
         case _ if query.constraints.insert_only:
             return lambda element: element[start]
-        case function:
-            best = min if function == "min" else max
-            return lambda element: _extreme_of(best, element[start])
+        case "min":
+            return lambda element: element[start].minimum
+        case _:
+            return lambda element: element[start].maximum
 
 
 def _total(terms: Row) -> Any:
@@ -249,14 +253,3 @@ def _sum_of(terms: Row, present: int) -> Any:
     """The total, or None where no value is there to be summed."""
     total = _total(terms)
     return total if total or present else None
-
-
-def _extreme_of(best: Callable[..., Any], values: Any) -> Any:
-    """The extreme of a multiset payload; a negative count has no smallest or largest value."""
-    relation = RELATIONAL.to_relation(values, ("value",))
-    if any(count < 0 for _, count in relation.items()):
-        raise RingError("a value was deleted more often than inserted: it has no min or max yet")
-    try:
-        return best((row[0] for row in relation), default=None)
-    except TypeError as error:
-        raise RingError(f"the values have no min or max: {error}") from None

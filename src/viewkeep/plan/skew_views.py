@@ -41,11 +41,28 @@ class Delta:
     reads: frozenset[View]
 
 
+class Exhausted(Exception):  # noqa: N818 - it ends a search, and is no error
+    """The search has tried as many ways as it may."""
+
+
+@dataclass
+class Tries:
+    """How many more ways to group and order factors may be tried: they grow exponentially."""
+
+    left: int = 30_000
+
+    def spend(self) -> None:
+        """Count one more."""
+        if self.left == 0:
+            raise Exhausted
+        self.left -= 1
+
+
 class ViewSearch:
     """Finds views and deltas within a budget of N^budget steps."""
 
-    def __init__(self, budget: Fraction, name_of: "Names") -> None:
-        self.budget, self._name_of = budget, name_of
+    def __init__(self, budget: Fraction, name_of: "Names", tries: "Tries") -> None:
+        self.budget, self._name_of, self._tries = budget, name_of, tries
         self._plans: dict[View, dict[Factor, Delta] | None] = {}
 
     def maintain(self, view: View) -> dict[Factor, Delta] | None:
@@ -65,16 +82,15 @@ class ViewSearch:
     def delta(self, view: View, updated: Factor) -> Delta | None:
         """The cheapest way, with as few views as possible."""
         rest = in_order(view.members - {updated})
-        by_views: dict[int, list[list[list[Factor]]]] = {}
-        for groups in _partitions(rest):
-            by_views.setdefault(sum(len(group) > 1 for group in groups), []).append(groups)
-        for _, ways in sorted(by_views.items()):
+        for views in range(len(rest) // 2 + 1):
+            ways = (groups for groups in _partitions(rest, views) if _views(groups) == views)
             found = [delta for groups in ways if (delta := self._try(view, updated, groups))]
             if found:
                 return min(found, key=lambda delta: delta.cost.value)
         return None
 
     def _try(self, view: View, updated: Factor, groups: Sequence[Sequence[Factor]]) -> Delta | None:
+        self._tries.spend()
         factors, reads = list[Factor](), set[View]()
         for group in groups:
             others = frozenset(
@@ -90,7 +106,7 @@ class ViewSearch:
             read = View(frozenset(group), key)
             reads.add(read)
             factors.append(self._as_factor(read))
-        joins, cost = cheapest_joins(factors, updated.variables)
+        joins, cost = cheapest_joins(factors, updated.variables, self._tries)
         if cost.value > self.budget or any(self.maintain(each) is None for each in reads):
             return None
         return Delta(joins, cost, frozenset(reads))
@@ -106,15 +122,17 @@ class ViewSearch:
 
 
 def cheapest_joins(
-    factors: Sequence[Factor], bound: frozenset[str]
+    factors: Sequence[Factor], bound: frozenset[str], tries: Tries | None = None
 ) -> tuple[tuple[Join, ...], Cost]:
     """Join the factors one after another: look-ups first, then the order with the shortest loops.
 
     Factors that open the same variables are intersected, the smaller group iterated.
     """
+    tries = tries or Tries()
+    tries.spend()
     ready = [f for f in factors if f.variables <= bound]
     if ready:
-        joins, cost = cheapest_joins([f for f in factors if f not in ready], bound)
+        joins, cost = cheapest_joins([f for f in factors if f not in ready], bound, tries)
         return (Join(tuple(Access(f.name, f.key) for f in ready)), *joins), cost
     if not factors:
         return (), FREE
@@ -123,7 +141,7 @@ def cheapest_joins(
         same = [f for f in factors if f.variables - bound == set(opens)]
         own = cheapest(number_of(f.degrees, frozenset(opens), bound & f.variables) for f in same)
         rest = [f for f in factors if f not in same]
-        joins, cost = cheapest_joins(rest, bound | set(opens))
+        joins, cost = cheapest_joins(rest, bound | set(opens), tries)
         accesses = tuple(Access(f.name, f.key) for f in same)
         ways.append((own + cost, (Join(accesses, opens), *joins)))
     cost, joins = min(ways, key=lambda way: way[0].value)
@@ -144,17 +162,23 @@ def _connected(group: Sequence[Factor], bound: frozenset[str]) -> bool:
     return not rest
 
 
-def _partitions(factors: Sequence[Factor]) -> Iterator[list[list[Factor]]]:
-    """All ways to put the factors in groups, the finest first."""
+def _partitions(factors: Sequence[Factor], most: int) -> Iterator[list[list[Factor]]]:
+    """All ways to group the factors with at most so many views, the finest first."""
     if not factors:
         yield []
         return
     first, rest = factors[0], factors[1:]
-    for groups in _partitions(rest):
+    for groups in _partitions(rest, most):
         yield [[first], *groups]
-    for groups in _partitions(rest):
+    for groups in _partitions(rest, most) if most else ():
         for i, group in enumerate(groups):
-            yield [*groups[:i], [first, *group], *groups[i + 1 :]]
+            if len(group) > 1 or _views(groups) < most:
+                yield [*groups[:i], [first, *group], *groups[i + 1 :]]
+
+
+def _views(groups: Iterable[Sequence[Factor]]) -> int:
+    """How many groups are joined through a view."""
+    return sum(len(group) > 1 for group in groups)
 
 
 class Names:

@@ -1,15 +1,17 @@
 """Where to split relations: candidates for the variables whose heavy values are told apart."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from types import MappingProxyType
 
 from viewkeep.analysis.exponents import HALF, Linear
 from viewkeep.plan.degrees import LINEAR, Degree, Factor, Power
 from viewkeep.plan.program import Part, Split, fresh
 from viewkeep.plan.tree import Leaf
 
+EMPTY: Mapping[int, int] = MappingProxyType({})
 THIRDS = (Fraction(1, 3), Fraction(2, 3))
 
 Epsilon = Callable[[tuple[str, ...], tuple[int, ...]], float]
@@ -121,10 +123,18 @@ def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...
     return tuple(found)
 
 
-def consistent(parts: Sequence[Part]) -> bool:
-    """Whether no value is asked to have two levels: a split has one for all its atoms."""
-    levels: dict[int, int] = {}
-    return all(levels.setdefault(number, own) == own for p in parts for number, own in p.levels)
+def consistent_choices(
+    choices: Sequence[Sequence[Part]], levels: Mapping[int, int] = EMPTY
+) -> Iterator[tuple[Part, ...]]:
+    """One part of each atom, in every way that gives no value two levels: a split has one level
+    for all its atoms."""
+    if not choices:
+        yield ()
+        return
+    for part in choices[0]:
+        if all(levels.get(number, own) == own for number, own in part.levels):
+            for rest in consistent_choices(choices[1:], {**levels, **dict(part.levels)}):
+                yield (part, *rest)
 
 
 def factor_of(part: Part, key: tuple[str, ...], splits: Sequence[Split], shared: bool) -> Factor:

@@ -11,11 +11,15 @@ from viewkeep.plan.program import (
     Block,
     Collect,
     Join,
+    Map,
     Program,
     Step,
     Union,
     Update,
 )
+
+Maps = dict[str, Map]
+"""The maps of a program by name."""
 
 
 class ProgramError(ViewkeepError):
@@ -27,9 +31,10 @@ def validate(program: Program) -> None:
     _check_declared(program)
     given = tuple(copy for copy, _ in program.inputs)
     lists = list(step_lists(program.triggers, program.loading, program.enumerator, given))
+    maps = {each.name: each for each in program.maps}
     for steps, bound in lists:
-        _check_bindings(program, steps, bound)
-        _check_indexes(program, steps, bound)
+        _check_bindings(maps, steps, bound)
+        _check_indexes(maps, steps, bound)
     _check_reading(program, given)
     _check_maintained(program)
     _check_sources(program)
@@ -47,46 +52,46 @@ def _check_declared(program: Program) -> None:
             _require(fits, f"{each.name} has no columns ({', '.join(columns)}) to index")
 
 
-def _check_bindings(program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
+def _check_bindings(maps: Maps, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
     known = set(bound)
     for step in steps:
         if isinstance(step, Join):
             _require(bool(step.accesses), "a join of no maps")
             known |= set(step.opens)
             for access in step.accesses:
-                _check_access(program, step, access, known)
+                _check_access(maps, step, access, known)
         elif isinstance(step, Union):
             for branch in step.branches:
                 inside = (*branch.over, *branch.steps)
-                _check_bindings(program, inside, frozenset(known))
+                _check_bindings(maps, inside, frozenset(known))
                 binds = set(step.opens) <= known | _opens(inside)
                 _require(binds, f"a branch does not bind all of {', '.join(step.opens)}")
             known |= set(step.opens)
         else:
             _require(set(step.key) <= known, f"{step} writes an unbound variable")
             if not isinstance(step, Collect):
-                _check_fits(program, step.target, step.key, step)
+                _check_fits(maps, step.target, step.key, step)
 
 
-def _check_access(program: Program, join: Join, access: Access, known: set[str]) -> None:
-    _check_fits(program, access.map, access.arguments, access)
+def _check_access(maps: Maps, join: Join, access: Access, known: set[str]) -> None:
+    _check_fits(maps, access.map, access.arguments, access)
     _require(set(access.arguments) <= known, f"{access} reads an unbound variable")
     opened = set(join.opens) <= set(access.arguments)
     _require(opened, f"{access} does not bind all of {', '.join(join.opens)}")
 
 
-def _check_fits(program: Program, name: str, key: tuple[str, ...], place: object) -> None:
+def _check_fits(maps: Maps, name: str, key: tuple[str, ...], place: object) -> None:
     """Maps are found by the variables of their keys, in the order of the key."""
-    declared = next((each for each in program.maps if each.name == name), None)
+    declared = maps.get(name)
     if declared is None:
         raise ProgramError(f"invalid program: {place}: there is no map {name}")
     _require(key == declared.key, f"{place} does not fit {name}({', '.join(declared.key)})")
 
 
-def _check_indexes(program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
+def _check_indexes(maps: Maps, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
     for join, known in joins(steps, bound):
         for access in join.accesses if join.opens else ():
-            declared = program.map(access.map)
+            declared = maps[access.map]
             columns = tuple(v for v in declared.key if v in known)
             _require(
                 not columns or columns in declared.indexes,

@@ -140,7 +140,7 @@ def _deltas(found: Adaptive) -> Iterator[RenderableType]:
         yield Text(f"Update of {first}{same}")
         yield _costs([(str(line), line.cost) for line in lines], "delta")
     average = ", amortized" if found.analysis.bounds.amortized else ""
-    yield Text(f"In all {order(found.analysis.bounds.update)} for one update{average}.")
+    yield Text(f"In all {found.analysis.bounds.order('update')} for one update{average}.")
 
 
 Lines = Sequence[tuple[str, Exponent | None]]

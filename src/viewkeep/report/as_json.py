@@ -8,7 +8,7 @@ from typing import Any
 
 from viewkeep.analysis import Analysis, Bounds, VariableOrder, Verdict
 from viewkeep.analysis.cascade import Cascade
-from viewkeep.analysis.exponents import HALF, Exponent, order, value_at
+from viewkeep.analysis.exponents import HALF, Exponent, value_at
 from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.query.algebra import Node
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -114,18 +114,20 @@ def _constraints(constraints: Constraints) -> Json:
 
 def _bounds(bounds: Bounds) -> Json:
     best = bounds.best_epsilon
-    costs = {name: _exponent(getattr(bounds, name), bounds) for name in COSTS}
+    costs = {name: _exponent(name, bounds) for name in COSTS}
     return {
         **costs,
         "amortized": bounds.amortized,
+        "logarithmic": bounds.logarithmic,
         "best_epsilon": None if best is None else str(best),
     }
 
 
-def _exponent(exponent: Exponent, bounds: Bounds) -> Json:
+def _exponent(cost: str, bounds: Bounds) -> Json:
+    exponent: Exponent = getattr(bounds, cost)
     best = bounds.best_epsilon
     value = value_at(exponent, HALF if best is None else best)
-    return {"exponent": str(exponent), "order": order(exponent), "value": float(value)}
+    return {"exponent": str(exponent), "order": bounds.order(cost), "value": float(value)}
 
 
 def _lower_bound(analysis: Analysis) -> Json:

@@ -32,22 +32,28 @@ def _table(bounds: Bounds, points: Sequence[Fraction]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.show_header = bool(points)
     exponents: dict[str, Exponent] = {name: getattr(bounds, name) for name in COSTS}
-    formulas = {name: _coloured(exponent, name) for name, exponent in exponents.items()}
+    formulas = {
+        name: _coloured(exponent, name, bounds.logarithmic) for name, exponent in exponents.items()
+    }
     table.add_column(min_width=max(map(len, COSTS)))
     # A formula has blanks, and is broken there only if nothing else can be left out.
     table.add_column(min_width=max(map(len, formulas.values())) if points else None)
     for epsilon in points:
         table.add_column(f"{'best ' if epsilon == best else ''}eps = {epsilon}", no_wrap=True)
     for name, exponent in exponents.items():
-        values = [_coloured(value_at(exponent, epsilon), name) for epsilon in points]
+        values = [
+            _coloured(value_at(exponent, epsilon), name, bounds.logarithmic) for epsilon in points
+        ]
         table.add_row(name, formulas[name], *values)
     return table
 
 
 def averaging_note(bounds: Bounds) -> Iterator[Text]:
-    """What amortized means, for bounds that are."""
+    """What amortized means and where log N comes from, for bounds that have them."""
     if bounds.amortized:
         yield Text("Update time is amortized: an average over a sequence of changes.", "dim")
+    if bounds.logarithmic:
+        yield Text("The values of min and max are kept in order: hence log N.", "dim")
 
 
 def lower_bound_text(analysis: Analysis) -> Text:
@@ -56,7 +62,8 @@ def lower_bound_text(analysis: Analysis) -> Text:
     if bound is None:
         return Text(f"Unknown: {analysis.lower_bound_reason}.")
     if bound.conjecture is None:
-        return Text.assemble("Constant time cannot be beaten. ", ("Reached", GOOD), ".")
+        factor = ", but for log N" if analysis.bounds.logarithmic else ""
+        return Text.assemble("Constant time cannot be beaten. ", ("Reached", GOOD), f"{factor}.")
     told = (
         f"No algorithm has both update time O(N^({bound.update} - g)) and delay "
         f"O(N^({bound.delay} - g)) for any g > 0, unless the {bound.conjecture} conjecture fails "
@@ -67,10 +74,11 @@ def lower_bound_text(analysis: Analysis) -> Text:
     return Text.assemble(told, ("Not reached", FAIR), ": what lies between is not settled here.")
 
 
-def _coloured(exponent: Exponent, cost: str) -> Text:
+def _coloured(exponent: Exponent, cost: str, logarithmic: bool) -> Text:
     """Linear preprocessing and space are as good as it gets; update and delay can be constant."""
+    shown = order(exponent, logarithmic and cost in ("preprocessing", "update"))
     if not isinstance(exponent, Fraction):
-        return Text(order(exponent))
+        return Text(shown)
     good, fair = (0, Fraction(99, 100)) if cost in ("update", "delay") else (1, Fraction(3, 2))
     style = GOOD if exponent <= good else FAIR if exponent <= fair else BAD
-    return Text(order(exponent), style)
+    return Text(shown, style)

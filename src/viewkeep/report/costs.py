@@ -5,7 +5,7 @@ rho*(bag(X) minus what R determines) over the variables X that R is below.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from rich.table import Table
@@ -14,6 +14,7 @@ from rich.text import Text
 from viewkeep.analysis import Analysis, VariableOrder
 from viewkeep.analysis.edge_cover import edge_cover
 from viewkeep.analysis.exponents import order
+from viewkeep.analysis.extremes import OrderedValues, carried, ordered_values
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.variable_order import JoinShape
 from viewkeep.query.constraints import closure
@@ -30,6 +31,12 @@ class UpdateCost:
     view: str = ""
     fixed: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
+    logarithmic: bool = False
+
+    @property
+    def order(self) -> str:
+        """The cost in big-O notation; none for static relations."""
+        return "-" if self.exponent is None else order(self.exponent, self.logarithmic)
 
     def __str__(self) -> str:
         if self.exponent is None:
@@ -47,8 +54,9 @@ def update_costs(analysis: Analysis) -> tuple[UpdateCost, ...]:
     shape = join_shape(analysis.query)
     nodes = [node for root in analysis.variable_order for node in root.walk()]
     labels = [str(atom) for atom in analysis.fracture.atoms]
+    values = ordered_values(analysis.query)
     return tuple(
-        max(_costs(shape, nodes, i, label), key=_telling)
+        replace(max(_costs(shape, nodes, i, label, values), key=_telling), logarithmic=bool(values))
         if shape.dynamic[i]
         else UpdateCost(label, None)
         for i, label in enumerate(labels)
@@ -56,7 +64,11 @@ def update_costs(analysis: Analysis) -> tuple[UpdateCost, ...]:
 
 
 def _costs(
-    shape: JoinShape, nodes: list[VariableOrder], atom: int, label: str
+    shape: JoinShape,
+    nodes: list[VariableOrder],
+    atom: int,
+    label: str,
+    values: tuple[OrderedValues, ...],
 ) -> Iterator[UpdateCost]:
     yield UpdateCost(label, Fraction(0))
     for node in nodes:
@@ -67,6 +79,8 @@ def _costs(
             rules = [rule for rule in shape.rules if rule.guard in below]
             known = closure(shape.atoms[atom], rules)
             bag = (*node.depends_on, node.variable)
+            merged = carried(shape, node.variable, below, atom, values)
+            bag += tuple(v for v in shape.levels if v in merged and v not in bag)
             edges = [closure(shape.atoms[i], rules) for i in below]
             exponent = edge_cover(frozenset(bag) - known, edges)
             fixed = tuple(v for v in bag if v in known)
@@ -87,6 +101,5 @@ def costs_table(costs: tuple[UpdateCost, ...]) -> Table:
     table.add_column()
     for cost in costs:
         constant = not cost.exponent
-        time = "-" if cost.exponent is None else order(cost.exponent)
-        table.add_row(cost.atom, Text(time, GOOD if constant else BAD), str(cost))
+        table.add_row(cost.atom, Text(cost.order, GOOD if constant else BAD), str(cost))
     return table

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import islice, permutations
 
 from viewkeep.analysis import Analysis, Bounds
-from viewkeep.analysis.exponents import HALF, order, value_at
+from viewkeep.analysis.exponents import HALF, value_at
 from viewkeep.analysis.routes import best_route
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, Key, closure, dependencies
@@ -42,8 +42,10 @@ class Hint:
     @property
     def costs(self) -> str:
         """Update time and delay, and preprocessing where it is more than linear."""
-        preprocessing = at_best(self.bounds).preprocessing
-        loading = f", preprocessing {order(preprocessing)}" if preprocessing != 1 else ""
+        best = at_best(self.bounds)
+        loading = (
+            f", preprocessing {best.order('preprocessing')}" if best.preprocessing != 1 else ""
+        )
         return f"{describe_costs(self.bounds)}{loading}"
 
     @property

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 
 from viewkeep.analysis import Analysis, Bounds, Verdict
-from viewkeep.analysis.exponents import order
-
-CONSTANT = "constant update time and constant delay"
-CONSTANT_ON_AVERAGE = "constant update time on average and constant delay"
 
 
 def query_class(analysis: Analysis) -> str:
     """The class that the bounds rest on."""
     if analysis.bounds.constant:
         return next(_constant_classes(analysis))[0]
+    if _merges(analysis):
+        return "merged extremes"
     if analysis.query.inputs:
         return "intractable access pattern"
     if analysis.hierarchical:
@@ -25,6 +23,8 @@ def headline(analysis: Analysis) -> str:
     if analysis.bounds.constant:
         return next(_constant_classes(analysis))[1]
     costs = describe_costs(analysis.bounds)
+    if _merges(analysis):
+        return f"updates merge the ordered values of a min or max: {costs}"
     if analysis.query.inputs:
         return f"intractable access pattern: inputs given, the best strategy here has {costs}"
     if analysis.hierarchical:
@@ -34,6 +34,11 @@ def headline(analysis: Analysis) -> str:
         )
     shape = "acyclic, but not hierarchical" if analysis.alpha_acyclic else "cyclic"
     return f"{shape}: the best strategy here has {costs}"
+
+
+def _merges(analysis: Analysis) -> bool:
+    """Whether the query would be tractable with sums in the place of min and max."""
+    return analysis.bounds.logarithmic and analysis.tractable_access_pattern
 
 
 def obstacle(analysis: Analysis) -> Verdict | None:
@@ -57,33 +62,42 @@ def describe_costs(bounds: Bounds) -> str:
     """Update time and delay at the best epsilon."""
     best = at_best(bounds)
     average = " amortized" if bounds.amortized else ""
-    return f"update {order(best.update)}{average}, delay {order(best.delay)}"
+    return f"update {best.order('update')}{average}, delay {best.order('delay')}"
 
 
 def _constant_classes(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """The classes with constant costs that the query is in, as name and sentence."""
     verdicts, constraints = analysis.verdicts, analysis.query.constraints
+    constant = _constant(analysis.bounds)
     if analysis.bounds.amortized:
         if constraints.insert_only and verdicts["insert_only"]:
-            yield "insert-only join", f"acyclic join under inserts only: {CONSTANT_ON_AVERAGE}"
+            yield "insert-only join", f"acyclic join under inserts only: {constant}"
         yield (
             "foreign-key join",
-            f"join along foreign keys: {CONSTANT_ON_AVERAGE}, in valid batches",
+            f"join along foreign keys: {constant}, in valid batches",
         )
         return
     without = f"(without: {_own_class(analysis)})"
     if analysis.q_hierarchical and not analysis.query.inputs:
-        yield "q-hierarchical", f"q-hierarchical: {CONSTANT}"
+        yield "q-hierarchical", f"q-hierarchical: {constant}"
     if analysis.query.inputs and analysis.tractable_access_pattern:
-        yield "tractable access pattern", f"tractable access pattern: {CONSTANT}, given the inputs"
+        yield "tractable access pattern", f"tractable access pattern: {constant}, given the inputs"
     if verdicts["reduct_q_hierarchical"]:
-        yield "q-hierarchical reduct", f"{CONSTANT}, thanks to the dependencies {without}"
+        yield "q-hierarchical reduct", f"{constant}, thanks to the dependencies {without}"
     if constraints.static and analysis.tractable_with_static:
         names = ", ".join(sorted(constraints.static))
-        yield "tractable with static", f"{CONSTANT}, because of static {names} {without}"
+        yield "tractable with static", f"{constant}, because of static {names} {without}"
     if verdicts["bounded_degree"]:
-        yield "bounded degree", f"{CONSTANT}, because degrees are bounded {without}"
-    yield "constant under constraints", f"{CONSTANT}, thanks to the constraints {without}"
+        yield "bounded degree", f"{constant}, because degrees are bounded {without}"
+    yield "constant under constraints", f"{constant}, thanks to the constraints {without}"
+
+
+def _constant(bounds: Bounds) -> str:
+    """Constant costs in words; min and max add a logarithm."""
+    average = " on average" if bounds.amortized else ""
+    if bounds.logarithmic:
+        return f"update time O(log N){average}, for ordered values, and constant delay"
+    return f"constant update time{average} and constant delay"
 
 
 def _own_class(analysis: Analysis) -> str:

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from viewkeep.analysis import Analysis
 from viewkeep.analysis.cascade import Cascade
-from viewkeep.analysis.exponents import order
 from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.report.narrow import FirstThatFits
 from viewkeep.report.style import BAD, FAIR, GOOD, HEADING, grade, section
@@ -40,9 +39,9 @@ def analysis_line(analysis: Analysis) -> Line:
     cells = (
         analysis.query.name,
         query_class(analysis),
-        order(best.update) + average,
-        order(best.delay),
-        order(best.preprocessing),
+        best.order("update") + average,
+        best.order("delay"),
+        best.order("preprocessing"),
         analysis.strategy,
         optimal,
     )

@@ -20,7 +20,7 @@ from viewkeep.rings.lifting import (
     value_lift,
 )
 from viewkeep.rings.matrix import MatrixRing, Moments
-from viewkeep.rings.multiset import OrderedMultiset
+from viewkeep.rings.multiset import MULTISETS, Multiset, Multisets, OrderedMultiset
 from viewkeep.rings.product import ProductRing
 from viewkeep.rings.reals import REALS, Reals
 from viewkeep.rings.regression import LinearModel, least_squares
@@ -35,6 +35,7 @@ __all__ = [
     "INTEGERS",
     "MAX",
     "MIN",
+    "MULTISETS",
     "REALS",
     "RELATIONAL",
     "Booleans",
@@ -52,6 +53,8 @@ __all__ = [
     "Maximum",
     "Minimum",
     "Moments",
+    "Multiset",
+    "Multisets",
     "OrderedMultiset",
     "ProductRing",
     "Reals",

@@ -1,62 +1,145 @@
 """Ordered multisets: the minimum and maximum of a group whose values also disappear."""
 
-from collections.abc import Callable, Collection
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeep.errors import RingError
+from viewkeep.rings.ordered_tree import (
+    Tree,
+    Visits,
+    add_value,
+    build,
+    entries,
+    find,
+    merge,
+    require_ordered,
+    scale,
+)
+from viewkeep.rings.ring import Ring
 
 
-class _Descending:
-    """A value that sorts the other way round, to make a max-heap of heapq's min-heap."""
+class Multiset:
+    """An integer plus values with multiplicities; never changed once made.
 
-    __slots__ = ("value",)
+    The minimum and maximum are known in O(1). Multiplicities may be negative for a while, when
+    deletes overtake their inserts; asking for an extreme meanwhile is an error, because no multiset
+    of values explains such a state.
+    """
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    __slots__ = ("number", "values")
 
-    def __lt__(self, other: "_Descending") -> bool:
-        return bool(other.value < self.value)
+    def __init__(self, number: int, values: Tree) -> None:
+        self.number, self.values = number, values
+
+    @property
+    def minimum(self) -> Any:
+        """The smallest value, or None if there is none."""
+        tree = self._valid()
+        return None if tree is None else tree.lowest
+
+    @property
+    def maximum(self) -> Any:
+        """The largest value, or None if there is none."""
+        tree = self._valid()
+        return None if tree is None else tree.highest
+
+    def _valid(self) -> Tree:
+        if self.values is not None and self.values.negative:
+            raise RingError(
+                "a value was deleted more often than inserted: it has no min or max yet"
+            )
+        return self.values
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Multiset):
+            return NotImplemented
+        return (self.number, [*entries(self.values)]) == (other.number, [*entries(other.values)])
+
+    __hash__ = None  # type: ignore[assignment]  # values may be many, and nobody looks it up
+
+    def __repr__(self) -> str:
+        return f"Multiset({self.number}, {dict(entries(self.values))})"
+
+    def __reduce__(self) -> tuple[Callable[..., "Multiset"], tuple[Any, ...]]:
+        return _restored, (self.number, list(entries(self.values)))
 
 
-def _ascending(value: Any) -> Any:
-    return value
+def _restored(number: int, pairs: Iterable[tuple[Any, int]]) -> Multiset:
+    return Multiset(number, build(list(pairs)))
 
 
-class _LazyHeap:
-    """A heap whose removed values stay inside until they reach the top."""
+_ZERO, _ONE = Multiset(0, None), Multiset(1, None)
 
-    __slots__ = ("_heap", "_key", "_values")
 
-    def __init__(self, key: Callable[[Any], Any]) -> None:
-        self._key = key
-        self._heap: list[tuple[Any, Any]] = []
-        self._values: set[Any] = set()
+@dataclass(frozen=True)
+class Multisets(Ring[Multiset]):
+    """Multisets of ordered values: the relational payloads over one column, kept in order.
 
-    def top(self) -> Any:
-        return self._heap[0][1]
+    A value is added or removed in O(log n), a multiplicity is multiplied in O(1), and no element is
+    copied for that. Adding two multisets takes O(log n) for each value of the smaller one.
 
-    def push(self, value: Any) -> None:
-        if value not in self._values:
-            self._values.add(value)
-            heappush(self._heap, (self._key(value), value))
+    >>> ages = MULTISETS.zero
+    >>> for age in (35, 40, 40, 30):
+    ...     ages = MULTISETS.add(ages, MULTISETS.lift(age))
+    >>> younger = MULTISETS.add(ages, MULTISETS.negate(MULTISETS.lift(40)))
+    >>> ages.minimum, ages.maximum, younger
+    (30, 40, Multiset(0, {30: 1, 35: 1, 40: 1}))
+    """
 
-    def drop_stale(self, present: Collection[Any]) -> None:
-        # Rebuilding when half is stale keeps space linear, and the removals before it pay for it.
-        if 2 * len(present) <= len(self._heap):
-            self._heap = [(self._key(value), value) for value in present]
-            heapify(self._heap)
-            self._values = set(present)
-        while self._heap and self._heap[0][1] not in present:
-            self._values.remove(heappop(self._heap)[1])
+    visits: Visits = field(default_factory=lambda: [0], compare=False, repr=False)
+    """Where the nodes are counted that additions look at."""
+
+    name = "ordered multisets"
+    zero = _ZERO
+    one = _ONE
+
+    def add(self, left: Multiset, right: Multiset) -> Multiset:
+        return Multiset(left.number + right.number, merge(left.values, right.values, self.visits))
+
+    def multiply(self, left: Multiset, right: Multiset) -> Multiset:
+        if left.values is not None and right.values is not None:
+            return self._product(left, right)
+        values = scale(right.values, left.number) or scale(left.values, right.number)
+        return Multiset(left.number * right.number, values)
+
+    def _product(self, left: Multiset, right: Multiset) -> Multiset:
+        """A value times itself is that value, as in a natural join; times another one, nothing."""
+        values = merge(
+            scale(right.values, left.number), scale(left.values, right.number), self.visits
+        )
+        for value, count in entries(left.values):
+            if common := find(right.values, value):
+                values = add_value(values, value, count * common, self.visits)
+        return Multiset(left.number * right.number, values)
+
+    def negate(self, element: Multiset) -> Multiset:
+        return Multiset(-element.number, scale(element.values, -1))
+
+    def is_zero(self, element: Multiset) -> bool:
+        return not element.number and element.values is None
+
+    def from_integer(self, n: int) -> Multiset:
+        return Multiset(n, None)
+
+    def lift(self, value: Any) -> Multiset:
+        """The multiset of one value; nulls are no values."""
+        if value is None:
+            return _ZERO
+        require_ordered(value)
+        return Multiset(0, build([(value, 1)]))
+
+    def counted(self, counter: list[int]) -> "Multisets":
+        return Multisets(counter)
+
+
+MULTISETS = Multisets()
 
 
 class OrderedMultiset:
-    """Values with multiplicities; insert, remove, minimum and maximum in amortized O(log n).
+    """Values with multiplicities that change; insert and remove in O(log n), extremes in O(1).
 
-    What the min and max semirings lack: a delete uncovers the next value. Multiplicities may be
-    negative for a while, when deletes overtake their inserts; asking for an extreme meanwhile
-    is an error, because no multiset of values explains such a state.
+    What the min and max semirings lack: a delete uncovers the next value.
 
     >>> ages = OrderedMultiset()
     >>> for age in (35, 40, 40, 30):
@@ -66,66 +149,40 @@ class OrderedMultiset:
     (35, 40, 3)
     """
 
-    __slots__ = ("_maxima", "_minima", "_multiplicities", "_negative", "_total")
+    __slots__ = ("_total", "_values")
 
     def __init__(self) -> None:
-        self._multiplicities: dict[Any, int] = {}
-        self._minima = _LazyHeap(_ascending)
-        self._maxima = _LazyHeap(_Descending)
-        self._negative = 0
+        self._values: Tree = None
         self._total = 0
 
     def add(self, value: Any, multiplicity: int = 1) -> None:
         """Insert (or, if negative, remove) this many copies of a value."""
-        self._require_ordered(value)
-        before = self._multiplicities.get(value, 0)
-        after = before + multiplicity
-        self._negative += (after < 0) - (before < 0)
-        self._total += multiplicity
-        if after:
-            self._multiplicities[value] = after
-            self._minima.push(value)
-            self._maxima.push(value)
-        elif before:
-            del self._multiplicities[value]
-            self._minima.drop_stale(self._multiplicities)
-            self._maxima.drop_stale(self._multiplicities)
+        require_ordered(value)
+        if multiplicity:
+            self._values = add_value(self._values, value, multiplicity, [0])
+            self._total += multiplicity
 
     def multiplicity(self, value: Any) -> int:
         """How many copies of a value there are."""
-        return self._multiplicities.get(value, 0)
+        return find(self._values, value)
 
     def minimum(self) -> Any:
         """The smallest value, or None if there is none."""
         self._require_valid()
-        return self._minima.top() if self._multiplicities else None
+        return None if self._values is None else self._values.lowest
 
     def maximum(self) -> Any:
         """The largest value, or None if there is none."""
         self._require_valid()
-        return self._maxima.top() if self._multiplicities else None
+        return None if self._values is None else self._values.highest
 
     def total(self) -> int:
         """The number of values, copies included; negative while deletes are ahead."""
         return self._total
 
-    def _require_ordered(self, value: Any) -> None:
-        """Refuse a value before anything is changed: a half-done heap insert is not a heap."""
-        try:
-            if not self._multiplicities:
-                ordered = bool(value <= value)
-            else:
-                smallest = self._minima.top()
-                ordered = bool(value < smallest or value >= smallest)
-        except TypeError:
-            ordered = False
-        # NaN is also refused: it is neither below nor above anything.
-        if not ordered:
-            raise RingError(f"an ordered multiset cannot order {value!r} among its values")
-
     def _require_valid(self) -> None:
-        if self._negative:
+        if self._values is not None and self._values.negative:
             raise RingError(
-                f"{self._negative} value(s) have been removed more often than inserted; "
+                f"{self._values.negative} value(s) have been removed more often than inserted; "
                 "apply the missing inserts before asking for the minimum or maximum"
             )

@@ -62,5 +62,8 @@ class ProductRing(Ring[Elements]):
     def equal(self, left: Elements, right: Elements) -> bool:
         return all(r.equal(a, b) for r, a, b in zip(self.rings, left, right, strict=True))
 
+    def counted(self, counter: list[int]) -> "ProductRing":
+        return ProductRing(*(ring.counted(counter) for ring in self.rings))
+
     def from_integer(self, n: int) -> Elements:
         return tuple([ring.from_integer(n) for ring in self.rings])

@@ -63,6 +63,13 @@ class Ring(ABC, Generic[D]):
             "alone; use insert-only updates or an ordered multiset per group"
         )
 
+    def counted(self, counter: list[int]) -> "Ring[D]":
+        """The same ring, which adds to the counter what an operation does beyond one step.
+
+        For rings whose elements grow with the data; all others have nothing to add.
+        """
+        return self
+
     def is_zero(self, element: D) -> bool:
         """Whether an entry with this payload must disappear; exact, never within a tolerance."""
         return bool(element == self.zero)
