@@ -407,7 +407,7 @@ def maintain(
     query: ConjunctiveQuery | str | Sequence[ConjunctiveQuery],
     strategy: str = "auto",
     engine: str = "auto",
-    epsilon: float | Mapping[str, float] | str = 0.5,
+    epsilon: float | Mapping[str, float] | str | None = None,
     ring: Ring[Any] | None = None,
     output: str = "factorized",
     mode: str = "eager",
@@ -425,7 +425,8 @@ def maintain(
     """Keep a query's result fresh under updates; several queries may ride on each other.
 
     `epsilon` sets what is heavy for the adaptive strategy: one exponent of N, one for each
-    relation, or a preset ("first-order", "factorized", "factorized:R"). `space="linear"` splits
+    relation, or a preset ("first-order", "factorized", "factorized:R"); by default the best one, as
+    `explain` tells it. `space="linear"` splits
     counts on all join variables, so that views take O(N) for an epsilon of 1/2 or more. `check`
     tests the invariants of heavy and light parts after every update. `keep_inputs=False` lets
     the compiled engine forget rows that no later update needs: faster, but without subscribers.

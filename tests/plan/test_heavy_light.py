@@ -172,7 +172,6 @@ def test_factorized_is_for_the_first_relation_by_default():
         (TRIANGLE, {"epsilon": 1.5}, "between 0 and 1"),
         (TRIANGLE, {"epsilon": float("nan")}, "between 0 and 1"),
         (TRIANGLE, {"epsilon": True}, "epsilon=True: expected a number between 0 and 1"),
-        (TRIANGLE, {"epsilon": None}, "between 0 and 1"),
         (TRIANGLE, {"epsilon": "half"}, '"first-order", "factorized"'),
         (TRIANGLE, {"epsilon": ""}, '"first-order", "factorized"'),
         (TRIANGLE, {"epsilon": {"R": 2}}, "epsilon=2 of R: expected a number between 0 and 1"),

@@ -84,14 +84,14 @@ def maintain(
         ),
     ] = "auto",
     epsilon: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="With the strategy epsilon, values are heavy from N^E rows on: a number E "
             "between 0 and 1, one for each relation as in R=0.3,S=0.5, or first-order, factorized, "
-            "factorized:R.",
+            "factorized:R; by default the best one, as explain tells it.",
             metavar="E",
         ),
-    ] = "0.5",
+    ] = None,
     space: Annotated[
         str,
         typer.Option(
@@ -160,7 +160,7 @@ def maintain(
         query,
         schema,
         strategy=strategy,
-        epsilon=_epsilon(epsilon),
+        epsilon=None if epsilon is None else _epsilon(epsilon),
         space=space,
         output=output,
         mode=mode,

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from viewkeep.analysis.adaptive import find_shape
 from viewkeep.analysis.delta_rank import delta_rank
+from viewkeep.analysis.exponents import HALF
+from viewkeep.analysis.routes import routes
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.costs import with_costs
 from viewkeep.plan.heavy_light import plan_heavy_light
@@ -22,16 +25,20 @@ FIRST_ORDER, FACTORIZED = "first-order", "factorized"
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What the user asked for: exponents in [0, 1] or a preset, and how much space views take."""
+    """What the user asked for: exponents in [0, 1] or a preset, and how much space views take.
 
-    default: float = 0.5
+    Without a default, what is not named gets the best exponent, which the analysis tells.
+    """
+
+    default: float | None = None
     named: tuple[tuple[str, float], ...] = ()
     preset: str = ""
     space: str = "fast"
 
     @staticmethod
     def read(epsilon: Any, space: str = "fast") -> "Thresholds":
-        """One number for all splits, one by relation or variable, or the name of a preset."""
+        """One number for all splits, one by relation or variable, or the name of a preset; None
+        for the best one."""
         if space not in SPACES:
             hint = did_you_mean(str(space), SPACES)
             raise QueryError(f'space="{space}": expected one of {", ".join(SPACES)}{hint}')
@@ -45,7 +52,7 @@ class Thresholds:
         if isinstance(epsilon, Mapping):
             named = tuple((str(name), _checked(e, f" of {name}")) for name, e in epsilon.items())
             return Thresholds(named=named, space=space)
-        return Thresholds(_checked(epsilon), space=space)
+        return Thresholds(None if epsilon is None else _checked(epsilon), space=space)
 
 
 def _checked(epsilon: Any, place: str = "") -> float:
@@ -107,15 +114,28 @@ def _resolve(query: ConjunctiveQuery, leaves: Sequence[Leaf], thresholds: Thresh
         return lambda variables, atoms: 1.0
     if preset == FACTORIZED:
         return _factorized(query, leaves, fast or leaves[0].name)
-    named = dict(thresholds.named)
+    named, asked = dict(thresholds.named), thresholds.default
+    default = float(best_epsilon(query)) if asked is None else asked
 
     def epsilon(variables: tuple[str, ...], atoms: tuple[int, ...]) -> float:
         for name in _names(leaves, variables, atoms):
             if name in named:
                 return named[name]
-        return thresholds.default
+        return default
 
     return epsilon
+
+
+def best_epsilon(query: ConjunctiveQuery) -> Fraction:
+    """The exponent that makes the larger of update time and delay smallest, as `explain` tells it;
+    1/2 where the bounds do not depend on it, or none are known.
+
+    >>> from viewkeep.query.notation import parse
+    >>> print(best_epsilon(parse("Q(a, c, d) = R(a, b) * S(b, c) * T(b, d)")))
+    1/3
+    """
+    found = [route.bounds.best_epsilon for route in routes(query) if route.strategy == "epsilon"]
+    return next((best for best in found if best is not None), HALF)
 
 
 def _factorized(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> Epsilon:

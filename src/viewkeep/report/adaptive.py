@@ -84,9 +84,17 @@ def adaptive_sections(analysis: Analysis) -> Iterator[RenderableType]:
     if found is None:
         return
     splits = [Text(f"{describe(found.program, each)}.") for each in found.program.splits]
-    yield section("Heavy and light parts", *splits, Text(REBALANCING))
+    yield section("Heavy and light parts", *splits, *_running(found), Text(REBALANCING))
     yield section("Materialized views", _views_table(found))
     yield section("Deltas of one update", *_deltas(found))
+
+
+def _running(found: Adaptive) -> Iterator[Text]:
+    """The epsilon that `maintain()` runs; none where two thresholds are fixed."""
+    thresholds = {split.thresholds for split in found.program.splits}
+    if found.analysis.bounds.best_epsilon is not None and len(thresholds) == 1:
+        ((threshold, *_),) = thresholds
+        yield Text(f"eps = {exponent_text(threshold)} is run unless another one is given.")
 
 
 def describe(program: Program, split: Split) -> str:
