@@ -190,7 +190,7 @@ def test_conditions_that_cannot_be_computed_are_refused():
 
 def test_values_without_an_order_have_no_min():
     live = vk.maintain("Q(; min(b)) = R(b)")
-    with pytest.raises(vk.RingError, match="cannot order .* no min and max"):
+    with pytest.raises(vk.RingError, match=r"cannot order .* no min and max"):
         live.update_batch("R", [("x",), (1,)])
     assert live.value() == (None,)
     live.update("R", ("x",))
