@@ -14,6 +14,7 @@ MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob(
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "arguments": set(),
     "rings": set(),
     "query": {"rings"},
     "sql": {"query"},
@@ -30,12 +31,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "csv_input": {"changes", "query"},
     "keeper": {
         *("rings", "query", "sql", "analysis", "plan", "diffs", "changes", "storage"),
-        *("engine", "spark", "embedded"),
+        *("engine", "spark", "embedded", "arguments"),
     },
     "options": {"engine", "plan", "rings"},
     "maintainer": {
         *("options", "rings", "query", "sql", "analysis", "plan", "diffs", "changes", "storage"),
-        *("engine", "embedded"),
+        *("engine", "embedded", "arguments"),
     },
     "workload": {"maintainer", "options", "analysis", "query", "engine"},
     "stream": {"maintainer", "csv_input", "query"},

@@ -52,6 +52,10 @@ class ConstraintError(QueryError):
     """A constraint (functional dependency, key, foreign key, ...) that does not fit the query."""
 
 
+class ArgumentError(ViewkeepError):
+    """An argument of a public function that is not what the function takes."""
+
+
 class RingError(ViewkeepError):
     """A ring asked for what it cannot do, such as subtraction in a semiring."""
 
@@ -66,5 +70,5 @@ def did_you_mean(name: str, known: "Iterable[str]") -> str:
     >>> did_you_mean("prize", ["pid", "price"])
     '; did you mean "price"?'
     """
-    matches = get_close_matches(name, list(known), n=1)
+    matches = get_close_matches(str(name), list(known), n=1)
     return f'{_DID_YOU_MEAN}{matches[0]}"?' if matches else ""

@@ -46,6 +46,8 @@ class TriangleCounter:
         space: str = "fast",
         strategy: str = "epsilon",
     ) -> None:
+        if not isinstance(directed, bool):
+            raise SchemaError(f"directed={directed!r}: expected True or False")
         self.directed = directed
         query = CYCLES if directed else TRIANGLES
         self.maintainer: Maintainer = maintain(

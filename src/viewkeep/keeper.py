@@ -11,15 +11,16 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 """
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from viewkeep.arguments import checked
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
-from viewkeep.errors import QueryError, SchemaError
+from viewkeep.errors import ArgumentError, QueryError, SchemaError
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.spark.apply import apply_changes, given_changes
@@ -34,7 +35,7 @@ from viewkeep.spark.lake import Lake, located
 from viewkeep.spark.refresh_round import RefreshError as RefreshError
 from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
 from viewkeep.spark.report import SPARK_ERRORS, RunError
-from viewkeep.spark.sessions import Frame, Session, SparkStartError
+from viewkeep.spark.sessions import Frame, Session, SparkStartError, checked_session
 from viewkeep.spark.sessions import local_session as local_session
 from viewkeep.spark.standing import view_status
 from viewkeep.spark.verify import verify_view
@@ -51,6 +52,9 @@ from viewkeep.storage import (
 FAILURES = (StorageError, RefreshError, RunError, SparkStartError, *SPARK_ERRORS)
 """What can go wrong though all that was asked for is right."""
 
+_MOST_HOURS = 10_000_000
+"""More than a thousand years."""
+
 
 class Keeper:
     """The tables and views of a lake.
@@ -61,14 +65,15 @@ class Keeper:
     that is not there is made, unless `create` is false.
     """
 
+    @checked
     def __init__(
         self,
         spark: Session,
-        path: str | Path,
+        path: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
     ) -> None:
-        self._lake = Lake.open(spark, path, storage_options)
+        self._lake = Lake.open(checked_session(spark), path, storage_options)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
             if not create:
@@ -83,6 +88,7 @@ class Keeper:
 
     # --- definitions ----------------------------------------------------------------------------
 
+    @checked
     def create_table(
         self,
         name: str,
@@ -111,10 +117,11 @@ class Keeper:
         table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
         self._define_table(TableDefinition(name, declared, location, owned=True), "create_table")
 
+    @checked
     def register_table(
         self,
         name: str,
-        location: str | Path,
+        location: str | os.PathLike[str],
         key: Sequence[str] = (),
         foreign_keys: Iterable[str] = (),
         fds: Iterable[str] = (),
@@ -133,6 +140,7 @@ class Keeper:
             TableDefinition(name, declared, table.uri, owned=False), "register_table"
         )
 
+    @checked
     def create_view(
         self,
         name: str,
@@ -163,6 +171,7 @@ class Keeper:
         self._lake.catalog.change(f"finish {name}", lambda now: now.finishing(definition))
         return report
 
+    @checked
     def drop_view(self, name: str) -> None:
         """Forget a view, and remove its files; views that read it are in the way."""
 
@@ -175,6 +184,7 @@ class Keeper:
         self._lake.catalog.change(f"drop_view {name}", dropped)
         self._lake.remove_view(name, location)
 
+    @checked
     def drop_table(self, name: str) -> None:
         """Forget a table; its folder stays, and can be registered again."""
 
@@ -190,6 +200,7 @@ class Keeper:
         """The base tables, as they are declared."""
         return {name: each.table for name, each in self._lake.catalog.read().tables.items()}
 
+    @checked
     def table(self, name: str) -> Table:
         """A base table, as it is declared."""
         return self._lake.catalog.read().table(name).table
@@ -201,6 +212,7 @@ class Keeper:
 
     # --- changes --------------------------------------------------------------------------------
 
+    @checked
     def apply(
         self, name: str, inserts: Any = None, updates: Any = None, deletes: Any = None
     ) -> int:
@@ -225,12 +237,14 @@ class Keeper:
         )
         return version
 
+    @checked
     def refresh(self, *names: str) -> list[RefreshReport]:
         """Bring all views up to date, or those that are named with the views that they read."""
         return refresh_round(self._lake, names or None, self._planned)
 
     # --- what is there --------------------------------------------------------------------------
 
+    @checked
     def read(self, name: str, version: int | None = None) -> Frame:
         """A table or view as a DataFrame, now or at one of its versions."""
         catalog = self._lake.catalog.read()
@@ -239,6 +253,8 @@ class Keeper:
         names = tuple(field.name for field in entry.table.visible)
         if version is None and isinstance(entry, ViewDefinition):
             version = self._planned(entry, catalog).found().newest
+        if version is not None and not 0 <= version <= table.version():
+            raise QueryError(f'"{name}" has no version {version}; the newest is {table.version()}')
         snapshot = table.snapshot(version)
         if isinstance(entry, ViewDefinition) and version is not None:
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
@@ -249,11 +265,13 @@ class Keeper:
         catalog = self._lake.catalog.read()
         return [describe_table(self._lake, catalog, each) for each in catalog.tables.values()]
 
+    @checked
     def describe_views(self, *names: str) -> list[ViewDescription]:
         """The views as they are defined, or those that are named."""
         catalog = self._lake.catalog.read()
         return [describe_view(catalog, catalog.view(name)) for name in names or catalog.views]
 
+    @checked
     def status(self, *names: str) -> list[ViewStatus]:
         """How fresh every view is, or those that are named."""
         catalog = self._lake.catalog.read()
@@ -262,10 +280,12 @@ class Keeper:
             for name in names or catalog.views
         ]
 
+    @checked
     def history(self, name: str) -> list[RefreshReport]:
         """The refreshes of a view, newest first."""
         return self._view(name).history()
 
+    @checked
     def script(self, name: str) -> Script:
         """The delta script of a view, for all kinds of changes."""
         view = self._view(name)
@@ -273,31 +293,38 @@ class Keeper:
             raise QueryError(f'view "{name}" has no script: {view.decision.reason}')
         return view.script
 
+    @checked
     def operators(self, name: str) -> Node:
         """The query of a view, as relational algebra."""
         return self._view(name).node
 
+    @checked
     def explain(self, name: str, script: bool = True) -> str:
         """How a view is kept, and why; with its script."""
         return explain_view(self._view(name), script)
 
+    @checked
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, at the versions that it reflects; and whether these are
         the newest."""
         catalog = self._lake.catalog.read()
         return verify_view(self._planned(catalog.finished_view(name), catalog), catalog)
 
+    @checked
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table."""
         definition = self._lake.catalog.read().finished_view(name)
         self._lake.remove_damaged(definition.location)
         return self._build(definition, "repaired")
 
+    @checked
     def vacuum(self, hours: float = 168, dry_run: bool = False) -> dict[str, int]:
         """Remove files that no version of the last hours needs, nor any view that is behind.
 
         Older versions can then no longer be read. The numbers of files by table, view and cache.
         """
+        if not 0 <= hours <= _MOST_HOURS:
+            raise ArgumentError(f"hours={hours}: expected a number from 0 to {_MOST_HOURS}")
         return clean(self._lake, self._planned, hours, dry_run)
 
     # --- helpers --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
+from viewkeep.arguments import checked
 from viewkeep.engine.check import Checker
 from viewkeep.engine.frames import as_table
 from viewkeep.engine.intake import (
@@ -132,7 +133,10 @@ class Maintainer:
 
     def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Insert one tuple; with a negative multiplicity, delete it."""
-        single = self._singles.get(relation)
+        try:
+            single = self._singles.get(relation)
+        except TypeError:  # what cannot be hashed is the name of no relation
+            single = None
         if single is not None:
             lost = single(row, multiplicity)
             if lost is None:
@@ -140,7 +144,7 @@ class Maintainer:
                 return
             if lost:
                 self._runner.take_back(relation, row, multiplicity)
-        intake = self._intakes.get(relation) or known_relation(self._intakes, relation, self.query)
+        intake = known_relation(self._intakes, relation, self.query)
         changes = intake.changes(row, multiplicity)
         runner = self._runner
         if not (self._version + 1) % _OFTEN and not runner.careful:
@@ -255,6 +259,8 @@ class Maintainer:
         Columns are the outputs, then `count`, or a column for each aggregate.
         """
         inputs = given_inputs(self.query, given)
+        if type(rows) is not int or not 0 < rows < 1 << 31:
+            raise QueryError(f"rows={rows!r}: expected a whole number from 1 to 2^31 - 1")
         self.flush()
         return self._runner.batches(inputs, self.query, self.payload, rows)
 
@@ -368,6 +374,7 @@ class Maintainer:
         self._runner.save(path, header)
 
     @staticmethod
+    @checked
     def restore(path: str | os.PathLike[str]) -> "Maintainer":
         """Read what `save` wrote. Only restore files you trust: they hold pickled values.
 
@@ -449,7 +456,7 @@ def maintain(
 
     if not isinstance(parsed, Iterable):
         raise QueryError(f"expected a query or a list of queries, not {parsed!r}")
-    queries = [parse(each) if isinstance(each, str) else each for each in parsed]
+    queries = [each if isinstance(each, ConjunctiveQuery) else parse(each) for each in parsed]
     return Workload(queries, constraints, options)
 
 

@@ -36,8 +36,17 @@ class Options:
     def __post_init__(self) -> None:
         _check("engine", self.engine, ENGINES)
         _check("mode", self.mode, MODES)
+        for name in ("check", "keep_inputs"):
+            if not isinstance(getattr(self, name), bool):
+                raise QueryError(f"{name}={getattr(self, name)!r}: expected True or False")
+        if self.lifts is not None and not _are_lifts(self.lifts):
+            raise QueryError(f"lifts={self.lifts!r}: expected functions by variable")
         if self.ring is not None and not isinstance(self.ring, Ring):
             raise QueryError(f"ring={self.ring!r}: expected a Ring, such as viewkeep.rings.REALS")
+
+
+def _are_lifts(lifts: object) -> bool:
+    return isinstance(lifts, Mapping) and all(map(callable, lifts.values()))
 
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constr
 from viewkeep.analysis.cascade import Cascade
 from viewkeep.engine.frames import as_table
 from viewkeep.engine.intake import Row, intakes_of
-from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
+from viewkeep.errors import QueryError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.maintainer import Maintainer
 from viewkeep.options import Options
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -46,7 +46,7 @@ class Workload:
                 raise QueryError(f'"{name}" is the name of a query and of a relation')
 
     def __getitem__(self, name: str) -> "Member":
-        if name not in self._members:
+        if not isinstance(name, str) or name not in self._members:
             hint = did_you_mean(name, self._members)
             raise QueryError(f'no query "{name}" ({", ".join(self._members)}){hint}')
         return self._members[name]
@@ -59,6 +59,8 @@ class Workload:
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Fill the relations of all queries."""
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
         rows = {relation: _reusable(content, relation) for relation, content in data.items()}
         for relation, content in rows.items():
             self._check(relation, content, None, loading=True)
@@ -74,7 +76,7 @@ class Workload:
     ) -> None:
         """Many updates to one relation; all queries accept the rows, or none is changed."""
         content = _reusable(rows, relation)
-        counts = None if multiplicities is None else list(multiplicities)
+        counts = None if multiplicities is None else _listed(multiplicities)
         self._check(relation, content, counts)
         for member in self._members.values():
             if relation in member.own_relations:
@@ -83,12 +85,18 @@ class Workload:
     def _check(
         self, relation: str, rows: Any, counts: list[int] | None, loading: bool = False
     ) -> None:
-        if relation not in self.relations:
+        if not isinstance(relation, str) or relation not in self.relations:
             hint = did_you_mean(relation, self.relations)
             raise QueryError(f'no query has a relation "{relation}"{hint}')
         for member in self._members.values():
             if relation in member.query.relations:
                 member.check(relation, rows, counts, loading)
+
+
+def _listed(multiplicities: Iterable[int]) -> list[int]:
+    if not isinstance(multiplicities, Iterable) or isinstance(multiplicities, str | bytes):
+        raise SchemaError(f"multiplicities={multiplicities!r}: expected a list of whole numbers")
+    return list(multiplicities)
 
 
 class Member:

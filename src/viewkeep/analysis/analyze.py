@@ -236,6 +236,8 @@ def analyze(
         query = parse(query)
     if isinstance(query, ConjunctiveQuery):
         return analyze_query(query.with_constraints(constraints))
+    if not isinstance(query, list | tuple) or any(type(q) is not ConjunctiveQuery for q in query):
+        raise QueryError(f"expected a query or a list of queries, not {query!r}")
     return analyze_workload(constrain(query, constraints))
 
 

@@ -133,6 +133,8 @@ def _with_counts(
 ) -> Iterator[tuple[Row, int]]:
     if multiplicities is None:
         return ((row, 1) for row in rows)
+    if not isinstance(multiplicities, Iterable) or isinstance(multiplicities, str | bytes):
+        raise SchemaError(f"multiplicities={multiplicities!r}: expected a list of whole numbers")
     listed = list(rows)
     # Arrays give whole numbers of Python that way, and not of their own.
     counts = multiplicities.tolist() if hasattr(multiplicities, "tolist") else list(multiplicities)
@@ -169,7 +171,7 @@ def _plain(rows: Iterable[Row]) -> Iterator[Row]:
 
 def known_relation(intakes: Mapping[str, Intake], relation: str, query: ConjunctiveQuery) -> Intake:
     """The intake of a relation, or an error that names the relations there are."""
-    intake = intakes.get(relation)
+    intake = intakes.get(relation) if isinstance(relation, str) else None
     if intake is None:
         raise QueryError(
             f'query {query.name} has no relation "{relation}" ({", ".join(intakes)})'
@@ -180,6 +182,8 @@ def known_relation(intakes: Mapping[str, Intake], relation: str, query: Conjunct
 
 def given_inputs(query: ConjunctiveQuery, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The inputs of an access pattern, checked: all of them, and no others."""
+    if given is not None and not isinstance(given, Mapping):
+        raise QueryError(f"given={given!r}: expected the inputs by name")
     inputs = dict(given or {})
     for name in inputs:
         if name not in query.inputs:

@@ -140,6 +140,8 @@ class Constraints:
         insert_only: bool = False,
     ) -> "Constraints":
         """Read every constraint from its text."""
+        if not isinstance(insert_only, bool):
+            raise ConstraintError(f"insert_only={insert_only!r}: expected True or False")
         return Constraints(
             tuple(map(FunctionalDependency.parse, _items(fds, "fds"))),
             tuple(map(Key.parse, _items(keys, "keys"))),
@@ -322,7 +324,13 @@ def _qualified(text: str, form: str) -> tuple[str, tuple[str, ...]]:
 def _items(values: Iterable[str], name: str) -> tuple[str, ...]:
     if isinstance(values, str):
         raise ConstraintError(f'{name}="{values}": give a list, as in {name}=["{values}"]')
-    return tuple(values)
+    if not isinstance(values, Iterable) or isinstance(values, bytes):
+        raise ConstraintError(f"{name}={values!r}: expected a list")
+    items = tuple(values)
+    for item in items:
+        if not isinstance(item, str):
+            raise ConstraintError(f"{name}: {item!r} is not text")
+    return items
 
 
 def _union(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:

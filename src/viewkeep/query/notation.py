@@ -24,8 +24,6 @@ def parse(text: str, schema: Schema | None = None) -> ConjunctiveQuery:
     >>> print(parse("Q(a,c)=R(a,b)*S(b,c)"))
     Q(a, c) = R(a, b) * S(b, c)
     """
-    if not isinstance(text, str):
-        raise QueryError(f"a query is written as text, not {text!r}")
     queries = parse_many(text, schema)
     if len(queries) != 1:
         raise ParseError(f"expected one query, found {len(queries)}", text, 0)
@@ -34,6 +32,8 @@ def parse(text: str, schema: Schema | None = None) -> ConjunctiveQuery:
 
 def parse_many(text: str, schema: Schema | None = None) -> tuple[ConjunctiveQuery, ...]:
     """Read queries one after another; `#` or `--` starts a comment, `;` may end a query."""
+    if not isinstance(text, str):
+        raise QueryError(f"a query is written as text, not {text!r}")
     reader = TokenReader(text)
     queries: list[ConjunctiveQuery] = []
     goes_on = False

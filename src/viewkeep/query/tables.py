@@ -81,6 +81,8 @@ class Table:
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "foreign_keys", tuple(references))
         object.__setattr__(self, "fds", tuple(map(_dependency, _sequence(fds, "fds"))))
+        if not isinstance(static, bool):
+            raise SchemaError(f"static={static!r}: expected True or False")
         object.__setattr__(self, "static", static)
         self._check()
 
@@ -150,7 +152,13 @@ def _dependency(fd: str | FunctionalDependency) -> FunctionalDependency:
 def _sequence(values: Iterable[T], name: str) -> tuple[T, ...]:
     if isinstance(values, str):
         raise SchemaError(f'{name}="{values}": give a list, as in {name}=["{values}"]')
-    return tuple(values)
+    if not isinstance(values, Iterable) or isinstance(values, bytes):
+        raise SchemaError(f"{name}={values!r}: expected a list")
+    items = tuple(values)
+    for item in items:
+        if not isinstance(item, str | Reference | FunctionalDependency):
+            raise SchemaError(f"{name}: {item!r} is not text")
+    return items
 
 
 def _check_distinct(names: Iterable[str]) -> None:

@@ -50,7 +50,7 @@ def _columns(data: Any) -> Mapping[str, Any]:
         case Mapping():
             return data
         case str():
-            return _spark_columns(StructType.fromDDL(data))
+            return _spark_columns(_ddl(data))
         case StructType():
             return _spark_columns(data)
         case DataFrame():
@@ -63,6 +63,16 @@ def _columns(data: Any) -> Mapping[str, Any]:
             'or a schema as in {"pid": "int", "price": "double"}'
         )
     return dict(map(_arrow_column, pa.table(data).schema))
+
+
+def _ddl(text: str) -> StructType:
+    try:
+        columns = StructType.fromDDL(text)
+    except SPARK_ERRORS:
+        columns = None
+    if not isinstance(columns, StructType):
+        raise SchemaError(f'"{text}" is no list of columns, as in "pid int, price double"')
+    return columns
 
 
 def _arrow_column(field: pa.Field) -> tuple[str, Field]:

@@ -6,6 +6,7 @@
 <lake>/_viewkeep/caches/<view>/<build>/<cache>   what scripts keep besides the views
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class Lake:
     @staticmethod
     def open(
         spark: Session,
-        uri: str | Path,
+        uri: str | os.PathLike[str],
         options: Mapping[str, str] | None = None,
         driver_bytes: int = DRIVER_BYTES,
     ) -> "Lake":
@@ -111,9 +112,12 @@ def _session(spark: SparkSession) -> SparkSession:
     return own
 
 
-def located(uri: str | Path) -> str:
+def located(uri: str | os.PathLike[str]) -> str:
     """A folder as an absolute path, or a URI as it is."""
-    text = str(uri).rstrip("/")
+    text = os.fspath(uri)
+    if not text.strip():
+        raise StorageError('an empty path is no folder; "." is the current one')
+    text = text.rstrip("/") or "/"
     if "://" in text:
         return text
     text = str(Path(text).expanduser().absolute())

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeep.errors import ViewkeepError
+from viewkeep.errors import ArgumentError, ViewkeepError
 
 Frame = DataFrame
 Session = SparkSession | Callable[[], SparkSession]
@@ -75,6 +75,16 @@ def _settings(cores: int, name: str, more: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         **{key.replace("__", "."): value for key, value in more.items()},
     }
+
+
+def checked_session(spark: Session) -> Session:
+    """The session, or an error if it is none and starts none."""
+    if callable(spark) or hasattr(type(spark), "newSession"):
+        return spark
+    raise ArgumentError(
+        f"spark={spark!r}: expected a SparkSession, or a function that starts one, such as "
+        "viewkeep.keeper.local_session"
+    )
 
 
 def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:

@@ -23,6 +23,8 @@ def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
       Select parts.price > 3
         Scan parts
     """
+    if not isinstance(sql, str):
+        raise QueryError(f"a view is written as SQL text, not as {type(sql).__name__}")
     source = Source(sql)
     try:
         query = _single_query(source)
