@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, Call] = {
             **LISTED,
             "ring": ("none",),
             "lifts": ("none",),
-            "epsilon": NOTHING,
+            "epsilon": ("none",),
         },
     ),
     "Table": (
@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, Call] = {
     "TriangleCounter": (
         TriangleCounter,
         {},
-        {"edges": NOTHING, "directed": ("true",), "epsilon": NOTHING, "strategy": NOTHING},
+        {"edges": NOTHING, "directed": ("true",), "epsilon": ("none",), "strategy": NOTHING},
     ),
     "restore": (Maintainer.restore, {}, {"path": NOTHING}),
 }
