@@ -19,6 +19,7 @@ from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.instantiate import RuleDag, instantiate
 from viewkeep.diffs.minimize import minimize
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff, Script
 from viewkeep.query.algebra import Node, Scan, walk
@@ -95,9 +96,10 @@ class PlayedView:
     tables: Mapping[str, Table]
     database: Database
     tuple_based: bool = False
+    optimized: bool = True
 
     def __post_init__(self) -> None:
-        self.plan = identify(self.node)
+        self.plan = identify(optimize(self.node) if self.optimized else self.node)
         full = instantiate(
             self.plan, base_diffs(self.plan, every_change(self.plan)), self.tuple_based
         )

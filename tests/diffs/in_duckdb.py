@@ -13,6 +13,7 @@ from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
 from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.passes import Generated, generate
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff
@@ -53,7 +54,7 @@ class KeptInDuckdb:
         for just the changes of a batch, all others for every kind of change."""
         self.tables, self.database = tables, database
         self._connection, self._node, self._expected = connection, node, expected
-        self._plan, self._exact = identify(node), exact
+        self._plan, self._exact = identify(optimize(node)), exact
         self._sets = {name: update_sets(self._plan, name) for name in tables}
         self._every = every_kind(self._plan)
         self._known: list[Kinds] = []

@@ -172,13 +172,13 @@ CASES = {
 
 @pytest.mark.slow
 @settings(max_examples=30 * EXAMPLES, suppress_health_check=list(HealthCheck))
-@given(tuple_based=st.booleans(), **CASES)
+@given(tuple_based=st.booleans(), optimized=st.booleans(), **CASES)
 def test_a_random_view_equals_itself_computed_anew(
-    node: Node, seed: int, rows: int, tuple_based: bool
+    node: Node, seed: int, rows: int, tuple_based: bool, optimized: bool
 ) -> None:
     note(str(node))
     database = random_database(TABLES, Random(seed), rows=rows)
-    view = PlayedView(node, TABLES, database, tuple_based)
+    view = PlayedView(node, TABLES, database, tuple_based, optimized)
     keep_through_batches(view, seed, BATCHES)
 
 

@@ -16,6 +16,7 @@ from tests.diffs.interpret import run_script
 from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.identify import identify
 from viewkeep.diffs.model import UPDATE
+from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.passes import generate
 from viewkeep.diffs.script import Compute, Script
 from viewkeep.query.algebra import Scan, Stored, walk
@@ -118,15 +119,15 @@ def test_costs_of_devices() -> None:
 
 def test_ids_of_every_operator() -> None:
     """Figure 5a; an ID of a join that equals one of the other side has one name."""
-    plan = identify(parse_view(V_PRIME, TABLES))
+    plan = identify(optimize(parse_view(V_PRIME, TABLES)))
     found = [(type(node).__name__, plan.ids[node]) for node in plan.nodes]
     assert found == [
         ("Scan", ("parts.pid",)),
         ("Scan", ("devices_parts.did", "devices_parts.pid")),
         ("Join", ("parts.pid", "devices_parts.did")),
         ("Scan", ("devices.did",)),
+        ("Select", ("devices.did",)),
         ("Join", ("parts.pid", "devices_parts.did")),
-        ("Select", ("parts.pid", "devices_parts.did")),
         ("Project", ("parts.pid", "did")),
         ("GroupBy", ("did",)),
     ]

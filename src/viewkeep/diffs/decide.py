@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from viewkeep.diffs.identify import IdPlan, MissingKeyError, identify
+from viewkeep.diffs.optimize import optimize
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
@@ -39,7 +40,7 @@ def decide(
     if strategy == "recompute" or policy == "full":
         return Decision("recompute", "as asked")
     try:
-        plan = identify(view)
+        plan = identify(optimize(view))
     except QueryError as problem:
         known = _about_views(problem, views)
         if policy == "strict" or strategy != "auto":

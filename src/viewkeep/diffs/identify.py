@@ -33,7 +33,6 @@ from viewkeep.query.expressions import (
     Column,
     Expression,
     Literal,
-    columns_of,
     conjuncts,
     literal,
 )
@@ -97,38 +96,9 @@ class IdPlan:
 def identify(view: Node) -> IdPlan:
     """The plan of a view, extended by IDs; tables need keys."""
     extension = _Extension()
-    root = extension.extend(_without_renaming(view))
+    root = extension.extend(view)
     ids = {node: extension.ids[node] for node in walk(root)}
     return IdPlan(root, ids, tuple((name, name) for name in view.names))
-
-
-def _without_renaming(view: Node) -> Node:
-    """A group-by whose columns are only renamed takes the new names itself, so that what it keeps
-    is the view, and not another copy of it."""
-    match view:
-        case Project(child=GroupBy(keys=keys, aggregates=aggregates) as group, outputs=outputs):
-            plain = {o.expression.name: o.name for o in outputs if isinstance(o.expression, Column)}
-            if len(plain) < len(outputs) or not set(plain) <= set(group.names):
-                return view
-            taken = set(plain.values())
-            names = {name: plain.get(name, name) for name in group.names}
-            clash = any(n in taken and n not in plain for n in group.names)
-            if clash or len(set(names.values())) < len(names):
-                return view
-            renaming = {names.get(c, c): Column(c) for c in keys}
-            rest = [c for c in group.child.names if c not in keys and c not in renaming]
-            needed = _arguments(aggregates)
-            if needed & set(keys) or needed - set(rest):
-                return view
-            columns = renaming | {c: Column(c) for c in rest if c in needed}
-            child = project(group.child, columns) if columns else group.child
-            renamed = tuple(replace(a, name=names[a.name]) for a in aggregates)
-            return GroupBy(child, tuple(names[k] for k in keys), renamed)
-    return view
-
-
-def _arguments(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
-    return {c for a in aggregates if a.argument is not None for c in columns_of(a.argument)}
 
 
 def equal_ids(join: Join, left: tuple[str, ...], right: tuple[str, ...]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""From a view to its delta script in four passes, each a function from value to value."""
+"""From a view to its delta script in five passes, each a function from value to value."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,12 +7,13 @@ from viewkeep.diffs.compose import compose
 from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.instantiate import RuleDag, instantiate
 from viewkeep.diffs.minimize import minimize
+from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Script
 from viewkeep.query.algebra import Node
 
-PASSES = (identify, instantiate, compose, minimize)
-"""View -> plan with IDs -> rule DAG -> script -> smaller script."""
+PASSES = (optimize, identify, instantiate, compose, minimize)
+"""View -> better view -> plan with IDs -> rule DAG -> script -> smaller script."""
 
 Changes = Mapping[str, Iterable[tuple[str, frozenset[str]]]]
 """By table: kinds of changes, and for updates the columns that they may change."""
@@ -31,7 +32,7 @@ class Generated:
 def generate(view: Node, changes: Changes | None = None, tuple_based: bool = False) -> Generated:
     """The script of a view for some kinds of changes, all of them if none are given, with
     ID-based diffs or with tuple-based ones."""
-    plan = identify(view)
+    plan = identify(optimize(view))
     diffs = base_diffs(plan, every_change(plan) if changes is None else changes)
     dag = instantiate(plan, diffs, tuple_based)
     composed = compose(dag)

@@ -3,8 +3,10 @@ update for each set of columns that some condition reads, and for the rest."""
 
 from collections.abc import Iterable, Mapping
 
+from viewkeep.diffs.caches import caches
 from viewkeep.diffs.identify import IdPlan
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_name
+from viewkeep.diffs.needs import needed_columns
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -36,11 +38,22 @@ def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
 
 
 def update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
-    """The conditional sets, and the columns that the view reads but no condition does."""
+    """The conditional sets, and the columns that the view reads but no condition does; a change of
+    a column that it does not read does not concern it."""
     conditional = conditional_sets(plan, table)
-    declared = _table(plan, table)
-    rest = frozenset(declared.names).difference(declared.key, *conditional)
+    key = _table(plan, table).key
+    rest = _columns_read(plan, table).difference(key, *conditional)
     return [*conditional, rest] if rest else conditional
+
+
+def _columns_read(plan: IdPlan, table: str) -> frozenset[str]:
+    needs = needed_columns(plan.root, caches(plan, tuple_based=False))
+    return frozenset(
+        name.removeprefix(f"{node.alias}.")
+        for node in plan.nodes
+        if isinstance(node, Scan) and node.name == table
+        for name in needs[node]
+    )
 
 
 def base_diffs(

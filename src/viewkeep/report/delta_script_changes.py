@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.schemas import update_sets
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk
@@ -16,7 +17,7 @@ Kinds = list[tuple[str, frozenset[str]]]
 
 def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
     """The kinds of changes by table; columns that no condition tells apart change together."""
-    plan = identify(view)
+    plan = identify(optimize(view))
     tables = {node.name: node.table for node in walk(view) if isinstance(node, Scan)}
     rows: dict[str, Kinds] = {}
     columns: dict[str, set[str]] = {}

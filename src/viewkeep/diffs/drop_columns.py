@@ -1,0 +1,57 @@
+"""Rule: columns that nothing reads are not computed, and joins below group-bys are narrow."""
+
+from dataclasses import replace
+
+from viewkeep.diffs.build import keep
+from viewkeep.diffs.needs import aggregates_needed, branches_need, needed_columns, outputs_needed
+from viewkeep.query.algebra import (
+    GroupBy,
+    Node,
+    Project,
+    Scan,
+    Select,
+    UnionAll,
+    children,
+    walk,
+    with_children,
+)
+from viewkeep.query.expressions import columns_of
+
+
+def drop_columns(root: Node) -> Node:
+    """Compute only what is read, and project joins below group-bys on it: their rows may be kept.
+
+    IDs are added back where they are needed (`diffs/identify.py`).
+    """
+    needs = needed_columns(root)
+    done: dict[Node, Node] = {}
+
+    def visit(node: Node) -> Node:
+        if node not in done:
+            done[node] = _narrowed(node, tuple(map(visit, children(node))), needs[node])
+        return done[node]
+
+    return visit(root)
+
+
+def _narrowed(node: Node, inputs: tuple[Node, ...], wanted: frozenset[str]) -> Node:
+    match node:
+        case Project():
+            return Project(inputs[0], outputs_needed(node, wanted))
+        case GroupBy():
+            group = replace(node, child=inputs[0], aggregates=aggregates_needed(node, wanted))
+            return replace(group, child=_read_by(group))
+        case UnionAll():
+            names = branches_need(node, wanted)
+            return UnionAll(tuple(keep(each, names) for each in inputs))
+    return with_children(node, inputs)
+
+
+def _read_by(group: GroupBy) -> Node:
+    """The input of a group-by, without other columns where it is more than a part of a table."""
+    child = group.child
+    if all(isinstance(each, Scan | Select) for each in walk(child)):
+        return child
+    arguments = (a.argument for a in group.aggregates if a.argument is not None)
+    reads = frozenset(group.keys).union(*map(columns_of, arguments))
+    return keep(child, [name for name in child.names if name in reads] or child.names[:1])

@@ -1,0 +1,82 @@
+"""Which columns of each operator are read by those above it."""
+
+from collections.abc import Iterable, Iterator
+
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    walk,
+)
+from viewkeep.query.expressions import Column, Literal, columns_of
+
+Needs = dict[Node, frozenset[str]]
+
+
+def needed_columns(root: Node, kept: Iterable[Node] = ()) -> Needs:
+    """For each operator the columns that some use of it reads; all of the root and of what is
+    kept."""
+    needs: Needs = {node: frozenset(node.names) for node in (root, *kept)}
+    for node in reversed(list(walk(root))):  # operators come before their inputs
+        for child, names in _reads(node, needs[node]):
+            needs[child] = needs.get(child, frozenset()) | names
+    return needs
+
+
+def aggregates_needed(group: GroupBy, wanted: frozenset[str]) -> tuple[AggregateColumn, ...]:
+    """The aggregates that are read; one of them where a group-by would be left with nothing."""
+    needed = tuple(each for each in group.aggregates if each.name in wanted)
+    return needed if needed or group.keys else group.aggregates[:1]
+
+
+def outputs_needed(project: Project, wanted: frozenset[str]) -> tuple[Output, ...]:
+    """The computed columns that are read; the simplest one where only rows are counted."""
+    needed = tuple(each for each in project.outputs if each.name in wanted)
+    plain = (each for each in project.outputs if isinstance(each.expression, Column | Literal))
+    return needed or (next(plain, project.outputs[0]),)
+
+
+def branches_need(union: UnionAll, wanted: frozenset[str]) -> tuple[str, ...]:
+    """The columns that all inputs of a union must have."""
+    return tuple(name for name in union.names if name in wanted) or union.names[:1]
+
+
+def _reads(node: Node, wanted: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
+    match node:
+        case Scan() | Stored():
+            return
+        case Select():
+            yield node.child, wanted | columns_of(node.condition)
+        case Project():
+            expressions = (o.expression for o in outputs_needed(node, wanted))
+            yield node.child, _all(map(columns_of, expressions))
+        case Join():
+            reads = wanted | columns_of(node.condition)
+            yield node.left, reads.intersection(node.left.names)
+            yield node.right, reads.intersection(node.right.names)
+        case SemiJoin() | AntiJoin():
+            condition = columns_of(node.condition)
+            yield node.left, wanted | condition.intersection(node.left.names)
+            yield node.right, condition.intersection(node.right.names)
+        case UnionAll():
+            for child in node.inputs:
+                yield child, frozenset(branches_need(node, wanted))
+        case GroupBy():
+            arguments = [a.argument for a in aggregates_needed(node, wanted) if a.argument]
+            yield node.child, _all(map(columns_of, arguments)).union(node.keys)
+        case Distinct():
+            yield node.child, frozenset(node.child.names)
+
+
+def _all(parts: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*parts)

@@ -1,0 +1,35 @@
+"""Pass 0: the view as an optimizer would write it, with the same columns and rows.
+
+Rules go from tree to tree in the order of `RULES`; each is a file of its own. Expressions that can
+fail (division, overflow, casts: Spark's ANSI mode) are never computed for rows for which the view
+as it is written would not compute them.
+"""
+
+from functools import lru_cache, reduce
+
+from viewkeep.diffs.drop_columns import drop_columns
+from viewkeep.diffs.merge_projections import merge_projections
+from viewkeep.diffs.order_joins import order_joins
+from viewkeep.diffs.push_selections import push_selections
+from viewkeep.diffs.rename_groups import rename_groups
+from viewkeep.query.algebra import Node
+
+RULES = (push_selections, order_joins, drop_columns, rename_groups, merge_projections)
+"""Selections down and into joins -> joins without cross products -> narrow inputs of group-bys ->
+group-bys with the names of the view -> one projection where there were several."""
+
+
+@lru_cache(maxsize=64)  # a view has scripts for many kinds of changes
+def optimize(view: Node) -> Node:
+    """The view after all rules.
+
+    >>> from viewkeep.query.algebra import Join, Scan, Select
+    >>> from viewkeep.query.expressions import Call, Column
+    >>> from viewkeep.query.tables import Table
+    >>> r, s = (Scan(name, Table({"a": "int"}, key=["a"]), name) for name in "rs")
+    >>> print(optimize(Select(Join(r, s), Call("=", (Column("r.a"), Column("s.a"))))))
+    Join on r.a = s.a
+      Scan r
+      Scan s
+    """
+    return reduce(lambda node, rule: rule(node), RULES, view)

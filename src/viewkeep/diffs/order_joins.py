@@ -1,0 +1,153 @@
+"""Rule: inner joins in an order without cross products, where their conditions allow one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from viewkeep.diffs.build import keep, select
+from viewkeep.diffs.cannot_fail import cannot_fail
+from viewkeep.query.algebra import (
+    AntiJoin,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    SemiJoin,
+    UnionAll,
+    children,
+    walk,
+    with_children,
+)
+from viewkeep.query.expressions import TRUE, Call, Expression, columns_of, conjunction, conjuncts
+
+
+def order_joins(root: Node) -> Node:
+    """Reorder the joins of a FROM list that has a cross product but needs none.
+
+    The first table stays first, and each next one is the first in the list that a condition ties
+    to those before it, by an equality if there is one. A projection restores the order of columns
+    where it is seen.
+    """
+    uses = Counter(child for node in walk(root) for child in children(node))
+    shared = frozenset(node for node, count in uses.items() if count > 1)
+    done: dict[tuple[Node, bool], Node] = {}
+
+    def visit(node: Node, seen: bool) -> Node:
+        """`seen`: the order of columns matters."""
+        if (node, seen) not in done:
+            done[node, seen] = ordered(node, seen)
+        return done[node, seen]
+
+    def ordered(node: Node, seen: bool) -> Node:
+        if isinstance(node, Join):
+            block = _flat(node, shared)
+            if block.is_misplaced:
+                inputs = tuple(visit(each, False) for each in block.inputs)
+                tree = _Block(inputs, block.conditions).joined()
+                return keep(tree, node.names) if seen else tree
+        flags = _order_is_seen(node, seen)
+        inputs = tuple(
+            visit(child, flag) for child, flag in zip(children(node), flags, strict=True)
+        )
+        return with_children(node, inputs)
+
+    return visit(root, True)
+
+
+def _order_is_seen(node: Node, seen: bool) -> tuple[bool, ...]:
+    match node:
+        case Project() | GroupBy():
+            return (False,)
+        case UnionAll():
+            return tuple(True for _ in node.inputs)
+        case SemiJoin() | AntiJoin():
+            return (seen, False)
+    return tuple(seen for _ in children(node))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Inner joins as a list of inputs and one of conditions.
+
+    Some `is_cross` have no condition; one below another that has one `is_misplaced`.
+    """
+
+    inputs: tuple[Node, ...]
+    conditions: tuple[Expression, ...] = ()
+    is_cross: bool = False
+    is_misplaced: bool = False
+
+    def components(self) -> list[list[Node]]:
+        """The inputs that conditions tie together, each in the order of the list."""
+        found: list[list[Node]] = [[each] for each in self.inputs]
+        for condition in self.conditions:
+            met = [part for part in found if _reads(condition, part)]
+            apart = [part for part in found if not _reads(condition, part)]
+            merged = [each for each in self.inputs if any(each in part for part in met)]
+            found = [*apart, merged] if merged else apart
+        return sorted(found, key=lambda part: self.inputs.index(part[0]))
+
+    def joined(self) -> Node:
+        """Left-deep joins of each component, and the components side by side."""
+        pending = list(self.conditions)
+        parts = [self._chain(part, pending) for part in self.components()]
+        tree = parts[0]
+        for part in parts[1:]:
+            tree = _join(tree, part, pending)
+        return select(tree, conjunction(pending))
+
+    def _chain(self, inputs: Sequence[Node], pending: list[Expression]) -> Node:
+        tree, rest = inputs[0], list(inputs[1:])
+        while rest:
+            following = min(rest, key=lambda each: _looseness(tree, each, pending))
+            rest.remove(following)
+            tree = _join(tree, following, pending)
+        return tree
+
+
+def _flat(node: Join, shared: frozenset[Node]) -> _Block:
+    """The block of a join; a join that is used elsewhere too is an input like any other."""
+    left, right = (
+        _flat(side, shared) if isinstance(side, Join) and side not in shared else _Block((side,))
+        for side in (node.left, node.right)
+    )
+    own = tuple(c for c in conjuncts(node.condition) if c != TRUE)
+    is_tied = any(_ties(c, node.left, node.right) for c in own)
+    crosses = left.is_cross or right.is_cross
+    return _Block(
+        left.inputs + right.inputs,
+        left.conditions + right.conditions + own,
+        crosses or not is_tied,
+        left.is_misplaced or right.is_misplaced or (crosses and is_tied),
+    )
+
+
+def _looseness(tree: Node, other: Node, conditions: Sequence[Expression]) -> int:
+    """How badly an input fits as the next one: 0 by an equality, 3 not at all."""
+    names = {*tree.names, *other.names}
+    ties = [c for c in conditions if _ties(c, tree, other)]
+    ready = [c for c in ties if columns_of(c) <= names]
+    if any(isinstance(c, Call) and c.function in ("=", "<=>") for c in ready):
+        return 0
+    return 1 if ready else 2 if ties else 3
+
+
+def _join(left: Node, right: Node, pending: list[Expression]) -> Join:
+    """A join on all pending conditions that it can tell; one that can fail only if it ties."""
+    names, schema = {*left.names, *right.names}, left.schema + right.schema
+    own = [
+        c
+        for c in pending
+        if columns_of(c) <= names and (_ties(c, left, right) or cannot_fail(c, schema))
+    ]
+    pending[:] = [c for c in pending if c not in own]
+    return Join(left, right, conjunction(own))
+
+
+def _ties(condition: Expression, left: Node, right: Node) -> bool:
+    return _reads(condition, [left]) and _reads(condition, [right])
+
+
+def _reads(condition: Expression, nodes: Sequence[Node]) -> bool:
+    reads = columns_of(condition)
+    return any(not reads.isdisjoint(node.names) for node in nodes)

@@ -1,0 +1,253 @@
+"""Rule: conditions go down to the rows they are about, and into the joins on their way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from viewkeep.diffs.build import select
+from viewkeep.diffs.cannot_fail import cannot_fail
+from viewkeep.diffs.truth import FALSE, disjunction, disjuncts, never_true, simplify
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    children,
+    walk,
+    with_children,
+)
+from viewkeep.query.expressions import (
+    Call,
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    conjuncts,
+    substitute,
+)
+from viewkeep.query.inference import Schema
+
+Conditions = tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What becomes of the conditions that reach an operator.
+
+    `below` are those for each input, None for an input of a union that has no rows left; `own` is
+    the condition of a join; `above` cannot pass the operator.
+    """
+
+    below: tuple[Conditions | None, ...] = ()
+    own: Conditions = ()
+    above: Conditions = ()
+
+
+def push_selections(root: Node) -> Node:
+    """Every condition as far down as it may go.
+
+    A subtree that is used in several places (an outer join uses each side twice) stays shared: only
+    what all places ask for goes into it. Branches of unions in which a condition never holds fall
+    away, so a condition on the optional side of an outer join makes it an inner one.
+    """
+    asked: dict[Node, list[Conditions]] = {root: [()]}
+    pushed: dict[Node, Pushed] = {}
+    for node in reversed(list(walk(root))):  # operators come before their inputs
+        if node in asked:
+            pushed[node] = _push(node, _common(node, asked[node]))
+            for child, below in zip(children(node), pushed[node].below, strict=True):
+                if below is not None:
+                    asked.setdefault(child, []).append(below)
+    return _built(root, pushed, {node: _common(node, each) for node, each in asked.items()})
+
+
+def _common(node: Node, asked: Sequence[Conditions]) -> Conditions:
+    """What all uses of an operator ask for; where some ask for more, only what cannot fail."""
+    if all(set(other) == set(asked[0]) for other in asked[1:]):
+        return asked[0]
+    common = (part for part in asked[0] if all(part in other for other in asked[1:]))
+    return tuple(part for part in common if cannot_fail(part, node.schema))
+
+
+def _built(root: Node, pushed: dict[Node, Pushed], taken: dict[Node, Conditions]) -> Node:
+    done: dict[Node, Node] = {}
+
+    def visit(node: Node) -> Node:
+        if node not in done:
+            inputs = [
+                _selected(visit(child), [c for c in below if c not in taken[child]])
+                for child, below in zip(children(node), pushed[node].below, strict=True)
+                if below is not None
+            ]
+            done[node] = _selected(_rebuilt(node, inputs, pushed[node]), pushed[node].above)
+        return done[node]
+
+    return visit(root)
+
+
+def _selected(node: Node, conditions: Sequence[Expression]) -> Node:
+    parts = simplify(conjunction(conditions), node.schema)
+    return select(node, FALSE if FALSE in parts else conjunction(parts))
+
+
+def _rebuilt(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
+    match node:
+        case Select():
+            return inputs[0]
+        case UnionAll() if len(inputs) == 1:
+            return inputs[0]
+        case UnionAll():
+            return UnionAll(tuple(inputs))
+        case Join() | SemiJoin() | AntiJoin():
+            left, right = inputs
+            return replace(node, left=left, right=right, condition=conjunction(pushed.own))
+    return with_children(node, tuple(inputs))
+
+
+# --- one operator ---------------------------------------------------------------------------------
+
+
+def _push(node: Node, conditions: Conditions) -> Pushed:
+    match node:
+        case Scan() | Stored():
+            return Pushed(above=conditions)
+        case Select():
+            own = simplify(node.condition, node.schema)
+            return Pushed(below=(_distinct(*own, *conditions),))
+        case Project():
+            return Pushed(below=(_over_inputs(node, conditions),))
+        case Distinct():
+            return Pushed(below=(conditions,))
+        case UnionAll():
+            return Pushed(below=_branches(node, conditions))
+        case GroupBy():
+            return _through_groups(node, conditions)
+        case Join():
+            return _into_join(node, conditions)
+        case SemiJoin() | AntiJoin():
+            return _beside_join(node, conditions)
+
+
+def _over_inputs(node: Project, conditions: Conditions) -> Conditions:
+    values = {output.name: output.expression for output in node.outputs}
+    return tuple(substitute(each, lambda column: values[column.name]) for each in conditions)
+
+
+def _branches(node: UnionAll, conditions: Conditions) -> tuple[Conditions | None, ...]:
+    below = tuple(None if _is_empty(each, conditions) else conditions for each in node.inputs)
+    return below if any(each is not None for each in below) else ((FALSE,), *below[1:])
+
+
+def _is_empty(node: Node, conditions: Conditions) -> bool:
+    """Whether the conditions leave no row of an input of a union, as far as can be told."""
+    match node:
+        case Project():
+            return _is_empty(node.child, _over_inputs(node, conditions))
+        case Join() if _nulls_wanted(conditions) & _never_null(node.condition):
+            return True
+    return any(never_true(part, node.schema) for part in conditions)
+
+
+def _through_groups(node: GroupBy, conditions: Conditions) -> Pushed:
+    """Conditions on keys hold for all rows of a group or for none."""
+    keys = set(node.keys)
+    passing = [c for c in conditions if keys and columns_of(c) <= keys]
+    if len(passing) < len(conditions):
+        passing = [c for c in passing if cannot_fail(c, node.schema)]
+    above = tuple(c for c in conditions if c not in passing)
+    return Pushed(below=(tuple(passing),), above=above)
+
+
+# --- joins ----------------------------------------------------------------------------------------
+
+
+def _into_join(node: Join, conditions: Conditions) -> Pushed:
+    """Conditions on one side go there, others become conditions of the join.
+
+    Those that can fail go only where they tie two inputs together, as they do in Spark, and come
+    after the conditions of the join; on rows of one input they wait for what the joins leave.
+    """
+    own = simplify(node.condition, node.schema)
+    arriving = tuple(c for c in conditions if c not in own)
+    above = tuple(c for c in arriving if not _may_enter(c, node))
+    inside = (*own, *(c for c in arriving if c not in above))
+    left, right = _sent(inside, node.left), _sent(inside, node.right)
+    stay = tuple(c for c in inside if c not in left and c not in right)
+    below = tuple(
+        _distinct(*sent, *_implied(stay, side))
+        for sent, side in ((left, node.left), (right, node.right))
+    )
+    return Pushed(below=below, own=stay, above=above)
+
+
+def _may_enter(condition: Expression, node: Node) -> bool:
+    """Whether a condition may be checked inside a join: it cannot fail, or it ties two inputs."""
+    if cannot_fail(condition, node.schema):
+        return True
+    if not isinstance(node, Join):
+        return False
+    sides = [side for side in (node.left, node.right) if columns_of(condition) <= set(side.names)]
+    return not sides or any(_may_enter(condition, side) for side in sides)
+
+
+def _sent(conditions: Sequence[Expression], side: Node) -> Conditions:
+    return tuple(c for c in _local(conditions, side) if _may_enter(c, side))
+
+
+def _beside_join(node: SemiJoin | AntiJoin, conditions: Conditions) -> Pushed:
+    """Conditions on the right side restrict what may match; those on the left side restrict the
+    output, unless they belong to an antijoin, which keeps the rows for which they fail."""
+    schema: Schema = node.left.schema + node.right.schema
+    own = simplify(node.condition, schema)
+    movable = [c for c in own if cannot_fail(c, schema)]
+    right = _local(movable, node.right)
+    left = _local(movable, node.left) if isinstance(node, SemiJoin) else ()
+    stay = tuple(c for c in own if c not in left and c not in right)
+    firm = tuple(c for c in conditions if cannot_fail(c, node.schema))
+    above = tuple(c for c in conditions if c not in firm)
+    return Pushed(below=(_distinct(*firm, *left), right), own=stay, above=above)
+
+
+def _local(conditions: Sequence[Expression], side: Node) -> Conditions:
+    return tuple(c for c in conditions if columns_of(c) <= set(side.names))
+
+
+def _implied(conditions: Conditions, side: Node) -> Conditions:
+    """What disjunctions over both sides say of one: `(a = 1 and b = 2) or (a = 3 and b = 4)`
+    says `a = 1 or a = 3`."""
+    found = []
+    for condition in conditions:
+        parts = [_local(conjuncts(part), side) for part in disjuncts(condition)]
+        safe = all(cannot_fail(c, side.schema) for part in parts for c in part)
+        if len(parts) > 1 and all(parts) and safe:
+            found.append(disjunction(_distinct(*map(conjunction, parts))))
+    return tuple(found)
+
+
+def _nulls_wanted(conditions: Conditions) -> set[str]:
+    found = set()
+    for condition in conditions:
+        match condition:
+            case Call("isnull", (Column(name),)):
+                found.add(name)
+    return found
+
+
+def _never_null(condition: Expression) -> set[str]:
+    """The columns that are compared in such a way that NULL never passes."""
+    found = set()
+    for part in conjuncts(condition):
+        match part:
+            case Call("=" | "<>" | "<" | "<=" | ">" | ">=", sides):
+                found |= {side.name for side in sides if isinstance(side, Column)}
+    return found
+
+
+def _distinct(*conditions: Expression) -> Conditions:
+    return tuple(dict.fromkeys(conditions))
