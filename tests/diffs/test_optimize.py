@@ -43,7 +43,7 @@ TABLES = {
     "t": Table({"b": "int", "c": "int", "d": "decimal(8, 2)"}, key=["b"]),
     "u": Table({"c": "int", "e": "int not null"}, key=["c"]),
 }
-EXAMPLES = 2000 if os.environ.get("VIEWKEEP_LONG") else 150
+EXAMPLES = 2000 if os.environ.get("VIEWKEEP_LONG") else 80
 
 TREES = {
     # --- selections into joins ---
@@ -248,11 +248,12 @@ Project r.a as a
 """,
     # --- columns ---
     "select r.b, count(*) as n from r join t on r.b = t.b group by r.b": """
-GroupBy b, count() as n
-  Project r.b as b
-    Join on r.b = t.b
-      Scan r
-      Scan t
+Project r.b as b, count_1 as n
+  GroupBy r.b, count() as count_1
+    Project r.b
+      Join on r.b = t.b
+        Scan r
+        Scan t
 """,
     "select a from (select a, b, sum(x) as s, max(x) as m from r group by a, b) q where m > 1": """
 Project r.a as a
@@ -261,13 +262,14 @@ Project r.a as a
       Scan r
 """,
     "select count(*) as n from (select a, upper(s) from r union all select c, 'x' from u) q": """
-GroupBy count() as n
-  Project a as q.a
-    UnionAll
-      Project r.a as a
-        Scan r
-      Project u.c as a
-        Scan u
+Project count_1 as n
+  GroupBy count() as count_1
+    Project a as q.a
+      UnionAll
+        Project r.a as a
+          Scan r
+        Project u.c as a
+          Scan u
 """,
 }
 
@@ -363,7 +365,7 @@ def test_a_chain_in_any_order_needs_no_cross_product(seed: int) -> None:
     tables = ", ".join(f"r r{i}" for i in rng.sample(range(size), size))
     ties = [f"r{i}.b = r{rng.randrange(i)}.a" for i in range(1, size)]
     where = " and ".join(rng.sample(ties, len(ties)))
-    node = parse_view(f"select * from {tables} where {where}", TABLES)
+    node = parse_view(f"select r3.a, r1.s, r5.b from {tables} where {where}", TABLES)
     assert cross_joins(node)
     assert not cross_joins(optimize(node))
     assert optimize(node).names == node.names

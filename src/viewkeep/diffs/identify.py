@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from viewkeep.diffs.build import keep, project
+from viewkeep.diffs.rename_groups import rename_groups
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -96,7 +97,7 @@ class IdPlan:
 def identify(view: Node) -> IdPlan:
     """The plan of a view, extended by IDs; tables need keys."""
     extension = _Extension()
-    root = extension.extend(view)
+    root = extension.extend(rename_groups(view))
     ids = {node: extension.ids[node] for node in walk(root)}
     return IdPlan(root, ids, tuple((name, name) for name in view.names))
 

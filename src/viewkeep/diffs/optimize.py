@@ -11,12 +11,11 @@ from viewkeep.diffs.drop_columns import drop_columns
 from viewkeep.diffs.merge_projections import merge_projections
 from viewkeep.diffs.order_joins import order_joins
 from viewkeep.diffs.push_selections import push_selections
-from viewkeep.diffs.rename_groups import rename_groups
 from viewkeep.query.algebra import Node
 
-RULES = (push_selections, order_joins, drop_columns, rename_groups, merge_projections)
+RULES = (push_selections, order_joins, drop_columns, merge_projections)
 """Selections down and into joins -> joins without cross products -> narrow inputs of group-bys ->
-group-bys with the names of the view -> one projection where there were several."""
+one projection where there were several."""
 
 
 @lru_cache(maxsize=64)  # a view has scripts for many kinds of changes

@@ -1,8 +1,9 @@
-"""Rule: a group-by gives its columns the names that the view gives them."""
+"""A group-by on top with the names of the view, which it may put into another order."""
 
 from dataclasses import replace
 
 from viewkeep.diffs.build import project
+from viewkeep.diffs.merge_projections import merge_projections
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node, Project
 from viewkeep.query.expressions import Column, columns_of
 
@@ -28,7 +29,7 @@ def rename_groups(view: Node) -> Node:
             columns = renaming | {c: Column(c) for c in rest if c in needed}
             child = project(group.child, columns) if columns else group.child
             renamed = tuple(replace(a, name=names[a.name]) for a in aggregates)
-            return GroupBy(child, tuple(names[k] for k in keys), renamed)
+            return merge_projections(GroupBy(child, tuple(names[k] for k in keys), renamed))
     return view
 
 
