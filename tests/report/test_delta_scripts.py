@@ -162,6 +162,15 @@ def test_columns_that_conditions_tell_apart_are_updated_apart() -> None:
     assert [d.schema.changed for d in without.diffs if d.schema.kind == "update"] == [("category",)]
 
 
+def test_a_table_of_which_no_row_is_shown_takes_no_diffs() -> None:
+    sql = (
+        "SELECT x FROM (SELECT pid AS x, price AS y FROM parts UNION ALL SELECT did, NULL "
+        "FROM devices) WHERE y > 1"
+    )
+    options = ScriptOptions(("devices.category", "devices+", "parts+"))
+    assert [d.table for d in delta_script(view(sql), options).script.diffs] == ["parts"]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

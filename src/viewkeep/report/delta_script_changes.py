@@ -16,8 +16,12 @@ Kinds = list[tuple[str, frozenset[str]]]
 
 
 def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
-    """The kinds of changes by table; columns that no condition tells apart change together."""
+    """The kinds of changes by table; columns that no condition tells apart change together.
+
+    A table that only stands in a part of the view that has no rows is left out.
+    """
     plan = identify(optimize(view))
+    read = {node.name for node in plan.nodes if isinstance(node, Scan)}
     tables = {node.name: node.table for node in walk(view) if isinstance(node, Scan)}
     rows: dict[str, Kinds] = {}
     columns: dict[str, set[str]] = {}
@@ -31,6 +35,7 @@ def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
     return {
         table: [*dict.fromkeys(kinds), *_updates(plan, table, columns.get(table, set()))]
         for table, kinds in rows.items()
+        if table in read
     }
 
 
