@@ -15,7 +15,9 @@ def test_keys_that_were_refused_together_are_not_asked_for_again() -> None:
     """Two statements look up other keys of one table, and together they find too many rows: asking
     again, one by one or together, would go on for ever."""
     nothing = cast(Any, None)
-    fetched = Fetched(nothing, nothing, {LINES: (Field("product_id", INT),)}, limit=3)
+    fetched = Fetched(
+        nothing, lambda source: nothing, {LINES: (Field("product_id", INT),)}, limit=3
+    )
     asked = [{(1,), (2,)}, {(2,), (3,)}]
     for keys in asked:
         with pytest.raises(MissingError):
