@@ -13,6 +13,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -20,21 +21,24 @@ from viewkeep.arguments import checked
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
-from viewkeep.errors import ArgumentError, QueryError, SchemaError
+from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.spark.apply import apply_changes, given_changes
 from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.spark.cleaning import clean
-from viewkeep.spark.creation import check_frame, check_names, declared_table, has_rows, write_rows
+from viewkeep.spark.creation import check_frame, declared_table, has_rows, write_rows
 from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.descriptions import describe_table, describe_view
 from viewkeep.spark.explanation import explain_view
 from viewkeep.spark.files import read_frame
 from viewkeep.spark.lake import Lake, located
+from viewkeep.spark.names import check_name, check_own_names
+from viewkeep.spark.problems import forget_problem
 from viewkeep.spark.refresh_round import RefreshError as RefreshError
 from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
 from viewkeep.spark.report import SPARK_ERRORS, RunError
+from viewkeep.spark.report import reason as failure_reason
 from viewkeep.spark.sessions import Frame, Session, SparkStartError, checked_session
 from viewkeep.spark.sessions import local_session as local_session
 from viewkeep.spark.standing import view_status
@@ -52,9 +56,6 @@ from viewkeep.storage import (
 FAILURES = (StorageError, RefreshError, RunError, SparkStartError, *SPARK_ERRORS)
 """What can go wrong though all that was asked for is right."""
 
-_MOST_HOURS = 10_000_000
-"""More than a thousand years."""
-
 
 class Keeper:
     """The tables and views of a lake.
@@ -62,7 +63,8 @@ class Keeper:
     `spark` is a session; Viewkeep uses a session of its own beside it, with fixed settings. A
     function that starts one will do: it is called when there is work for Spark. `path` is a folder,
     or a URI that Spark and deltalake both understand, with `storage_options` for the latter. A lake
-    that is not there is made, unless `create` is false.
+    that is not there is made, unless `create` is false. Commits to local folders wait for the disk,
+    so that they outlive a power failure, unless `durable` is false.
     """
 
     @checked
@@ -72,8 +74,9 @@ class Keeper:
         path: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
+        durable: bool = True,
     ) -> None:
-        self._lake = Lake.open(checked_session(spark), path, storage_options)
+        self._lake = Lake.open(checked_session(spark), path, storage_options, durable)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
             if not create:
@@ -101,7 +104,8 @@ class Keeper:
     ) -> None:
         """Make a table that Viewkeep owns, of rows, of a schema, or of a schema and its rows."""
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
-        declared = check_names(name, _with_key(name, declared_table(data, key, constraints)))
+        declared = _with_key(name, declared_table(data, key, constraints))
+        check_own_names(f'table "{name}"', declared.names)
         location = self._lake.place(name)
         table = self._lake.at(location)
         self._lake.catalog.read().check_free(name)
@@ -133,7 +137,9 @@ class Keeper:
         table = self._lake.at(located(location))
         snapshot = table.snapshot()
         columns = {field.name: field for field in snapshot.fields}
-        declared = check_names(name, Table(columns, key, foreign_keys, fds, static))
+        declared = Table(columns, key, foreign_keys, fds, static)
+        for column in declared.names:
+            check_name(f'table "{name}"', column)
         if declared.key:
             check_frame(name, declared, self._lake.frame(snapshot))
         self._define_table(
@@ -156,7 +162,9 @@ class Keeper:
         catalog = self._lake.catalog.read()
         old = catalog.views.get(name)
         if old is not None and old.ready and replace:
-            return self._replace_view(catalog, self._defined(catalog, name, sql, strategy, policy))
+            definition = self._defined(catalog, name, sql, strategy, policy)
+            with self._lake.marked():
+                return self._replace_view(catalog, definition)
         if old is None or old.ready:  # an unfinished one may be created again
             catalog.check_free(name)
         definition = self._defined(catalog, name, sql, strategy, policy)
@@ -181,8 +189,10 @@ class Keeper:
             return catalog.excluding(name)
 
         location = self._lake.catalog.read().view(name).location
+        self._lake.at(location)  # a link out of the lake is refused before anything is forgotten
         self._lake.catalog.change(f"drop_view {name}", dropped)
         self._lake.remove_view(name, location)
+        forget_problem(self._lake, name)
 
     @checked
     def drop_table(self, name: str) -> None:
@@ -240,7 +250,8 @@ class Keeper:
     @checked
     def refresh(self, *names: str) -> list[RefreshReport]:
         """Bring all views up to date, or those that are named with the views that they read."""
-        return refresh_round(self._lake, names or None, self._planned)
+        with self._lake.marked():
+            return refresh_round(self._lake, names or None, self._planned)
 
     # --- what is there --------------------------------------------------------------------------
 
@@ -307,25 +318,31 @@ class Keeper:
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, at the versions that it reflects; and whether these are
         the newest."""
-        catalog = self._lake.catalog.read()
-        return verify_view(self._planned(catalog.finished_view(name), catalog), catalog)
+        with self._lake.marked():
+            catalog = self._lake.catalog.read()
+            return verify_view(self._planned(catalog.finished_view(name), catalog), catalog)
 
     @checked
     def repair(self, name: str) -> RefreshReport:
-        """Compute a view anew from the newest versions, whatever happened to its table."""
-        definition = self._lake.catalog.read().finished_view(name)
-        self._lake.remove_damaged(definition.location)
-        return self._build(definition, "repaired")
+        """Compute a view anew from the newest versions, whatever happened to its table; the views
+        above it are refreshed, or computed anew as well."""
+        catalog = self._lake.catalog.read()
+        report = self._repaired(catalog.finished_view(name), "repaired")
+        above = [self._mended(view, name) for view in catalog.above(name)]
+        if any(each.error for each in above):
+            raise RefreshError([report, *above])
+        return report
 
     @checked
-    def vacuum(self, hours: float = 168, dry_run: bool = False) -> dict[str, int]:
+    def vacuum(
+        self, hours: float = 168, dry_run: bool = False, force: bool = False
+    ) -> dict[str, int]:
         """Remove files that no version of the last hours needs, nor any view that is behind.
 
-        Older versions can then no longer be read. The numbers of files by table, view and cache.
+        Older versions can then no longer be read. Fewer than 24 hours need `force`; files that a
+        writer may be about to commit stay even so. The numbers of files by table, view and cache.
         """
-        if not 0 <= hours <= _MOST_HOURS:
-            raise ArgumentError(f"hours={hours}: expected a number from 0 to {_MOST_HOURS}")
-        return clean(self._lake, self._planned, hours, dry_run)
+        return clean(self._lake, self._planned, hours, dry_run, force)
 
     # --- helpers --------------------------------------------------------------------------------
 
@@ -356,12 +373,29 @@ class Keeper:
         )
         catalog.including(draft).order()
         columns = self._planned(draft, catalog).layout.declared
+        check_own_names(f'view "{name}"', (each.name for each in columns.visible))
         return dataclasses.replace(draft, table=columns, ready=False)
 
     def _build(self, definition: ViewDefinition, reason: str = "") -> RefreshReport:
-        pinned = pinned_inputs(self._lake, definition, self._planned)
-        view = self._planned(definition, self._lake.catalog.read())
-        return view.build(pinned.inputs(definition), pinned.tables(definition), None, reason)
+        with self._lake.marked():
+            pinned = pinned_inputs(self._lake, definition, self._planned)
+            view = self._planned(definition, self._lake.catalog.read())
+            report = view.build(pinned.inputs(definition), pinned.tables(definition), None, reason)
+            forget_problem(self._lake, view.name)
+            return report
+
+    def _repaired(self, definition: ViewDefinition, reason: str) -> RefreshReport:
+        self._lake.remove_damaged(definition.location)
+        return self._build(definition, reason)
+
+    def _mended(self, definition: ViewDefinition, repaired: str) -> RefreshReport:
+        """A view above one that was repaired: refreshed if it can be."""
+        try:
+            with suppress(*FAILURES):
+                return self.refresh(definition.name)[-1]
+            return self._repaired(definition, f'"{repaired}" was repaired')
+        except (ViewkeepError, *SPARK_ERRORS) as error:
+            return RefreshReport(definition.name, "none", error=failure_reason(error))
 
     def _replace_view(self, catalog: Catalog, definition: ViewDefinition) -> RefreshReport:
         """Compute first, then swap the definition, then show: whoever dies between the last two

@@ -246,7 +246,7 @@ def test_old_files_are_removed_when_asked_for(lake: Path, tmp_path: Path) -> Non
     done("view", "create", "cost", COST)
     done("apply", "parts", "--updates", write(tmp_path / "p.csv", "pid,price\n1,7\n"))
     done("refresh")
-    asked = ("vacuum", "--hours", "0")
+    asked = ("vacuum", "--hours", "0", "--force")
     would = done(*asked, "--dry-run", "--json").json["files"]
     assert would["parts"] == 1
     assert sum(would.values()) > 1

@@ -2,8 +2,9 @@
 
     python -m tests.keeper.crashing LAKE LOG SEED FIRST AT AFTER
 
-It uses the Spark of the process that started it, as `attached` finds it. LOG tells what it did:
-"begin 7" before change number 7, "end 7" after it, "fresh 7" after the refresh that follows.
+It uses the Spark of the process that started it, as `attached` finds it, or starts its own.
+LOG tells what it did: "begin 7" before change number 7, "end 7" after it, "fresh 7" after the
+refresh that follows.
 With AT, it kills itself at the AT-th place where it writes, before or after; else it lives on.
 """
 
@@ -23,6 +24,7 @@ from tests.diffs.random_tables import Database, apply_batches, random_batch
 from tests.keeper.faults import POINTS, TABLES, Fault, apply, chosen
 from viewkeep import Keeper
 from viewkeep.changes import ChangeBatch
+from viewkeep.spark.sessions import session
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
@@ -33,6 +35,13 @@ def to_attach(spark: SparkSession) -> dict[str, str]:
     assert gateway is not None
     known = gateway.gateway_parameters
     return {PORT: str(known.port), SECRET: known.auth_token}
+
+
+def own_or_attached() -> SparkSession:
+    """The Spark that the environment names, else one that dies with this process group."""
+    if PORT in os.environ:
+        return attached()
+    return session(1, "viewkeep victim", spark__driver__memory="512m")
 
 
 def attached() -> SparkSession:
@@ -68,7 +77,7 @@ def read_model(place: Path) -> Database:
 
 def main(place: Path, log: Path, seed: int, number: int, at: int, after: bool) -> None:
     """Change and refresh for ever."""
-    keeper, model = Keeper(attached(), place), read_model(place)
+    keeper, model = Keeper(own_or_attached(), place), read_model(place)
     with log.open("a", buffering=1) as told:
         print("ready", file=told)
         _deadly(at, after)

@@ -112,12 +112,9 @@ def test_a_file_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
     keeper.apply("parts", updates=[{"pid": 1, "price": 11}])
     with pytest.raises(ViewkeepError, match=r"gone.*repair"):
         keeper.refresh()
-    keeper.repair("cost")
-    with pytest.raises(ViewkeepError, match=r'view "dear": .*gone.*repair'):
-        keeper.refresh()
-    keeper.repair("dear")
-    keeper.refresh()
+    keeper.repair("cost")  # and what reads it: the version that it has seen is gone
     check(keeper)
+    assert {each.strategy for each in keeper.refresh()} == {"none"}
 
 
 def test_a_cache_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
@@ -125,11 +122,16 @@ def test_a_cache_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
                        " USING (pid) GROUP BY did")  # fmt: skip
     assert keeper.script("mean").caches
     shutil.rmtree(tmp_path / "lake/_viewkeep/caches/mean")
+    keeper.create_view("strict", keeper.views["mean"], policy="strict")
+    shutil.rmtree(tmp_path / "lake/_viewkeep/caches/strict")
     keeper.apply("parts", updates=[{"pid": 1, "price": 11}])
-    with pytest.raises(ViewkeepError, match=r'view "mean".*repair'):
+    with pytest.raises(ViewkeepError, match=r'view "strict": the cache .* is gone.*repair'):
         keeper.refresh()
-    check(keeper, ["cost", "dear"])
-    keeper.repair("mean")
+    check(keeper, ["cost", "dear", "mean"])
+    last = keeper.status("mean")[0].last
+    assert last is not None
+    assert (last.strategy, "is gone" in last.reason) == ("recompute", True)
+    keeper.repair("strict")
     keeper.apply("parts", updates=[{"pid": 2, "price": 11}])
     keeper.refresh()
     check(keeper)
@@ -141,11 +143,8 @@ def test_a_table_of_a_view_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
         keeper.refresh()
     assert "no Delta table" in keeper.status()[0].problem
     keeper.repair("cost")
-    with pytest.raises(ViewkeepError, match=r"made anew.*repair"):
-        keeper.refresh()
-    keeper.repair("dear")
-    keeper.refresh()
     check(keeper)
+    assert {each.strategy for each in keeper.refresh()} == {"none"}
 
 
 def test_a_log_of_a_view_that_is_corrupt(keeper: Keeper, tmp_path: Path) -> None:
@@ -156,7 +155,6 @@ def test_a_log_of_a_view_that_is_corrupt(keeper: Keeper, tmp_path: Path) -> None
     with pytest.raises(ViewkeepError, match="lake/cost"):
         keeper.read("cost")
     keeper.repair("cost")
-    keeper.repair("dear")
     keeper.apply("parts", updates=[{"pid": 2, "price": 11}])
     keeper.refresh()
     check(keeper)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -210,6 +211,51 @@ def test_kill_9(victim: Victim, seed: int, tmp_path: Path) -> None:
             time.sleep(rng.random())
             child.kill()
         assert child.wait(300) == -signal.SIGKILL
+    _check_survived(victim, log, seed, first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 105 if LONG else 101))
+def test_kill_9_of_python_and_its_java(victim: Victim, seed: int, tmp_path: Path) -> None:
+    """A process with a Spark of its own: both end at the same moment, whatever they write."""
+    rng, log, first = Random(seed), tmp_path / "log", 1000 * seed
+    given = [str(victim.place), str(log), str(seed), str(first), "0", ""]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.keeper.crashing", *given], start_new_session=True
+    ) as child:
+        try:
+            _wait_for(log, child, f"fresh {first}")
+            assert b"java" in b"".join(map(_command, _members(child.pid)))
+            time.sleep(rng.random())
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+        assert child.wait(60) == -signal.SIGKILL
+    until = time.time() + 60
+    while _members(child.pid) and time.time() < until:
+        time.sleep(0.05)
+    assert not _members(child.pid)
+    _check_survived(victim, log, seed, first)
+
+
+def _members(group: int) -> list[int]:
+    """The processes of a group that live."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, member = each.read_text().rpartition(")")[2].split()[:3]
+            found += [int(each.parent.name)] if int(member) == group and state != "Z" else []
+    return found
+
+
+def _command(process: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
+
+
+def _check_survived(victim: Victim, log: Path, seed: int, first: int) -> None:
+    """Every change that was acknowledged is there, the last one perhaps, and all goes on."""
     said = log.read_text().split("\n")
     done = [int(line.split()[1]) for line in said if line.startswith("end")]
     for number in range(first, first + len(done)):

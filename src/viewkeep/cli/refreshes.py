@@ -123,9 +123,13 @@ def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) 
 
 def vacuum(
     hours: Annotated[
-        int,
+        float,
         typer.Option(help="Keep what was current in the last N hours.", metavar="N", min=0),
     ] = 168,
+    force: Annotated[
+        bool,
+        typer.Option("--force", metavar="", help="Allow fewer than 24 hours."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Only tell what would be removed.")
     ] = False,
@@ -134,7 +138,7 @@ def vacuum(
 ) -> None:
     """Remove files that no version of the last hours needs, nor any view that is behind.
 
-    Older versions can then no longer be read.
+    Older versions can then no longer be read. Files that a writer may be about to commit stay.
 
     **Examples**
 
@@ -147,7 +151,7 @@ def vacuum(
     from viewkeep.report.definitions import vacuum_json, vacuum_page
 
     with opened(lake, "removing ...") as keeper:
-        files = keeper.vacuum(hours, dry_run)
+        files = keeper.vacuum(hours, dry_run, force)
     answer(as_json, lambda: vacuum_json(files, dry_run), lambda: vacuum_page(files, dry_run))
 
 

@@ -5,7 +5,7 @@ never both define something. `_viewkeep/catalog.json` is a copy for people to re
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -16,6 +16,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
 from viewkeep.spark.delta import ConflictError, LakeTable, StorageError
 from viewkeep.spark.files import Folder
+from viewkeep.spark.places import former_lake, found_location, stored_location
 from viewkeep.spark.rows import to_arrow, to_rows
 
 TRIES = 20
@@ -181,6 +182,14 @@ class Catalog:
             todo += [each for each in graph[name] if each not in needed]
         return needed
 
+    def above(self, name: str) -> list[ViewDefinition]:
+        """The views that are ready and read a view, or one that reads it, in their order."""
+        found: dict[str, ViewDefinition] = {}
+        for each in self.order():
+            if {name, *found} & set(each.inputs):
+                found[each.name] = each
+        return list(found.values())
+
     def check_unread(self, name: str) -> None:
         """Refuse to drop what views read."""
         readers = self.readers(name)
@@ -216,8 +225,8 @@ class Catalog:
 class CatalogStore:
     """The catalog of a lake, where it is kept."""
 
-    def __init__(self, table: LakeTable) -> None:
-        self._table = table
+    def __init__(self, table: LakeTable, lake: str) -> None:
+        self._table, self._lake = table, lake
         self._copy = LakeTable(table.uri.rpartition("/")[0], table.options)
 
     def exists(self) -> bool:
@@ -236,10 +245,32 @@ class CatalogStore:
         snapshot = self._table.snapshot()
         rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
         try:
-            found = [_entry(*row) for row in rows]
+            found = self._placed([_entry(*row) for row in rows])
         except (KeyError, ValueError, TypeError) as error:
             raise StorageError(f"{self._table.uri}: the catalog is damaged: {error!r}") from error
         return Catalog(snapshot.version, {each.name: each for each in found})
+
+    def _placed(self, found: Sequence[Definition]) -> list[Definition]:
+        """Definitions with the locations that they have now."""
+        own = [e for e in found if isinstance(e, ViewDefinition) or e.owned]
+        former = former_lake((each.name, each.location) for each in own)
+
+        def place(each: Definition) -> str:
+            if former is not None and each in own:
+                return f"{self._lake}/{each.name}"
+            if former is not None and each.location.startswith(f"{former}/"):
+                return f"{self._lake}/{each.location.removeprefix(f'{former}/')}"
+            return found_location(self._lake, each.location)
+
+        return [replace(each, location=place(each)) for each in found]
+
+    def _stored(self, catalog: Catalog) -> Catalog:
+        """The catalog as it is kept."""
+        entries = {
+            name: replace(each, location=stored_location(self._lake, each.location))
+            for name, each in catalog.entries.items()
+        }
+        return replace(catalog, entries=entries)
 
     def change(self, what: str, changed: Callable[[Catalog], Catalog]) -> Catalog:
         """Commit what a function makes of the newest catalog; after a conflict, ask it again."""
@@ -252,20 +283,21 @@ class CatalogStore:
         raise ConflictError(f"{self._table.uri}: too many processes define things; try again")
 
     def _write(self, catalog: Catalog, what: str) -> Catalog:
+        stored = self._stored(catalog)
         rows = [
             (
                 "table" if isinstance(each, TableDefinition) else "view",
                 each.name,
                 json.dumps(each.as_json(), indent=1),
             )
-            for each in catalog.entries.values()
+            for each in stored.entries.values()
         ]
         old = self._table.snapshot(catalog.version).files
         new = Folder(self._table).write(to_arrow(_FIELDS, rows))
         version = self._table.commit(catalog.version, [new], old, {"change": what})
         # The copy is not worth a failure: the change has happened.
         with suppress(StorageError):
-            Folder(self._copy).write_text("catalog.json", _for_people(catalog))
+            Folder(self._copy).write_text("catalog.json", _for_people(stored))
         return replace(catalog, version=version)
 
 

@@ -23,8 +23,6 @@ from viewkeep.spark.report import SPARK_ERRORS, named
 from viewkeep.spark.rows import declared_fields
 
 Constraints = Mapping[str, Any]
-RESERVED = "#"
-"""Names with this mark are those of hidden columns, and of old and new values in diffs."""
 
 
 def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> Table:
@@ -32,17 +30,6 @@ def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> T
     if isinstance(data, Table):
         return data if data.key else Table({f.name: f for f in data.columns}, key, **constraints)
     return Table(_columns(data), key, **constraints)
-
-
-def check_names(name: str, table: Table) -> Table:
-    """The table, if none of its columns has a name that Viewkeep needs for itself."""
-    for column in table.names:
-        if RESERVED in column:
-            raise SchemaError(
-                f'table "{name}", column "{column}": names with {RESERVED} are Viewkeep\'s own; '
-                "rename it"
-            )
-    return table
 
 
 def _columns(data: Any) -> Mapping[str, Any]:

@@ -9,30 +9,48 @@ process that dies leaves files that no version knows, and nothing else.
     log        the commits between two versions, newest first
 """
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import date
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from viewkeep.errors import SchemaError, ViewkeepError
+from viewkeep.errors import SchemaError
 from viewkeep.query.types import Field
+from viewkeep.spark import durable
+from viewkeep.spark.durable import local_path
+from viewkeep.spark.entries import (
+    Commit,
+    check_recent,
+    entry_fingerprint,
+    entry_path,
+    files_fingerprint,
+    find_damage,
+    read_commit,
+)
+from viewkeep.spark.failures import ConflictError as ConflictError
+from viewkeep.spark.failures import DamagedLogError as DamagedLogError
+from viewkeep.spark.failures import MissingEntryError as MissingEntryError
+from viewkeep.spark.failures import StorageError as StorageError
+from viewkeep.spark.failures import UnsupportedTableError as UnsupportedTableError
+from viewkeep.spark.failures import said
+from viewkeep.spark.failures import told as told
 from viewkeep.spark.protocol import unreadable
 from viewkeep.spark.rows import arrow_schema, declared_fields, has_bounds
+from viewkeep.spark.snapshots import DataFile as DataFile
+from viewkeep.spark.snapshots import Snapshot as Snapshot
+from viewkeep.spark.snapshots import files_of
 
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""
+CHANGES = "changes"
+"""The note of a commit that names its file of changes; None where rows stay as they are."""
 
 CONFIGURATION = {
     # The last commit of a view says what it reflects: it must not expire.
@@ -46,99 +64,24 @@ Notes = Mapping[str, Any]
 Action = AddAction | RemoveAction
 
 
-class StorageError(ViewkeepError):
-    """A table that cannot be read or written; what was committed before is still there."""
-
-
-class ConflictError(StorageError):
-    """Another process committed first; nothing was changed."""
-
-
-class UnsupportedTableError(StorageError):
-    """A table that uses something of Delta which cannot be read correctly here."""
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """A file of a table: its path below the table's folder, and bounds of its columns."""
-
-    path: str
-    size: int
-    rows: int
-    partition: Mapping[str, Any] = field(default_factory=dict)
-    least: Mapping[str, Any] = field(default_factory=dict)
-    greatest: Mapping[str, Any] = field(default_factory=dict)
-    nulls: Mapping[str, int] = field(default_factory=dict)
-    modified: int = field(default_factory=lambda: int(time.time() * 1000))
-
-    def location(self, uri: str) -> str:
-        """Where it is; paths in the log are encoded, and may lead out of the table's folder.
-
-        >>> DataFile("day=a%20b/1.parquet", 0, 0).location("/lake/parts")
-        '/lake/parts/day=a b/1.parquet'
-        """
-        path = unquote(self.path)
-        return path if "://" in path or path.startswith("/") else f"{uri}/{path}"
-
-    def stats(self) -> str:
-        """The statistics as Delta writes them."""
-        said = {
-            "numRecords": self.rows,
-            "minValues": {name: _plain(value) for name, value in self.least.items()},
-            "maxValues": {name: _plain(value) for name, value in self.greatest.items()},
-            "nullCount": dict(self.nulls),
-        }
-        return json.dumps(said)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One version of a table."""
-
-    uri: str
-    version: int
-    fields: tuple[Field, ...]
-    files: tuple[DataFile, ...]
-    partitions: tuple[str, ...] = ()
-    identity: str = ""
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return sum(each.rows for each in self.files)
-
-    @property
-    def size(self) -> int:
-        """How many bytes its files have."""
-        return sum(each.size for each in self.files)
-
-    @cached_property
-    def by_path(self) -> dict[str, DataFile]:
-        """The files by their paths."""
-        return {each.path: each for each in self.files}
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One entry of a table's log; `notes` are Viewkeep's, None in the commits of others."""
-
-    version: int
-    timestamp: int
-    operation: str
-    notes: Notes | None
-
-
 class LakeTable:
     """A Delta table in its folder; nothing is cached, every call reads the log."""
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, uri: str, options: Mapping[str, str] | None = None, is_durable: bool = True
+    ) -> None:
         self.uri = uri.rstrip("/")
         self.options = dict(options or {}) or None
+        self._local, self._is_durable = local_path(self.uri), is_durable
 
     def exists(self) -> bool:
         """Whether there is a Delta table."""
         with told(self.uri):
             return DeltaTable.is_deltatable(self.uri, self.options)
+
+    def is_writable(self) -> bool:
+        """Whether deltalake can commit: it needs the newest entry, not only a checkpoint of it."""
+        return self._entry(self.version()) is not None
 
     def version(self) -> int:
         """The newest version."""
@@ -160,14 +103,15 @@ class LakeTable:
             fields = declared_fields(pa.schema(table.schema()))
             about = table.metadata()
             partitions, identity = tuple(about.partition_columns), str(about.id)
-            files = _files(table)
+            files = files_of(table)
             return Snapshot(self.uri, table.version(), fields, files, partitions, identity)
 
     def create(
         self, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes, description: str
     ) -> None:
         """Make the table; a `ConflictError` if there is one."""
-        fields = tuple(fields)
+        fields, files = tuple(fields), tuple(files)
+        self._prepare(files, notes)
         with told(self.uri):
             try:
                 create_table_with_add_actions(
@@ -183,7 +127,8 @@ class LakeTable:
             except DeltaError as error:
                 if "already exists" in str(error) or self.exists():
                     raise ConflictError(f"{self.uri}: there is a table already") from error
-                raise StorageError(f"{self.uri}: {_said(error)}") from error
+                raise StorageError(f"{self.uri}: {said(error)}") from error
+        self._settle(0)
 
     def commit(
         self,
@@ -194,6 +139,7 @@ class LakeTable:
     ) -> int:
         """Make the next version after `start`, or raise a `ConflictError`."""
         table = self._open(start)
+        self._prepare(add, notes or {})
         actions: list[Action] = [*(_remove(each) for each in remove), *(_add(each) for each in add)]
         return self._write(table, actions, "append", table.schema(), notes)
 
@@ -201,7 +147,8 @@ class LakeTable:
         self, start: int, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes
     ) -> int:
         """Make the next version after `start` of these files only, with these columns."""
-        fields = tuple(fields)
+        fields, files = tuple(fields), tuple(files)
+        self._prepare(files, notes)
         new = _with_bounds(fields)
         old = self._open(start).metadata().configuration.get(STATISTICS, "").split(",")
         # At no moment may a column be listed that a file has no bounds for.
@@ -225,6 +172,7 @@ class LakeTable:
             self._open(start).alter.set_table_properties(
                 {STATISTICS: ",".join(new)}, commit_properties=_properties({})
             )
+        self._settle(start + 1)
         return start + 1
 
     def become(self, wanted: Sequence[DataFile], notes: Notes) -> int:
@@ -244,16 +192,58 @@ class LakeTable:
     def _read_commit(self, version: int) -> Commit:
         """The entry of one version, from its file: `DeltaTable.history` numbers entries wrongly
         when others commit at the same time."""
+        text = self._entry(version)
+        if text is None:
+            raise MissingEntryError(f"{self.uri}: the log entry of version {version} is missing")
+        return read_commit(entry_path(self.uri, version), version, text, NOTES)
+
+    def _entry(self, version: int) -> bytes | None:
+        """The text of an entry; None if it is not there."""
         files, base = file_system(self)
-        path = f"{base}/_delta_log/{version:020d}.json"
-        try:
-            with told(path), files.open_input_stream(path) as source:
-                text = source.read().decode()
-            return _commit(version, text)
-        except (StorageError, ValueError, KeyError, AttributeError) as error:
-            raise StorageError(
-                f"{self.uri}: the log entry of version {version} is missing or damaged: {error}"
-            ) from error
+        path = entry_path(base, version)
+        with told(path):
+            try:
+                with files.open_input_stream(path) as source:
+                    return bytes(source.read())
+            except FileNotFoundError:
+                return None
+
+    def fingerprint(self, version: int) -> str:
+        """What tells a version from one with the same number in another history of the table,
+        as a backup that was put back begins one."""
+        text = self._entry(version)
+        if text is not None:
+            return entry_fingerprint(text)
+        snapshot = self.snapshot(version)
+        return files_fingerprint(snapshot.identity, ((f.path, f.size) for f in snapshot.files))
+
+    def has_fingerprint(self, version: int, expected: str) -> bool | None:
+        """Whether a version is the one that was seen; None if nothing is left that tells."""
+        if expected.startswith("files:"):
+            snapshot = self.snapshot(version)
+            files = ((f.path, f.size) for f in snapshot.files)
+            return files_fingerprint(snapshot.identity, files) == expected
+        text = self._entry(version)
+        return None if text is None else entry_fingerprint(text) == expected
+
+    def _prepare(self, add: Iterable[DataFile], notes: Notes) -> None:
+        """Files that a commit will name are there, and on the disk."""
+        if self._local is None:
+            return
+        paths = [each.location(self._local) for each in add]
+        paths += [f"{self._local}/{notes[CHANGES]}"] if notes.get(CHANGES) else []
+        if not self._is_durable:
+            durable.check_there(paths)
+        elif paths:
+            durable.sync_data(self._local, paths)
+
+    def _settle(self, version: int) -> None:
+        """A commit that has happened is on the disk."""
+        if self._local is None or not self._is_durable:
+            return
+        durable.sync_commit(self._local, version)
+        if version == 0:
+            durable.sync_new(self._local)
 
     def _write(
         self,
@@ -273,6 +263,7 @@ class LakeTable:
                 if self.version() == start:  # nobody came first: a full disk, a missing right
                     raise StorageError(f"{self.uri}: {error}") from error
                 raise
+        self._settle(start + 1)
         return start + 1
 
     def _open(self, version: int | None) -> DeltaTable:
@@ -287,26 +278,16 @@ class LakeTable:
             ) from error
 
     def _opened(self, version: int | None) -> DeltaTable:
-        with told(self.uri):
-            return DeltaTable(self.uri, version=version, storage_options=self.options)
-
-
-@contextmanager
-def told(place: str) -> Iterator[None]:
-    """Errors of storage with the place where they happened."""
-    try:
-        yield
-    except CommitFailedError as error:
-        raise ConflictError(f"{place}: another process committed first") from error
-    except TableNotFoundError as error:
-        raise StorageError(f"{place}: there is no Delta table") from error
-    except (DeltaError, OSError, pa.ArrowException) as error:
-        raise StorageError(f"{place}: {_said(error)}") from error
-
-
-def _said(error: Exception) -> str:
-    """What an error says, without the places in the library that may follow."""
-    return str(error).partition("\n   0: ")[0]
+        try:
+            with told(self.uri):
+                table = DeltaTable(self.uri, version=version, storage_options=self.options)
+        except StorageError:
+            if self._local is not None:
+                find_damage(self._local)
+            raise
+        if self._local is not None:
+            check_recent(self._local, table.version())
+        return table
 
 
 def _properties(notes: Notes) -> CommitProperties:
@@ -339,30 +320,6 @@ def _delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None
     return Schema.from_arrow(found)
 
 
-def _files(table: DeltaTable) -> tuple[DataFile, ...]:
-    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return tuple(_file(row) for row in rows)
-
-
-def _file(row: Mapping[str, Any]) -> DataFile:
-    def part(prefix: str) -> dict[str, Any]:
-        return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
-
-    def known(prefix: str) -> dict[str, Any]:
-        return {name: value for name, value in part(prefix).items() if value is not None}
-
-    return DataFile(
-        row["path"],
-        row["size_bytes"],
-        row["num_records"] if row["num_records"] is not None else -1,
-        part("partition."),
-        known("min."),
-        known("max."),
-        known("null_count."),
-        row["modification_time"],
-    )
-
-
 def file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:
     """How Arrow reaches the files of a table, and the table's folder there."""
     if "://" not in table.uri or table.uri.startswith("file://"):
@@ -371,20 +328,9 @@ def file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:
     return pafs.PyFileSystem(handler), ""
 
 
-def _commit(version: int, text: str) -> Commit:
-    """The information about a commit, which stands on a line of its own among the actions."""
-    found = (json.loads(line) for line in text.splitlines() if '"commitInfo"' in line)
-    entry: dict[str, Any] = next((e["commitInfo"] for e in found if "commitInfo" in e), {})
-    return Commit(version, entry.get("timestamp", 0), entry.get("operation", ""), entry.get(NOTES))
-
-
 def _add(each: DataFile) -> AddAction:
     return AddAction(each.path, each.size, {}, each.modified, True, each.stats())
 
 
 def _remove(each: DataFile) -> RemoveAction:
     return RemoveAction(each.path, True, int(time.time() * 1000), each.size, {})
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value

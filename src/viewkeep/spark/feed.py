@@ -16,17 +16,24 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.changes import ChangeBatch, Row, RowFormat, compose
+from viewkeep.changes import ChangeBatch, ChangeError, Row, RowFormat, compose
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
-from viewkeep.spark.delta import Commit, DataFile, LakeTable, Snapshot, StorageError, told
+from viewkeep.spark.delta import CHANGES as CHANGES
+from viewkeep.spark.delta import (
+    DataFile,
+    LakeTable,
+    MissingEntryError,
+    Snapshot,
+    StorageError,
+    told,
+)
+from viewkeep.spark.entries import Commit
 from viewkeep.spark.files import Folder, read_frame
 from viewkeep.spark.rows import arrow_type, to_arrow, to_rows
 
-CHANGES = "changes"
-"""The note of a commit that names its file of changes; None where rows stay as they are."""
 COUNT = "changed_rows"
 MOST_CHANGES = 2_000_000
 """More changes than these are never brought in one by one."""
@@ -48,6 +55,10 @@ HARMLESS = frozenset(
 
 class TooManyChangesError(ViewkeepError):
     """So many changes that views are better computed anew."""
+
+
+class UnclearChangesError(ViewkeepError):
+    """Changes from a version whose rows cannot be told apart: views have to be computed anew."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +91,15 @@ class Feed:
         if commits is not None and all(map(_is_written_down, commits)):
             return self._written_down(reversed(commits))
         if self._has_change_feed(since, until):
-            with suppress(StorageError):  # parts of it are gone; the versions may still be there
+            # Parts of it are gone, or a key stood twice for a while: the versions may still do.
+            with suppress(StorageError, ChangeError):
                 return self._from_change_feed(since, until, most)
         return self._difference(since, until, most)
 
     def _commits(self, since: int, until: int) -> list[Commit] | None:
         try:
             return self.table.log(since, until)
-        except StorageError:  # it was cleaned up; the versions may still be there
+        except MissingEntryError:  # it was cleaned up; the versions may still be there
             return None
 
     # --- written down by Viewkeep ---------------------------------------------------------------
@@ -192,8 +204,11 @@ class Feed:
         self._check_count(found.num_rows, most)
         rows = to_rows(_typed(found, self.declared))
         format_ = RowFormat(self.name, self.declared)
-        olds = format_.keyed(row[:-1] for row in rows if row[-1] == "old")
         news = format_.keyed(row[:-1] for row in rows if row[-1] == "new")
+        try:
+            olds = format_.keyed(row[:-1] for row in rows if row[-1] == "old")
+        except ChangeError as error:
+            raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
         steps = ((olds.get(key), news.get(key)) for key in {**olds, **news})
         return ChangeBatch.of_steps(self.name, self.declared, steps)
 

@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from typing import Any
@@ -43,6 +44,14 @@ SHORT = 64
 _FILE, _KNOWN = "viewkeep#file", "viewkeep#known"
 _LOCAL = re.compile("^file:/+")
 """Spark writes it with one stroke or with three."""
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A Parquet file in a table's folder, whatever the log says; `modified` in milliseconds."""
+
+    path: str
+    modified: float
 
 
 class Folder:
@@ -91,14 +100,58 @@ class Folder:
     def write_text(self, name: str, text: str) -> None:
         """A file for people beside the data."""
         path = f"{self._base}/{name}"
-        with told(path), self._files.open_output_stream(path) as sink:
-            sink.write(text.encode())
+        with told(path):
+            self._files.create_dir(self._base, recursive=True)
+            with self._files.open_output_stream(path) as sink:
+                sink.write(text.encode())
+
+    def read_text(self, name: str) -> str:
+        """A file beside the data."""
+        path = f"{self._base}/{name}"
+        with told(path), self._files.open_input_stream(path) as source:
+            return bytes(source.read()).decode()
+
+    def names(self) -> list[str]:
+        """What is in the folder itself; nothing, if there is none."""
+        with told(self.uri):
+            selector = pafs.FileSelector(self._base, allow_not_found=True)
+            return [each.base_name for each in self._files.get_file_info(selector)]
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with told(f"{self.uri}/{name}"), suppress(FileNotFoundError):
+            self._files.delete_file(f"{self._base}/{name}")
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
         with told(self.uri):
             if self._files.get_file_info(self._base).type != pafs.FileType.NotFound:
                 self._files.delete_dir(self._base)
+
+    def listed(self, below: str = "") -> list[ListedFile]:
+        """The Parquet files of the table; folders with the marks of Delta are no data."""
+        found: list[ListedFile] = []
+        with told(self.uri):
+            entries = self._files.get_file_info(pafs.FileSelector(f"{self._base}/{below}"))
+        for each in entries:
+            name = f"{below}{each.base_name}"
+            if each.base_name.startswith(("_", ".")):
+                continue
+            if each.type == pafs.FileType.Directory:
+                found += self.listed(f"{name}/")
+            elif name.endswith(".parquet"):
+                modified = each.mtime_ns / 1e6 if each.mtime_ns is not None else float("inf")
+                found.append(ListedFile(name, modified))
+        return found
+
+    def remove_files(self, files: Iterable[ListedFile]) -> None:
+        """Remove files, with the checksums that Spark writes beside them."""
+        for each in files:
+            folder, _, name = f"{self._base}/{each.path}".rpartition("/")
+            with told(f"{folder}/{name}"), suppress(FileNotFoundError):
+                self._files.delete_file(f"{folder}/{name}")
+            with suppress(OSError):
+                self._files.delete_file(f"{folder}/.{name}.crc")
 
     def described(self, folder: str) -> list[DataFile]:
         """The Parquet files below a folder of the table, with what their footers tell."""

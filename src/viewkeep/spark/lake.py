@@ -9,6 +9,7 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeep.errors import SchemaError
 from viewkeep.spark.catalog import CatalogStore
 from viewkeep.spark.delta import LakeTable, Snapshot, StorageError
+from viewkeep.spark.durable import local_path
 from viewkeep.spark.files import WRITE_SETTINGS, Folder, read_frame
+from viewkeep.spark.places import check_inside
 from viewkeep.spark.rewrite import DRIVER_BYTES
+from viewkeep.spark.running import marked
 from viewkeep.spark.sessions import Session, lazy_session
 
 OWN = "_viewkeep"
@@ -47,27 +51,29 @@ class Lake:
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES
+    is_durable: bool = True
 
     @staticmethod
     def open(
         spark: Session,
         uri: str | os.PathLike[str],
         options: Mapping[str, str] | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        is_durable: bool = True,
     ) -> "Lake":
         """A lake with a session of its own, so that a user's settings change no results."""
         user = lazy_session(spark) if callable(spark) else spark
         own = lazy_session(lambda: _session(user)) if callable(spark) else _session(spark)
-        return Lake(own, user, located(uri), dict(options or {}), driver_bytes)
+        return Lake(own, user, located(uri), dict(options or {}), is_durable=is_durable)
 
     @property
     def catalog(self) -> CatalogStore:
         """Where the definitions are kept."""
-        return CatalogStore(self.at(f"{self.uri}/{OWN}/catalog"))
+        return CatalogStore(self.at(f"{self.uri}/{OWN}/catalog"), self.uri)
 
     def at(self, uri: str) -> LakeTable:
-        """A table anywhere."""
-        return LakeTable(uri, self.options)
+        """A table anywhere; in the lake, not one that a link leads out of it."""
+        check_inside(self.uri, uri)
+        return LakeTable(uri, self.options, self.is_durable)
 
     def place(self, name: str) -> str:
         """The folder of a table or view; names are plain, since they become parts of paths."""
@@ -88,13 +94,21 @@ class Lake:
             Folder(self.at(place)).remove()
 
     def remove_damaged(self, location: str) -> None:
-        """Remove a table whose log cannot be read, so that it can be made anew."""
+        """Remove a table whose log cannot be read or written, so that it can be made anew."""
         table = self.at(location)
         try:
-            if table.exists():
-                table.snapshot()
+            if not table.exists():
+                return
+            table.snapshot()
+            is_damaged = not table.is_writable()
         except StorageError:
+            is_damaged = True
+        if is_damaged:
             Folder(table).remove()
+
+    def marked(self) -> AbstractContextManager[None]:
+        """A block that reads versions of tables, which `vacuum` then leaves alone."""
+        return marked(local_path(self.uri))
 
     def frame(self, snapshot: Snapshot) -> DataFrame:
         """All rows of a version."""

@@ -12,17 +12,18 @@ from dataclasses import replace
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame
 
-from viewkeep.changes import ChangeBatch, difference
+from viewkeep.changes import ChangeBatch, ChangeError, difference
 from viewkeep.diffs.identify import IdPlan
 from viewkeep.errors import QueryError, ViewkeepError
 from viewkeep.spark import feed
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.delta import ConflictError, DataFile, Snapshot, StorageError
-from viewkeep.spark.feed import TooManyChangesError, check_columns
+from viewkeep.spark.feed import TooManyChangesError, UnclearChangesError, check_columns
 from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Inputs, diff_inputs
 from viewkeep.spark.jobs import Jobs, counted_jobs
 from viewkeep.spark.layered import Layered
+from viewkeep.spark.lineage import replaced_cache, replaced_history
 from viewkeep.spark.report import RunError, problem_of
 from viewkeep.spark.rewrite import Rewrite, rewrite
 from viewkeep.spark.row_changes import RowChanges
@@ -47,7 +48,10 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
         return view.build(inputs, tables, found, "the definition has changed")
     if found.state.plan != view.plan:
         return view.build(inputs, tables, found, "this version of Viewkeep keeps it in another way")
-    _check_inputs(view, found.state, inputs)
+    _check_columns(view, found.state, inputs)
+    reason = replaced_history(view, found.state)
+    if reason:
+        return _built_unless_strict(view, found, inputs, tables, reason)
     if found.state.is_ahead_of(inputs):
         raise ConflictError(f'view "{view.name}": another process has seen newer changes')
     if dict(found.state.inputs) == dict(inputs):
@@ -60,27 +64,29 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
             after=dict(inputs),
             version=found.newest,
         )
+    reason = replaced_cache(view, found.state)
+    if reason:
+        return _built_unless_strict(view, found, inputs, tables, reason)
     return _Refresh(view, found, inputs, tables).run()
 
 
-def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
-    """Refuse inputs whose versions are not those of the table that the view has seen."""
+def _check_columns(view: View, state: ViewState, inputs: Pins) -> None:
+    """Refuse inputs that have lost columns since, or changed their types."""
     for name, since in state.inputs.items():
         table = view.sources[name].table
         if inputs[name] != since:
             check_columns(name, view.sources[name].declared, table.snapshot(inputs[name]))
-        try:
-            same = table.version() >= since and table.identity(since) == state.identities[name]
-        except StorageError as error:
-            raise StorageError(
-                f'"{name}": version {since}, which the view reflects, cannot be read any more '
-                f'({error}); repair the view: repair("{view.name}")'
-            ) from error
-        if not same:
-            raise StorageError(
-                f'"{name}" was removed and made anew since the view was refreshed; '
-                f'repair the view: repair("{view.name}")'
-            )
+
+
+def _built_unless_strict(
+    view: View, found: Found, inputs: Pins, tables: Pins, reason: str
+) -> RefreshReport:
+    """Compute a view whose changes cannot be told: that is right, whatever happened below it."""
+    if view.definition.policy == "strict":
+        raise StorageError(
+            f'{reason}; the policy strict computes nothing anew by itself: repair("{view.name}")'
+        )
+    return view.build(inputs, tables, found, reason)
 
 
 class _Refresh:
@@ -113,6 +119,14 @@ class _Refresh:
                     return self._brought(diff_inputs(self._plan, batches), changes, jobs)
             except (TooManyChangesError, TooManyRowsError) as problem:
                 reason = self._unless_strict(str(problem))
+            except UnclearChangesError as problem:
+                return _built_unless_strict(
+                    self._view, self._found, self._inputs, self._tables, str(problem)
+                )
+            except ChangeError as problem:
+                raise ChangeError(
+                    f'{problem}, then refresh; if it still fails: repair("{self._view.name}")'
+                ) from problem
             except OverBudgetError as problem:
                 self._experience = self._experience.after_giving_up(changes)
                 reason = f"bringing the changes in went past the cost of recomputation: {problem}"

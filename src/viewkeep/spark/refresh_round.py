@@ -14,6 +14,7 @@ from viewkeep.errors import ViewkeepError
 from viewkeep.spark.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.lake import Lake
+from viewkeep.spark.problems import note_problems
 from viewkeep.spark.refresh import refresh_view
 from viewkeep.spark.report import problem_of
 from viewkeep.spark.views import View
@@ -62,6 +63,7 @@ def refresh_round(lake: Lake, wanted: Iterable[str] | None, plan: Plan) -> list[
     """Refresh the views, or those that are wanted with what they read; reports in their order."""
     names = None if wanted is None else list(wanted)
     done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), names, (), plan))
+    note_problems(lake, done.reports.values())
     return _checked(done)
 
 
@@ -74,6 +76,7 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan) -> Round:
         return _round(lake, catalog, views, definition.inputs, plan)
 
     done = _until_settled(lake, attempt)
+    note_problems(lake, done.reports.values())
     _checked(done)
     for name in definition.inputs:
         if name in done.problems:

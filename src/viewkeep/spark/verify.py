@@ -16,6 +16,7 @@ from viewkeep.query.types import DOUBLE, FLOAT
 from viewkeep.spark.build import Builder
 from viewkeep.spark.catalog import Catalog
 from viewkeep.spark.delta import StorageError
+from viewkeep.spark.lineage import replaced_history
 from viewkeep.spark.local import Relation, with_types
 from viewkeep.spark.report import named
 from viewkeep.spark.standing import unseen_changes
@@ -35,6 +36,9 @@ def verify_view(view: View, catalog: Catalog) -> Verification:
     found = view.found()
     if found.state.build != view.definition.build:
         raise StorageError(f'view "{view.name}" has a new definition; refresh it first')
+    reason = replaced_history(view, found.state)
+    if reason:
+        raise StorageError(f'view "{view.name}": {reason}; refresh it first, or repair it')
     frames = view.table_frames("post", found.state.inputs)
     builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
     snapshot = view.table.snapshot(found.newest)

@@ -26,7 +26,8 @@ from viewkeep.query.tables import Table
 from viewkeep.spark.build import Builder
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.catalog import ViewDefinition
-from viewkeep.spark.delta import ConflictError, DataFile, LakeTable, StorageError
+from viewkeep.spark.delta import ConflictError, DataFile, LakeTable, MissingEntryError, StorageError
+from viewkeep.spark.entries import Commit
 from viewkeep.spark.feed import CHANGES, HARMLESS, Feed
 from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Kinds
@@ -154,6 +155,15 @@ class View:
     def found(self) -> Found:
         """The newest version that a refresh made; an error if others have changed rows since."""
         newest = self.table.version()
+        try:
+            return self._found(newest)
+        except MissingEntryError as error:
+            raise StorageError(
+                f'view "{self.name}": {error}, so that what it reflects is not known any more; '
+                f'repair the view: repair("{self.name}")'
+            ) from error
+
+    def _found(self, newest: int) -> Found:
         for commit in self._commits(newest):
             if commit.notes is not None and STATE in commit.notes:
                 state = ViewState.from_notes(commit.notes[STATE])
@@ -168,17 +178,21 @@ class View:
                 )
         raise StorageError(f'view "{self.name}": its table was not made by Viewkeep')
 
-    def _commits(self, newest: int) -> Iterator[Any]:
+    def _commits(self, newest: int) -> Iterator[Commit]:
         for version in range(newest, -1, -1):
             yield from self.table.log(version - 1, version)
 
     def history(self) -> list[RefreshReport]:
-        """The reports of all refreshes, newest first."""
-        return [
-            RefreshReport.from_notes(each.notes[REPORT], each.version, each.timestamp)
-            for each in self.table.log(-1)
-            if each.notes is not None and REPORT in each.notes
-        ]
+        """The reports of all refreshes, newest first, as far as the log goes back."""
+        found = []
+        with suppress(MissingEntryError):  # those before were cleaned up
+            for each in self._commits(self.table.version()):
+                if each.notes is not None and REPORT in each.notes:
+                    report = RefreshReport.from_notes(
+                        each.notes[REPORT], each.version, each.timestamp
+                    )
+                    found.append(report)
+        return found
 
     def caches(self, state: ViewState) -> dict[str, Cache]:
         """The caches at the versions that a state names."""
@@ -234,9 +248,17 @@ class View:
 
     def state(self, inputs: Pins, tables: Pins, caches: Pins) -> ViewState:
         """The state of rows that reflect these versions."""
-        identities = {name: self.sources[name].table.identity(v) for name, v in inputs.items()}
+        below = {name: self.sources[name].table for name in inputs}
+        kept = {k.name: self.cache_table(k) for k in self.script.caches} if caches else {}
         return ViewState(
-            self.definition.build, dict(inputs), dict(tables), dict(caches), identities, self.plan
+            self.definition.build,
+            dict(inputs),
+            dict(tables),
+            dict(caches),
+            {name: below[name].identity(version) for name, version in inputs.items()},
+            self.plan,
+            {name: below[name].fingerprint(version) for name, version in inputs.items()},
+            {name: kept[name].fingerprint(version) for name, version in caches.items()},
         )
 
     def commit_built(self, built: "Built", start: Found | None) -> RefreshReport:
@@ -268,6 +290,7 @@ class View:
         versions = {}
         for kept in self.script.caches if self.is_incremental else ():
             table = self.cache_table(kept)
+            self.lake.remove_damaged(table.uri)
             files = write_cache(
                 self._defined(kept, frames), table, order_of(self.script, kept.name)
             )

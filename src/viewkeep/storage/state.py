@@ -16,6 +16,8 @@ class ViewState:
     `inputs` are the tables and views that it reads, `tables` all tables below it; `identities`
     tell whether an input was removed and made anew since. `plan` tells whether the rows and caches
     are those that the view's plan keeps: another version of Viewkeep may plan it in another way.
+    `fingerprints` tell whether a version is still the commit that was seen: a table that is put
+    back from a backup uses its numbers again.
 
     >>> state = ViewState("b1", {"cost": 4}, {"parts": 7}, {"cache_1": 2})
     >>> ViewState.from_notes(state.notes()) == state
@@ -28,6 +30,8 @@ class ViewState:
     caches: Pins = field(default_factory=dict)
     identities: Mapping[str, str] = field(default_factory=dict)
     plan: str = ""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    cache_fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
         """The state as JSON values."""
@@ -38,11 +42,13 @@ class ViewState:
             "caches": dict(self.caches),
             "identities": dict(self.identities),
             "plan": self.plan,
+            "fingerprints": dict(self.fingerprints),
+            "cache_fingerprints": dict(self.cache_fingerprints),
         }
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any]) -> "ViewState":
-        """The state of a commit's notes."""
+        """The state of a commit's notes; those of older releases have no fingerprints."""
         return ViewState(
             notes["build"],
             notes["inputs"],
@@ -50,6 +56,8 @@ class ViewState:
             notes["caches"],
             notes["identities"],
             notes.get("plan", ""),
+            notes.get("fingerprints", {}),
+            notes.get("cache_fingerprints", {}),
         )
 
     def is_ahead_of(self, inputs: Pins) -> bool:

@@ -1,0 +1,125 @@
+"""Entries of a Delta log as files: read, checked before they are believed, and fingerprinted.
+
+deltalake reads an entry that is empty, as a power failure may leave it, as a version that changes
+nothing: the rows of that commit, or the files that it removed, would silently be wrong.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+from viewkeep.spark.failures import DamagedLogError
+
+ACTIONS = "add|remove|metaData|protocol|commitInfo|txn|cdc|domainMetadata"
+_ACTION = re.compile(rb'\{\s*"(' + ACTIONS.encode() + rb')"\s*:')
+_ENTRY = re.compile(r"(\d{20})\.json")
+LOG = "_delta_log"
+RECENT = 100
+"""So many entries are looked at when a table is opened: those before stand in a checkpoint."""
+SHORT = 64
+"""An entry of fewer bytes is read: it may be blank."""
+HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One entry of a table's log; `notes` are Viewkeep's, None in the commits of others."""
+
+    version: int
+    timestamp: int
+    operation: str
+    notes: Mapping[str, Any] | None
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def entry_path(base: str, version: int) -> str:
+    """The file of an entry."""
+    return f"{base}/{LOG}/{version:020d}.json"
+
+
+def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
+    """An entry that is checked; `notes` is the key of Viewkeep's notes."""
+    actions = _parsed(place, text)
+    about: dict[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
+    try:
+        added = tuple(e["add"]["path"] for e in actions if "add" in e)
+        removed = tuple(e["remove"]["path"] for e in actions if "remove" in e)
+        return Commit(
+            version,
+            int(about.get("timestamp") or 0),
+            str(about.get("operation") or ""),
+            about.get(notes),
+            added,
+            removed,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(place, f"it has an action that is not whole ({error!r})") from error
+
+
+def _parsed(place: str, text: bytes) -> list[dict[str, Any]]:
+    if not _ACTION.search(text):
+        raise _damaged(place, "it has no actions" if text.strip() else "it is empty")
+    try:
+        lines = text.decode().split("\n")
+        found = [json.loads(line) for line in lines if line.strip()]
+    except ValueError as error:
+        raise _damaged(place, f"it is no JSON ({error})") from error
+    if not all(isinstance(each, dict) for each in found):
+        raise _damaged(place, "it is no list of actions")
+    return found
+
+
+def check_recent(base: str, newest: int) -> None:
+    """Refuse a local table if one of its last entries says nothing."""
+    for version in range(newest, max(-1, newest - RECENT), -1):
+        place = entry_path(base, version)
+        try:
+            size = os.stat(place).st_size
+        except OSError:  # cleaned up: a checkpoint stands for it, or deltalake has complained
+            return
+        if size < SHORT or version == newest:
+            with open(place, "rb") as file:
+                text = file.read(HEAD)
+            if not _ACTION.search(text):
+                raise _damaged(place, "it has no actions" if text.strip() else "it is empty")
+
+
+def find_damage(base: str) -> None:
+    """Name the entry because of which a local table cannot be opened, if it is one."""
+    try:
+        names = sorted(os.listdir(f"{base}/{LOG}"))
+    except OSError:
+        return
+    versions = [int(found[1]) for found in map(_ENTRY.fullmatch, names) if found]
+    recent = versions[-RECENT:]
+    for before, after in pairwise(recent):
+        if after != before + 1:
+            raise _damaged(entry_path(base, before + 1), "it is missing, and later ones are there")
+    for version in recent:
+        place = entry_path(base, version)
+        with open(place, "rb") as file:
+            _parsed(place, file.read())
+
+
+def _damaged(place: str, problem: str) -> DamagedLogError:
+    return DamagedLogError(
+        f"{place}: the log entry is damaged: {problem}; restore the table from a backup, or, if it "
+        "is a view, repair it"
+    )
+
+
+def entry_fingerprint(text: bytes) -> str:
+    """What tells a commit from another one of the same number."""
+    return f"entry:{sha256(text).hexdigest()[:32]}"
+
+
+def files_fingerprint(identity: str, files: Iterable[tuple[str, int]]) -> str:
+    """The same from the files of a version, where its entry is gone and a checkpoint is left."""
+    text = json.dumps([identity, *sorted(files)])
+    return f"files:{sha256(text.encode()).hexdigest()[:32]}"

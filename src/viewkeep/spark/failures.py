@@ -1,0 +1,47 @@
+"""The errors of storage, and how those of deltalake, Arrow and the system become them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from viewkeep.errors import ViewkeepError
+
+
+class StorageError(ViewkeepError):
+    """A table that cannot be read or written; what was committed before is still there."""
+
+
+class ConflictError(StorageError):
+    """Another process committed first; nothing was changed."""
+
+
+class UnsupportedTableError(StorageError):
+    """A table that uses something of Delta which cannot be read correctly here."""
+
+
+class DamagedLogError(StorageError):
+    """A log entry that is there and cannot be believed."""
+
+
+class MissingEntryError(StorageError):
+    """A log entry that is not there: it was cleaned up."""
+
+
+@contextmanager
+def told(place: str) -> Iterator[None]:
+    """Errors of storage with the place where they happened."""
+    try:
+        yield
+    except CommitFailedError as error:
+        raise ConflictError(f"{place}: another process committed first") from error
+    except TableNotFoundError as error:
+        raise StorageError(f"{place}: there is no Delta table") from error
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise StorageError(f"{place}: {said(error)}") from error
+
+
+def said(error: Exception) -> str:
+    """What an error says, without the places in the library that may follow."""
+    return str(error).partition("\n   0: ")[0]

@@ -1,0 +1,42 @@
+"""Names of columns that all engines read: refused before anything is written."""
+
+from collections.abc import Iterable
+
+from viewkeep.errors import SchemaError
+from viewkeep.query.tables import HIDDEN
+
+_NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
+
+
+def check_name(place: str, name: str) -> None:
+    """Refuse a column that SQL could not name, or whose name nobody could see."""
+    if not isinstance(name, str) or not name.strip():
+        raise SchemaError(f"{place}: a column has no name ({name!r}); give it one")
+    if HIDDEN in name:
+        raise SchemaError(
+            f'{place}, column "{name}": names with {HIDDEN} are Viewkeep\'s own; rename it'
+        )
+    if not name.isprintable() or name != name.strip():
+        raise SchemaError(
+            f"{place}, column {name!a}: the name has characters that cannot be seen; rename it"
+        )
+
+
+def check_own_names(place: str, names: Iterable[str]) -> None:
+    """Refuse columns that a new Delta table cannot have; Delta takes `a` and `A` for the same."""
+    known: dict[str, str] = {}
+    for name in names:
+        check_name(place, name)
+        bad = sorted(set(name) & _NOT_IN_DELTA)
+        if bad:
+            raise SchemaError(
+                f'{place}, column "{name}": Delta tables allow no '
+                f"{' '.join(map(repr, bad))} in names; give it another name, in a view with AS"
+            )
+        other = known.get(name.lower())
+        known[name.lower()] = name
+        if other is not None:
+            raise SchemaError(
+                f'{place}, column "{name}": there is "{other}" already; Delta tables do not tell '
+                "upper from lower case; give it another name, in a view with AS"
+            )

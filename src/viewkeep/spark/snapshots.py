@@ -1,0 +1,104 @@
+"""Versions of Delta tables as values: their files, with what the log tells about them."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from deltalake import DeltaTable
+
+from viewkeep.query.types import Field
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a table: its path below the table's folder, and bounds of its columns."""
+
+    path: str
+    size: int
+    rows: int
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    least: Mapping[str, Any] = field(default_factory=dict)
+    greatest: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    modified: int = field(default_factory=lambda: int(time.time() * 1000))
+
+    def location(self, uri: str) -> str:
+        """Where it is; paths in the log are encoded, and may lead out of the table's folder.
+
+        >>> DataFile("day=a%20b/1.parquet", 0, 0).location("/lake/parts")
+        '/lake/parts/day=a b/1.parquet'
+        """
+        path = unquote(self.path)
+        return path if "://" in path or path.startswith("/") else f"{uri}/{path}"
+
+    def stats(self) -> str:
+        """The statistics as Delta writes them."""
+        said = {
+            "numRecords": self.rows,
+            "minValues": {name: _plain(value) for name, value in self.least.items()},
+            "maxValues": {name: _plain(value) for name, value in self.greatest.items()},
+            "nullCount": dict(self.nulls),
+        }
+        return json.dumps(said)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table."""
+
+    uri: str
+    version: int
+    fields: tuple[Field, ...]
+    files: tuple[DataFile, ...]
+    partitions: tuple[str, ...] = ()
+    identity: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(each.rows for each in self.files)
+
+    @property
+    def size(self) -> int:
+        """How many bytes its files have."""
+        return sum(each.size for each in self.files)
+
+    @cached_property
+    def by_path(self) -> dict[str, DataFile]:
+        """The files by their paths."""
+        return {each.path: each for each in self.files}
+
+
+def files_of(table: DeltaTable) -> tuple[DataFile, ...]:
+    """The files of an open version."""
+    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return tuple(_file(row) for row in rows)
+
+
+def _file(row: Mapping[str, Any]) -> DataFile:
+    def part(prefix: str) -> dict[str, Any]:
+        return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
+
+    def known(prefix: str) -> dict[str, Any]:
+        return {name: value for name, value in part(prefix).items() if value is not None}
+
+    return DataFile(
+        row["path"],
+        row["size_bytes"],
+        row["num_records"] if row["num_records"] is not None else -1,
+        part("partition."),
+        known("min."),
+        known("max."),
+        known("null_count."),
+        row["modification_time"],
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
