@@ -58,8 +58,8 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, tuple[str, ...]]]] = {
     "verify": ({}, NAME),
     "repair": ({}, NAME),
     "vacuum": (
-        {"dry_run": True},
-        {"hours": ("number", "fraction"), "dry_run": ("true",)},
+        {"dry_run": True, "force": True},
+        {"hours": ("number", "fraction"), "dry_run": ("true",), "force": ("true",)},
     ),
 }
 
