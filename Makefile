@@ -12,8 +12,8 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-engine \
-	bounds plots docs
+.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-tpch \
+	bench-engine bounds plots docs
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench-idivm: $(INSTALLED) ## Compare ID-based scripts with tuple-based ones and 
 
 bench-keeper: $(INSTALLED) ## Compare refreshes of a lake on Spark with recomputation, up to 50M rows
 	@$(PYTHON) -m bench.keeper
+
+bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomputation, by Spark and DuckDB
+	@$(PYTHON) -m bench.tpch
 
 bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
 	@$(PYTHON) -m bench.engine --docs --pathway .venv-pathway
