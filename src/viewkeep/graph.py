@@ -13,6 +13,7 @@ Theorem 3). The count is read in constant time.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import count, repeat
+from threading import RLock
 from typing import Any
 
 from viewkeep.errors import SchemaError
@@ -28,7 +29,8 @@ class TriangleCounter:
     """The triangles of a graph, or the directed 3-cycles with `directed=True`.
 
     Nodes are any hashable values. Edges may be parallel: a triangle then counts as often as one
-    can choose its three edges. An edge that is refused changes nothing.
+    can choose its three edges. An edge that is refused changes nothing. Threads that share a
+    counter take turns.
 
     >>> friends = TriangleCounter([("Ada", "Ben"), ("Ben", "Cleo")])
     >>> friends.triangles_at_edge("Cleo", "Ada")  # how many would it close?
@@ -53,6 +55,7 @@ class TriangleCounter:
         self.maintainer: Maintainer = maintain(
             query, strategy=strategy, epsilon=epsilon, space=space
         )
+        self._lock = RLock()
         self._nodes: dict[Hashable, _Node] = {}
         self._ranks = count()
         self._size = self._wedges = 0
@@ -67,15 +70,18 @@ class TriangleCounter:
     def add(self, u: Hashable, v: Hashable, multiplicity: int = 1) -> None:
         """Add an edge, from `u` to `v` if the graph is directed; or several parallel ones."""
         self._check(u, v, multiplicity)
-        self._change(u, v, multiplicity)
+        with self._lock:
+            self._change(u, v, multiplicity)
 
     def remove(self, u: Hashable, v: Hashable, multiplicity: int = 1) -> None:
         """Take an edge away, or several parallel ones; as many must be there."""
         self._check(u, v, multiplicity)
-        present = self.multiplicity(u, v)
-        if present < multiplicity:
-            raise SchemaError(f"edge ({u!r}, {v!r}): {multiplicity} to remove, but {present} there")
-        self._change(u, v, -multiplicity)
+        with self._lock:
+            present = self.multiplicity(u, v)
+            if present < multiplicity:
+                problem = f"{multiplicity} to remove, but {present} there"
+                raise SchemaError(f"edge ({u!r}, {v!r}): {problem}")
+            self._change(u, v, -multiplicity)
 
     def add_all(self, edges: Iterable[Edge] | Mapping[Edge, int]) -> None:
         """Add pairs of nodes, or multiplicities by pair; all or, if one is refused, none.
@@ -86,10 +92,11 @@ class TriangleCounter:
         for (u, v), multiplicity in checked:
             self._check(u, v, multiplicity)
         rows: list[Edge] = []
-        for (u, v), multiplicity in checked:
-            rows.extend(repeat(self._note(u, v, multiplicity), multiplicity))
-        if rows:
-            self.maintainer.load({"E": rows})
+        with self._lock:
+            for (u, v), multiplicity in checked:
+                rows.extend(repeat(self._note(u, v, multiplicity), multiplicity))
+            if rows:
+                self.maintainer.load({"E": rows})
 
     def _change(self, u: Hashable, v: Hashable, multiplicity: int) -> None:
         self.maintainer.update("E", self._row(u, v), multiplicity)
@@ -113,11 +120,12 @@ class TriangleCounter:
     @property
     def edges(self) -> dict[Edge, int]:
         """All edges with their multiplicities; undirected ones from the node seen first."""
-        return {
-            self._row(u, v): multiplicity
-            for u, node in self._nodes.items()
-            for v, multiplicity in node.following.items()
-        }
+        with self._lock:
+            return {
+                self._row(u, v): multiplicity
+                for u, node in self._nodes.items()
+                for v, multiplicity in node.following.items()
+            }
 
     def __len__(self) -> int:
         """The number of edges, parallel ones counted once."""
@@ -186,22 +194,23 @@ class TriangleCounter:
         """
         self._check_pair(u, v)
         # An edge is the first, second and third of its triangles; of a cycle, one is like another.
-        atoms, row = range(1 if self.directed else 3), self._row(u, v)
-        engine = self.maintainer.engine
-        return sum(engine.output_change(atom, row, 1).get((), 0) for atom in atoms)
+        atoms, change = range(1 if self.directed else 3), self.maintainer.output_change
+        with self._lock:
+            row = self._row(u, v)
+            return sum(change(atom, row, 1).get((), 0) for atom in atoms)
 
     def triangles_at_node(self, v: Hashable) -> int:
         """How many triangles a node is in; costs one `triangles_at_edge` per neighbour.
 
         In a directed graph that is per neighbour to which an edge leads.
         """
-        node = self._nodes.get(v)
-        if node is None:
-            return 0
-        found = sum(
-            multiplicity * self.triangles_at_edge(v, neighbour)
-            for neighbour, multiplicity in node.following.items()
-        )
+        with self._lock:
+            node = self._nodes.get(v)
+            following = node.following.items() if node else ()
+            found = sum(
+                multiplicity * self.triangles_at_edge(v, neighbour)
+                for neighbour, multiplicity in following
+            )
         return found if self.directed else found // 2
 
     @property
@@ -219,7 +228,8 @@ class TriangleCounter:
         It is the share of wedges that are closed. With parallel edges it may be above 1: three
         edges are chosen for a triangle, but two for a wedge.
         """
-        return 3 * self.count / self._wedges if self._wedges else 0.0
+        with self._lock:
+            return 3 * self.count / self._wedges if self._wedges else 0.0
 
     @property
     def steps(self) -> int:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
@@ -10,6 +11,7 @@ from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.arguments import checked
 from viewkeep.engine.check import Checker
 from viewkeep.engine.frames import as_table
+from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import (
     Change,
     Row,
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 
     from viewkeep.workload import Workload
 
+_PORTION = 64
+"""Output tuples that the compiled engine gives at a time."""
+
 _OFTEN = 4096
 """After so many single updates, it is asked whether compiling pays."""
 
@@ -49,7 +54,8 @@ class Maintainer:
     """A query kept up to date; made by `maintain`.
 
     Results always equal the query run from scratch on what was loaded and updated, also while
-    some multiplicities are negative. An error leaves everything as it was.
+    some multiplicities are negative. An error leaves everything as it was. Threads may share a
+    maintainer: they take turns.
     """
 
     def __init__(
@@ -75,7 +81,9 @@ class Maintainer:
         )
         # Counts can always be added and multiplied; other payloads may refuse halfway.
         fallible = bool(query.aggregates) or options.ring is not None
-        self._runner = Runner(engines, self.payload.ring, fallible, self._checker)
+        self._gate = Gate(self._subscribers.deliver)
+        self._lock = self._gate.lock
+        self._runner = Runner(engines, self.payload.ring, fallible, self._checker, self._gate)
         self._singles = self._runner.singles
 
     def __repr__(self) -> str:
@@ -112,7 +120,11 @@ class Maintainer:
         """
         if not isinstance(data, Mapping):
             raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
-        data = {relation: as_table(rows, relation) for relation, rows in data.items()}
+        tables = {relation: as_table(rows, relation) for relation, rows in data.items()}
+        with self._gate:
+            self._load(tables)
+
+    def _load(self, data: Mapping[str, Any]) -> None:
         fresh = not (self._now or self._pending or self._subscribers)
         if fresh and self._runner.load_tables(data):
             self._version += 1
@@ -133,6 +145,23 @@ class Maintainer:
 
     def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Insert one tuple; with a negative multiplicity, delete it."""
+        runner = self._runner
+        if not runner.careful:
+            with self._lock:
+                if not (self._lazy or self._subscribers or runner.careful):
+                    intake = known_relation(self._intakes, relation, self.query)
+                    changes = intake.changes(row, multiplicity)
+                    if (self._version + 1) % _OFTEN:
+                        self._version += 1
+                        for atom, key, payload in changes:
+                            runner.triggers[atom](key, payload)
+                        return
+                    runner.note(_OFTEN)  # from now on another engine may run, which can refuse
+        with self._gate:
+            self._update(relation, row, multiplicity)
+
+    def _update(self, relation: str, row: Row, multiplicity: int) -> None:
+        """One tuple, whatever engine runs."""
         try:
             single = self._singles.get(relation)
         except TypeError:  # what cannot be hashed is the name of no relation
@@ -143,20 +172,11 @@ class Maintainer:
                 self._version += 1
                 return
             if lost:
-                self._runner.take_back(relation, row, multiplicity)
-        intake = known_relation(self._intakes, relation, self.query)
-        changes = intake.changes(row, multiplicity)
-        runner = self._runner
-        if not (self._version + 1) % _OFTEN and not runner.careful:
-            runner.note(_OFTEN)  # from now on another engine may run, which can refuse
-        if self._lazy or self._subscribers or runner.careful:
-            self._take(changes)
-            if runner.compiled and not self._lazy:
-                self._learn(relation)
-            return
-        self._version += 1
-        for atom, key, payload in changes:
-            runner.triggers[atom](key, payload)
+                self._runner.overflowed()
+        changes = known_relation(self._intakes, relation, self.query).changes(row, multiplicity)
+        self._take(changes)
+        if self._runner.compiled and not self._lazy:
+            self._learn(relation)
 
     def _learn(self, relation: str) -> None:
         """Such rows may go to machine code from now on, without this method where they can."""
@@ -165,21 +185,23 @@ class Maintainer:
             self.update = made  # type: ignore[method-assign]  # it calls the method otherwise
 
     def _redo(self, relation: str, row: Row, multiplicity: int = 1) -> None:
-        """An update that left 64 bits in machine code."""
-        self._runner.take_back(relation, row, multiplicity)
-        self.update(relation, row, multiplicity)
+        """An update that left 64 bits in machine code, which has taken it back."""
+        with self._gate:
+            self._runner.overflowed()
+            self._update(relation, row, multiplicity)
 
     def update_batch(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
         """Many updates to one relation; all or, if one is refused, none."""
-        rows = as_table(rows, relation)
-        if not self._lazy and not isinstance(rows, Iterator):
-            known_relation(self._intakes, relation, self.query)
-            if self._runner.apply_table(relation, rows, multiplicities):
-                self._version += 1
-                return
-        self._take(self._checked(relation, rows, multiplicities))
+        table = as_table(rows, relation)
+        with self._gate:
+            if not self._lazy and not isinstance(table, Iterator):
+                known_relation(self._intakes, relation, self.query)
+                if self._runner.apply_table(relation, table, multiplicities):
+                    self._version += 1
+                    return
+            self._take(self._checked(relation, table, multiplicities))
 
     def check_batch(
         self,
@@ -207,10 +229,15 @@ class Maintainer:
 
     def flush(self) -> None:
         """Apply what a lazy maintainer has put off; reading does this by itself."""
-        if self._pending:
-            before = self._apply(self._pending.changes())
-            self._pending.clear()
-            self._subscribers.tell(before)
+        with self._gate:
+            if self._pending:
+                before = self._apply(self._pending.changes())
+                self._pending.clear()
+                self._subscribers.tell(before)
+
+    def _catch_up(self) -> None:
+        if self._lazy:
+            self.flush()
 
     def _apply(self, changes: list[Change]) -> dict[Row, Any]:
         return self._runner.apply(changes, self._subscribers)
@@ -241,15 +268,33 @@ class Maintainer:
         given. Updating meanwhile ends the enumeration with an error.
         """
         inputs = given_inputs(self.query, given)
-        self.flush()
+        self._catch_up()
         return self._read(inputs, self._now)
 
     def _read(self, inputs: dict[str, Any], version: int) -> Iterator[tuple[Row, Any]]:
-        self._check_version(version)
+        """Tuple by tuple, while nothing changes; other threads have their turn in between."""
         width, result = len(self.query.outputs), self.payload.result
-        for row, payload in self._runner.enumerate(inputs):
-            yield row[:width], result(payload)
+        with self._gate:
             self._check_version(version)
+            rows, compiled = self._runner.enumerate(inputs), self._runner.compiled
+        while not compiled:
+            with self._lock:
+                self._check_version(version)
+                for row, payload in rows:
+                    step = row[:width], result(payload)
+                    break
+                else:
+                    return
+            yield step
+        while True:
+            with self._gate:
+                self._check_version(version)
+                portion = list(islice(rows, _PORTION))
+            if not portion:
+                return
+            for row, payload in portion:
+                yield row[:width], result(payload)
+                self._check_version(version)
 
     def enumerate_batches(
         self, given: Mapping[str, Any] | None = None, rows: int = 1 << 16
@@ -261,12 +306,24 @@ class Maintainer:
         inputs = given_inputs(self.query, given)
         if type(rows) is not int or not 0 < rows < 1 << 31:
             raise QueryError(f"rows={rows!r}: expected a whole number from 1 to 2^31 - 1")
-        self.flush()
-        return self._runner.batches(inputs, self.query, self.payload, rows)
+        with self._gate:
+            self.flush()
+            found = self._runner.batches(inputs, self.query, self.payload, rows)
+            return self._batches(found, self._now)
+
+    def _batches(self, found: Iterator["RecordBatch"], version: int) -> Iterator["RecordBatch"]:
+        while True:
+            with self._gate:
+                self._check_version(version)
+                batch = next(found, None)
+            if batch is None:
+                return
+            yield batch
 
     def memory(self) -> dict[str, int]:
         """Bytes that the compiled engine holds for each map; fused maps share them."""
-        return self._runner.memory()
+        with self._gate:
+            return self._runner.memory()
 
     @property
     def _now(self) -> int:
@@ -283,8 +340,9 @@ class Maintainer:
         if not isinstance(row, tuple) or len(row) != len(self.query.outputs):
             raise SchemaError(f"{row!r} does not fit the output ({', '.join(self.query.outputs)})")
         check_hashable(row)
-        self.flush()
-        return self._present(self._element(row, inputs))
+        with self._gate:
+            self._catch_up()
+            return self._present(self._element(row, inputs))
 
     def value(self, given: Mapping[str, Any] | None = None) -> Any:
         """The result of a query without output variables."""
@@ -292,22 +350,26 @@ class Maintainer:
             head = ", ".join(self.query.outputs)
             raise QueryError(f"query {self.query.name} has outputs ({head}): use enumerate()")
         inputs = given_inputs(self.query, given)
-        self.flush()
-        return self.payload.result(self._element((), inputs))
+        with self._gate:
+            self._catch_up()
+            return self.payload.result(self._element((), inputs))
 
     def exists(self, given: Mapping[str, Any] | None = None) -> bool:
         """Whether there is any output tuple; without outputs, whether the count is not zero."""
         if self.query.outputs:
             return next(self.enumerate(given), None) is not None
         inputs = given_inputs(self.query, given)
-        self.flush()
-        return not self.payload.ring.is_zero(self._element((), inputs))
+        with self._gate:
+            self._catch_up()
+            return not self.payload.ring.is_zero(self._element((), inputs))
 
     def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
         """Call with the change of the output after every update or batch.
 
         Rows are outputs, then inputs. A tuple whose min or max cannot be told, because deletes
-        have overtaken their inserts, is told when it can.
+        have overtaken their inserts, is told when it can. A callback may update and read in its
+        turn: what that changes is told next. All hear every change in its order, but with several
+        threads maybe from the call of another one.
         """
         if self.query.inputs and not self.program.listed:
             raise QueryError(
@@ -318,9 +380,16 @@ class Maintainer:
             raise QueryError("subscribe() needs the inputs: use keep_inputs=True")
         if not callable(callback):
             raise QueryError(f"subscribe() takes a function, not {callback!r}")
-        self.flush()
-        self._runner.stop_singles()
-        self._subscribers.add(callback)
+        with self._gate:
+            self.flush()
+            self._runner.stop_singles()
+            self._subscribers.add(callback)
+
+    def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
+        """The change of the output that a tuple of an atom of the query would make."""
+        with self._gate:
+            self._catch_up()
+            return self._runner.output_change(atom, row, payload)
 
     @property
     def steps(self) -> int:
@@ -334,12 +403,14 @@ class Maintainer:
 
     def sizes(self) -> dict[str, int]:
         """How many entries each map has."""
-        return self.engine.sizes()
+        with self._gate:
+            return self.engine.sizes()
 
     def partitions(self) -> tuple[Partition, ...]:
         """What is heavy now, for programs that tell heavy values from light ones."""
-        self.flush()
-        return () if self.engine.partitions is None else self.engine.partitions.state()
+        with self._gate:
+            self.flush()
+            return () if self.engine.partitions is None else self.engine.partitions.state()
 
     def _element(self, row: Row, inputs: dict[str, Any]) -> Any:
         head = row
@@ -364,14 +435,15 @@ class Maintainer:
 
         The compiled engine writes an Arrow file.
         """
-        self.flush()
-        header = {
-            "query": self.query,
-            "options": self.options,
-            "program": self.program,
-            "steps": self.steps,
-        }
-        self._runner.save(path, header)
+        with self._gate:
+            self.flush()
+            header = {
+                "query": self.query,
+                "options": self.options,
+                "program": self.program,
+                "steps": self.steps,
+            }
+            self._runner.save(path, header)
 
     @staticmethod
     @checked

@@ -7,6 +7,7 @@ result is always right; to pay for it where it is covered, enumerate the carrier
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import RLock
 from typing import Any
 
 from viewkeep.analysis.analyze import WorkloadAnalysis, analyze_workload, constrain
@@ -21,7 +22,7 @@ from viewkeep.query.constraints import Constraints
 
 
 class Workload:
-    """Queries by name; updates go to all of them.
+    """Queries by name; updates go to all of them. Threads that share a workload take turns.
 
     >>> from viewkeep.query.notation import parse
     >>> q1 = parse("Q1(a, b, c, d) = R(a, b) * S(b, c) * T(c, d)")
@@ -39,6 +40,7 @@ class Workload:
             raise QueryError("a workload needs at least one query")
         known = constrain(queries, constraints)
         self.analysis: WorkloadAnalysis = analyze_workload(known)
+        self.lock = RLock()
         self._members = {query.name: Member(self, query, options) for query in known}
         self.relations = tuple(dict.fromkeys(r for query in known for r in query.relations))
         for name in self._members:
@@ -64,8 +66,9 @@ class Workload:
         rows = {relation: _reusable(content, relation) for relation, content in data.items()}
         for relation, content in rows.items():
             self._check(relation, content, None, loading=True)
-        for member in self._members.values():
-            member.load({r: c for r, c in rows.items() if r in member.own_relations})
+        with self.lock:
+            for member in self._members.values():
+                member.load({r: c for r, c in rows.items() if r in member.own_relations})
 
     def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Insert or delete one tuple."""
@@ -78,9 +81,10 @@ class Workload:
         content = _reusable(rows, relation)
         counts = None if multiplicities is None else _listed(multiplicities)
         self._check(relation, content, counts)
-        for member in self._members.values():
-            if relation in member.own_relations:
-                member.update_batch(relation, content, counts)
+        with self.lock:
+            for member in self._members.values():
+                if relation in member.own_relations:
+                    member.update_batch(relation, content, counts)
 
     def _check(
         self, relation: str, rows: Any, counts: list[int] | None, loading: bool = False
@@ -103,7 +107,7 @@ class Member:
     """One query of a workload: maintained by itself, or over the outputs of its carriers."""
 
     def __init__(self, workload: Workload, query: ConjunctiveQuery, options: Options) -> None:
-        self.query, self._workload = query, workload
+        self.query, self._workload, self._lock = query, workload, workload.lock
         self.cascade: Cascade | None = workload.analysis.cascade_of(query.name)
         carriers = self.cascade.carriers if self.cascade else ()
         maintained = _with_what_may_change(self.cascade.rewriting, query) if self.cascade else query
@@ -139,31 +143,39 @@ class Member:
 
     def enumerate(self, given: Mapping[str, Any] | None = None) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; riders learn of them on the way."""
-        self._catch_up()
-        version = self.version
-        riders = [
-            member
-            for name in self._workload
-            if self.query.name in (member := self._workload[name])._carriers
-        ]
-        seen: dict[Row, Any] = {}
-        for row, payload in self.maintainer.enumerate(given):
-            seen[row] = payload
-            yield row, payload
-            if self.version != version:
-                raise ViewkeepError("the data changed during an enumeration: start a new one")
-        for rider in riders:
-            rider._receive(self.query.name, seen, version)
+        with self._lock:
+            self._catch_up()
+            version, seen = self.version, dict[Row, Any]()
+            found = self.maintainer.enumerate(given)
+        while True:
+            with self._lock:
+                if self.version != version:
+                    raise ViewkeepError("the data changed during an enumeration: start a new one")
+                step = next(found, None)
+                if step is None:
+                    self._pass_on(seen, version)
+                    return
+            seen[step[0]] = step[1]
+            yield step
+
+    def _pass_on(self, seen: dict[Row, Any], version: int) -> None:
+        """Tell the riders what the output is."""
+        for name in self._workload:
+            rider = self._workload[name]
+            if self.query.name in rider._carriers:
+                rider._receive(self.query.name, seen, version)
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple."""
-        self._catch_up()
-        return self.maintainer.lookup(row, given)
+        with self._lock:
+            self._catch_up()
+            return self.maintainer.lookup(row, given)
 
     def value(self, given: Mapping[str, Any] | None = None) -> Any:
         """The result of a query without output variables."""
-        self._catch_up()
-        return self.maintainer.value(given)
+        with self._lock:
+            self._catch_up()
+            return self.maintainer.value(given)
 
     @property
     def steps(self) -> int:

@@ -81,9 +81,10 @@ class CompiledEngine:
         """`update` in machine code, and what it is bound to (see `Inlets.update`)."""
         return self._inlets.update(self.code, python, lost)
 
-    def connect(self, link: list[Any], relation: str) -> None:
-        """From now on, rows of a relation go straight to machine code."""
-        link[0], link[self._inlets.place(relation)] = self.state.address, relation
+    def connect(self, link: list[Any], relation: str) -> int:
+        """Have rows of a relation taken by machine code, while this address stands in the link."""
+        link[self._inlets.place(relation)] = relation
+        return self.state.address
 
     def updates(self) -> ctypes.c_int64:
         """How many rows have come that way, as a number that is seen to grow."""

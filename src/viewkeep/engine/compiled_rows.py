@@ -15,6 +15,7 @@ _API = """
 @PyTuple_Type = external global i8
 @PyList_Type = external global i8
 @PyLong_Type = external global i8
+@PyUnicode_Type = external global i8
 @_Py_NoneStruct = external global i8
 @_Py_TrueStruct = external global i8
 @_Py_FalseStruct = external global i8
@@ -26,12 +27,32 @@ declare i64 @PyList_Size(ptr)
 declare ptr @PyList_GetItem(ptr, i64)
 declare void @Py_IncRef(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare i32 @PyUnicode_Compare(ptr, ptr)
 
 define internal i1 @is_a(ptr %object, ptr %type) alwaysinline {
   %place = getelementptr i64, ptr %object, i64 1
   %own = load ptr, ptr %place
   %same = icmp eq ptr %own, %type
   ret i1 %same
+}
+
+define internal i1 @same_name(ptr %name, ptr %own) alwaysinline {
+entry:
+  %identical = icmp eq ptr %name, %own
+  br i1 %identical, label %yes, label %texts
+texts:
+  %first = call i1 @is_a(ptr %name, ptr @PyUnicode_Type)
+  %second = call i1 @is_a(ptr %own, ptr @PyUnicode_Type)
+  %both = and i1 %first, %second
+  br i1 %both, label %compare, label %no
+compare:
+  %order = call i32 @PyUnicode_Compare(ptr %name, ptr %own)
+  %equal = icmp eq i32 %order, 0
+  ret i1 %equal
+yes:
+  ret i1 true
+no:
+  ret i1 false
 }
 
 define internal i1 @plain(ptr %object, ptr %out) alwaysinline {
@@ -143,7 +164,8 @@ def parse_module() -> str:
 def single_text(name: str, arity: int, functions: Sequence[str]) -> str:
     """LLVM of a function of a row and a multiplicity that runs the triggers of a relation.
 
-    It returns None, True if a number left 64 bits, or False if the row is left to Python.
+    It returns None, True if a number left 64 bits and all was taken back, or False if the row is
+    left to Python.
     """
     lines = [
         f"define ptr @{name}(ptr %self, ptr %arguments, i64 %given) {{",
@@ -164,7 +186,8 @@ def single_text(name: str, arity: int, functions: Sequence[str]) -> str:
     ]
     lines += _triggered("", arity, functions)
     lines += [
-        "  br i1 %good, label %done, label %lost",
+        "  br i1 %good, label %done, label %back",
+        *_taken_back("", arity, functions),
         *_returned("done", "_Py_NoneStruct"),
         *_returned("lost", "_Py_TrueStruct"),
         *_returned("no", "_Py_FalseStruct"),
@@ -178,8 +201,8 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
     arity and the functions of its triggers.
 
     It is bound to a list: the address of the state, what takes all other calls, what takes those
-    in which a number left 64 bits, then the names of the relations as objects. Names that are
-    other objects, and everything while the address is 0, are left to Python.
+    that were taken back since a number left 64 bits, then the names of the relations as objects.
+    Other names, and everything while the address is 0, are left to Python.
     """
     widest = max([1, *(arity for arity, _ in relations)])
     lines = [
@@ -212,7 +235,7 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
         lines += [
             f"try{number}:",
             f"  %own{number} = call ptr @PyList_GetItem(ptr %self, i64 {number + 3})",
-            f"  %same{number} = icmp eq ptr %name, %own{number}",
+            f"  %same{number} = call i1 @same_name(ptr %name, ptr %own{number})",
             f"  br i1 %same{number}, label %read{number}, label %{other}",
             f"read{number}:",
             f"  %fits{number} = call i1 @plain_row(ptr %tuple, i64 {arity}, ptr %row)",
@@ -220,7 +243,8 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
             f"run{number}:",
         ]
         lines += _triggered(str(number), arity, functions)
-        lines.append(f"  br i1 %good{number}, label %done, label %lost")
+        lines.append(f"  br i1 %good{number}, label %done, label %back{number}")
+        lines += _taken_back(str(number), arity, functions)
     lines += [
         "done:",
         "  %words = inttoptr i64 %state to ptr",
@@ -249,6 +273,22 @@ def _triggered(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
     for which, function in enumerate(functions):
         lines.append(f"  %lost{mark}_{which} = call i64 @{function}(i64 %state, {keys}i64 %n)")
     return [*lines, f"  %good{mark} = icmp eq i64 %lost{mark}_{len(functions) - 1}, 0"]
+
+
+def _taken_back(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
+    """The same triggers %n times less, before anyone else sees the state: words wrap."""
+    keys = "".join(f"i64 %k{mark}_{i}, " for i in range(arity))
+    lines = [f"back{mark}:", f"  %less{mark} = sub i64 0, %n"]
+    for which, function in enumerate(functions):
+        # As a call, so that the same trigger is still merged in where it runs all the time.
+        call = f"call i64 @{function}(i64 %state, {keys}i64 %less{mark}) noinline cold"
+        lines.append(f"  %undone{mark}_{which} = {call}")
+    return [
+        *lines,
+        f"  %flag{mark} = inttoptr i64 %state to ptr",
+        f"  store i64 0, ptr %flag{mark}",
+        "  br label %lost",
+    ]
 
 
 def _called(label: str, place: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from viewkeep.engine.check import Checker
 from viewkeep.engine.compiled_rings import Overflow, Unfit
+from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import Change, Row
 from viewkeep.engine.partitions import Layout
 from viewkeep.engine.reference import ReferenceEngine
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 Single = Callable[[Row, int], bool | None]
-"""Takes a row: None if that is done, True if a number left 64 bits, False if it did nothing."""
+"""Takes a row: None if that is done, True if a number left 64 bits and the row was taken back,
+False if it did nothing."""
 
 
 class Runner:
@@ -35,14 +37,17 @@ class Runner:
     """
 
     def __init__(
-        self, engines: Engines, ring: Ring[Any], fallible: bool, checker: Checker | None
+        self,
+        engines: Engines,
+        ring: Ring[Any],
+        fallible: bool,
+        checker: Checker | None,
+        gate: Gate,
     ) -> None:
         self._engines, self._ring, self._fallible = engines, ring, fallible
-        self._checker = checker
+        self._checker, self._gate = checker, gate
         self.singles: dict[str, Single] = {}
         """By relation, machine code that takes single rows of plain integers."""
-        self._link: list[Any] = [0]
-        """What `update` in machine code is bound to; with 0, it does nothing by itself."""
         self._updates, self._counter = 0, ctypes.c_int64()
         self.direct = checker is None
         self.engine: Engine = engines.first()
@@ -50,7 +55,7 @@ class Runner:
 
     def use(self, engine: Engine) -> None:
         """Go on with this engine."""
-        self._updates, self._link[0] = self.updates, 0
+        self._updates, self._gate.address = self.updates, 0
         self.engine = engine
         self.triggers = engine.triggers
         if isinstance(engine, ReferenceEngine):
@@ -199,30 +204,32 @@ class Runner:
         """Rows of plain integers have come one by one: the next ones go to machine code. An
         `update` that need not be called through Python, where it is new; what it does not take
         goes to one of the others."""
-        if isinstance(self.engine, ReferenceEngine) or not self.direct:
+        if isinstance(self.engine, ReferenceEngine) or not self.direct or relation in self.singles:
             return None
         single = self.engine.single(relation)
         if single is None:
             return None
         made = None
         if not self.singles:
-            made, self._link = self.engine.updater(python, lost)
+            made, self._gate.link = self.engine.updater(python, lost)
         self.singles[relation] = single
-        self.engine.connect(self._link, sys.intern(relation))
+        self._gate.address = self.engine.connect(self._gate.link, sys.intern(relation))
         return made
 
-    def take_back(self, relation: str, row: Row, multiplicity: int) -> None:
-        """A single row has left 64 bits: as if it had not come, and the engine that takes it."""
-        assert not isinstance(self.engine, ReferenceEngine)
-        self.singles[relation](row, -multiplicity)
-        self.engine.forget_overflow()
-        self.refuse(Overflow("a sum or a product does not fit 64 bits"))
+    def overflowed(self) -> None:
+        """A single row has left 64 bits and was taken back: go over to the engine that takes it."""
+        if self.compiled:
+            self.refuse(Overflow("a sum or a product does not fit 64 bits"))
+
+    def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
+        """The change of the output that a tuple of an atom would make."""
+        return self.held(lambda: self.engine.output_change(atom, row, payload))
 
     def stop_singles(self) -> None:
         """From now on every change must be seen."""
         self.direct = False
         self.singles.clear()
-        self._link[0] = 0
+        self._gate.address = 0
 
     def add(self, changes: Iterable[Change]) -> None:
         """Add to the inputs, static ones too, which no trigger takes: preprocessing once more."""

@@ -1,7 +1,9 @@
 """Telling subscribers how the output changes, tuple by tuple."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from viewkeep.errors import RingError
@@ -24,6 +26,8 @@ Callback = Callable[[list[OutputChange]], None]
 class Subscribers:
     """Who wants to know, and the tuples that they could not be told about yet.
 
+    Changes wait in a queue, and one thread at a time calls whoever subscribed, outside of any lock:
+    callbacks may update and read, wait for other threads, and hear everything in its order.
     `state_of` reads an output tuple; it raises a RingError where the payload cannot be told, as
     for a min whose deletes have overtaken their inserts.
     """
@@ -32,6 +36,8 @@ class Subscribers:
         self._state_of = state_of
         self._callbacks: list[Callback] = []
         self._untold: dict[Row, Any] = {}
+        self._waiting: deque[tuple[list[OutputChange], list[Callback]]] = deque()
+        self._mutex, self._delivering = Lock(), False
 
     def __bool__(self) -> bool:
         return bool(self._callbacks)
@@ -54,7 +60,7 @@ class Subscribers:
                     before[head] = None
 
     def tell(self, before: dict[Row, Any]) -> None:
-        """Call everyone with the tuples that differ from what they were."""
+        """Have everyone called with the tuples that differ from what they were (`deliver`)."""
         changed, self._untold = [], {}
         for head, old in before.items():
             try:
@@ -63,5 +69,36 @@ class Subscribers:
                 self._untold[head] = old
             else:
                 changed += [OutputChange(head, old, new)] if old != new else []
-        for callback in list(self._callbacks) if changed else ():
-            callback(changed)
+        if changed:
+            self._waiting.append((changed, list(self._callbacks)))
+
+    def deliver(self) -> None:
+        """Call everyone with all that waits, unless someone is at it; the first error is raised
+        when everyone was called."""
+        if not self._waiting:
+            return
+        with self._mutex:
+            if self._delivering:
+                return
+            self._delivering = True
+        errors: list[Exception] = []
+        try:
+            while (told := self._next()) is not None:
+                for callback in told[1]:
+                    try:
+                        callback(told[0])
+                    except Exception as error:
+                        errors.append(error)
+        except BaseException:
+            self._delivering = False
+            raise
+        if errors:
+            raise errors[0]
+
+    def _next(self) -> tuple[list[OutputChange], list[Callback]] | None:
+        """What is to be told next; when nothing is, the delivery ends in the same moment."""
+        with self._mutex:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._delivering = False
+            return None
