@@ -380,7 +380,8 @@ class Keeper:
         with self._lake.marked():
             pinned = pinned_inputs(self._lake, definition, self._planned)
             view = self._planned(definition, self._lake.catalog.read())
-            report = view.build(pinned.inputs(definition), pinned.tables(definition), None, reason)
+            inputs, tables = pinned.inputs(definition), pinned.tables(definition)
+            report = view.build(inputs, tables, None, reason, first=not reason)
             forget_problem(self._lake, view.name)
             return report
 
@@ -405,9 +406,8 @@ class Keeper:
         start = self._planned(catalog.view(definition.name), catalog).found()
         view = self._planned(ready, catalog)
         pinned = pinned_inputs(self._lake, ready, self._planned)
-        built = view.computed(
-            pinned.inputs(ready), pinned.tables(ready), "the definition has changed"
-        )
+        inputs, tables = pinned.inputs(ready), pinned.tables(ready)
+        built = view.computed(inputs, tables, "the definition has changed", first=True)
         self._lake.catalog.change(f"replace {view.name}", lambda now: self._replaced(now, ready))
         try:
             return view.commit_built(built, start)

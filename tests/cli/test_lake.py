@@ -100,7 +100,10 @@ def test_a_lake_from_init_to_fresh_views(lake: Path, tmp_path: Path) -> None:
     assert done("verify").out.count("as its query gives") == 2
 
     history = done("history", "cost", "--json").json["refreshes"]
-    assert [each["strategy"] for each in history] == ["id", "recompute"]
+    assert [(each["strategy"], each["from_scratch"]) for each in history] == [
+        ("id", False),
+        ("id", True),
+    ]
     assert "and 1 older" in done("history", "cost", "--limit", "1").out
 
 

@@ -77,7 +77,8 @@ def test_a_report_tells_what_was_done(keeper: Keeper) -> None:
     assert report.jobs == 0  # so few rows are looked up without Spark
     kept, built = keeper.history("cost")
     assert (kept.changes, kept.refresh) == (report.changes, report.refresh)
-    assert (built.strategy, built.version) == ("recompute", 0)
+    assert (built.strategy, built.version, built.from_scratch) == ("id", 0, True)
+    assert not kept.from_scratch
 
 
 def test_one_view_and_what_it_reads(keeper: Keeper) -> None:
@@ -284,7 +285,7 @@ def test_replacing_a_view(spark: SparkSession, keeper: Keeper, tmp_path: Path) -
     finally:
         View.computed = computed  # type: ignore[method-assign]
     assert seen == [Counter([(10, 100), (11, 110)])]
-    assert report.strategy == "recompute"
+    assert (report.strategy, report.from_scratch) == ("id", True)
     assert report.version == keeper.history("dear")[0].version > 0
     assert len(keeper.read("dear").collect()) == 3
     assert Counter(tuple(r) for r in keeper.read("dear", 0).collect()) == seen[0]

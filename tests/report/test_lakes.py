@@ -19,6 +19,7 @@ from viewkeep.storage import (
     Verification,
     ViewDescription,
     ViewStatus,
+    speed_up,
 )
 
 REFRESH = RefreshReport(
@@ -33,7 +34,15 @@ REFRESH = RefreshReport(
     version=7,
     at=1_700_000_000_000,
 )
-ANEW = replace(REFRESH, strategy="recompute", reason="as asked", seconds=21.0, version=6)
+ANEW = replace(
+    REFRESH,
+    strategy="recompute",
+    reason="as asked",
+    seconds=21.0,
+    version=6,
+    from_scratch=True,
+)
+FIRST = replace(ANEW, strategy="id", seconds=84.0, before={}, version=0)
 NONE = RefreshReport("dear", "none", "nothing changed", rows=12)
 FAILED = RefreshReport("broken", "none", error="its table is gone")
 FRESH = ViewStatus("cost", 5000, "id", "auto", last=REFRESH, speed_up=50.0)
@@ -66,6 +75,22 @@ def test_a_refresh() -> None:
         "cost was computed anew: as asked",
         "broken: its table is gone",
     ]
+
+
+def test_a_speed_up_compares_refreshes_with_refreshes() -> None:
+    """The first computation starts Spark, compiles and reads files for the first time."""
+    assert speed_up([REFRESH, FIRST]) is None
+    assert speed_up([REFRESH, replace(FIRST, strategy="recompute")]) is None
+    assert speed_up([ANEW, FIRST]) is None
+    assert speed_up([REFRESH, ANEW, FIRST]) == pytest.approx(50.0)
+    assert speed_up([ANEW, REFRESH, FIRST]) == pytest.approx(50.0)
+
+
+def test_the_first_version_is_told_with_all_its_rows() -> None:
+    page = plain_text(history_page("cost", [REFRESH, FIRST]), 100)
+    first = next(line for line in page.splitlines() if line.lstrip().startswith("0 "))
+    assert " id " in first
+    assert " all " in first
 
 
 def test_a_history() -> None:

@@ -51,8 +51,8 @@ def status(
 ) -> None:
     """Tell how fresh views are: changes they have not seen, and what the last refresh took.
 
-    The speed-up is the time of the last computation from scratch over that of the last refresh
-    that brought changes in. Exit code 1 if a view is broken.
+    The speed-up is the time of the last refresh that computed the view anew over that of the last
+    one that brought changes in, where there was one of each. Exit code 1 if a view is broken.
 
     **Examples**
 

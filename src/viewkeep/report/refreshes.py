@@ -75,8 +75,10 @@ def changes_text(changes: Mapping[str, int]) -> str:
 def _told(each: RefreshReport) -> Iterable[RenderableType]:
     yield strategy_text(each)
     yield Text(changes_text(each.changes))
-    is_anew = each.strategy == "recompute"
-    yield from ("all" if is_anew else f"{each.rows_changed:,}", f"{each.rows:,}")
+    yield from (
+        "all" if each.from_scratch or each.strategy == "recompute" else f"{each.rows_changed:,}",
+        f"{each.rows:,}",
+    )
     yield from (str(each.jobs), duration(each.seconds))
 
 

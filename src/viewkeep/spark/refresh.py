@@ -45,7 +45,7 @@ def refresh_view(view: View, inputs: Pins, tables: Pins) -> RefreshReport:
     found = view.found()
     if found.state.build != view.definition.build:
         view.check_current()
-        return view.build(inputs, tables, found, "the definition has changed")
+        return view.build(inputs, tables, found, "the definition has changed", first=True)
     if found.state.plan != view.plan:
         return view.build(inputs, tables, found, "this version of Viewkeep keeps it in another way")
     _check_columns(view, found.state, inputs)

@@ -219,9 +219,11 @@ class View:
         start: Found | None,
         reason: str = "",
         changes: Mapping[str, int] | None = None,
+        first: bool = False,
     ) -> RefreshReport:
-        """Compute the view from its inputs at these versions, and commit it."""
-        return self.commit_built(self.computed(inputs, tables, reason, changes), start)
+        """Compute the view from its inputs at these versions, and commit it; `first` tells that the
+        definition has no version yet."""
+        return self.commit_built(self.computed(inputs, tables, reason, changes, first), start)
 
     def computed(
         self,
@@ -229,6 +231,7 @@ class View:
         tables: Pins,
         reason: str = "",
         changes: Mapping[str, int] | None = None,
+        first: bool = False,
     ) -> "Built":
         """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
         timer = Timer()
@@ -237,9 +240,10 @@ class View:
                 caches, files = self._computed(inputs)
             report = RefreshReport(
                 self.name,
-                "recompute",
+                self.decision.strategy if first else "recompute",
                 reason or self.decision.reason,
                 changes or {},
+                from_scratch=True,
                 rows=sum(each.rows for each in files),
                 after=dict(inputs),
             )

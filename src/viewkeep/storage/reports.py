@@ -14,10 +14,13 @@ class RefreshReport:
     """One refresh of one view.
 
     `strategy` is what was done: `id` and `tuple` bring changes in, `recompute` computes the view
-    anew, `none` finds nothing to do. `changes` counts the changed rows of each input,
-    `rows_changed` those of the view: inserted, deleted and updated. `accesses` are keys looked up,
-    rows found by them and rows written, None where that stayed in Spark. `before` and `after` are
-    the versions of the inputs. `version` is the version of the view that readers see now.
+    anew, `none` finds nothing to do. The first version of a definition is always computed from
+    scratch, and its `strategy` is the one by which it will be kept; `from_scratch` tells such
+    versions, and those by `recompute`, from those that brought changes in. `changes` counts the
+    changed rows of each input, `rows_changed` those of the view: inserted, deleted and updated.
+    `accesses` are keys looked up, rows found by them and rows written, None where that stayed in
+    Spark. `before` and `after` are the versions of the inputs. `version` is the version of the view
+    that readers see now.
     `experience` is what this refresh and those before it have cost (`Experience`).
     """
 
@@ -37,6 +40,7 @@ class RefreshReport:
     refresh: str = ""
     at: int = 0
     error: str = ""
+    from_scratch: bool = False
     experience: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -13,7 +13,8 @@ class ViewStatus:
 
     `behind` counts, for each table below it, the changed rows that it does not reflect; None where
     the table's writer did not count them. `waiting` are the seconds since the oldest of them.
-    `speed_up` is the last recomputation over the last incremental refresh, in seconds.
+    `speed_up` is the last refresh by recomputation over the last incremental one, in seconds; None
+    before there was one of each. The first computation does not count: it is slower than any other.
     """
 
     name: str
@@ -63,7 +64,11 @@ class Verification:
 
 
 def speed_up(history: Sequence[RefreshReport]) -> float | None:
-    """The seconds of the last recomputation over those of the last refresh that brought changes."""
-    anew = next((r.seconds for r in history if r.strategy == "recompute"), None)
-    kept = next((r.seconds for r in history if r.strategy != "recompute" and r.rows_changed), None)
+    """The seconds of the last refresh that recomputed over those of the last that brought changes.
+
+    Both found a lake that had been read before; the first computation of a view did not.
+    """
+    refreshes = [each for each in history if each.before]
+    anew = next((r.seconds for r in refreshes if r.strategy == "recompute"), None)
+    kept = next((r.seconds for r in refreshes if not r.from_scratch and r.rows_changed), None)
     return anew / kept if anew and kept else None
