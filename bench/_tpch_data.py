@@ -154,7 +154,8 @@ class Tpch:
             "pick(k, salt, name) AS word_list(name)[1 + r(k, salt, len(word_list(name)))]",
             "phone(nation, k) AS (nation + 10) || '-' || (100 + r(k, 'ph', 900)) || '-0100'",
             f"parts() AS {parts}",
-            f"supplier_of(p, i) AS (p + i * ({suppliers} // 4 + (p - 1) // {suppliers})) "
+            # Four different ones for every part, also where suppliers are few.
+            f"supplier_of(p, i) AS (p + (p - 1) // {suppliers} + i * ({suppliers} // 4)) "
             f"% {suppliers} + 1",
             # A third of the customers has no orders.
             f"customer_of(k) AS 3 * r(k, 'oc', {self.sizes['customer'] // 3}) + 1 + r(k, 'o3', 2)",

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.diffs.interpret import Rows, evaluate
+from tests.diffs.interpret import Relations, Rows, evaluate
 from tests.generated.cases import Case
 from tests.generated.lakes import failures_in_lake
 from tests.generated.runners import recomputed
 from viewkeep.query.algebra import Node
+from viewkeep.query.evaluate_casts import cast_to
 from viewkeep.spark.build import Builder
 from viewkeep.spark.delta import DataFile
 from viewkeep.spark.files import Folder
@@ -54,15 +55,27 @@ def _computed(self: View, inputs: Pins) -> tuple[dict[str, int], list[DataFile]]
         relations[name, "post"] = to_rows(found.select(list(source.declared.names)))
     versions = {}
     for kept in self.script.caches if self.is_incremental else ():
-        relations[kept.name] = evaluate(kept.definition, relations)
+        relations[kept.name] = _rows(kept.definition, relations)
         rows = to_arrow(kept.definition.schema, relations[kept.name])
         table = self.cache_table(kept)
         files = [Folder(table).write(rows)] if rows.num_rows else []
         versions[kept.name] = self.replace_cache(kept, table, files)
     definition = self.script.view.definition if self.is_incremental else self.node
-    stored = to_arrow(definition.schema, evaluate(definition, relations))
+    stored = to_arrow(definition.schema, _rows(definition, relations))
     public = self.layout.to_public(stored)
     return versions, [Folder(self.table).write(public)] if public.num_rows else []
+
+
+def _rows(node: Node, relations: Relations) -> Rows:
+    """The rows of a query, with quotients rounded to the digits that their types have."""
+    casts = [cast_to(f.type) if f.type.name == "decimal" else None for f in node.schema]
+    return [
+        tuple(
+            value if cast is None or value is None else cast(value)
+            for cast, value in zip(casts, row, strict=True)
+        )
+        for row in evaluate(node, relations)
+    ]
 
 
 @contextmanager

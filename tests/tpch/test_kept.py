@@ -8,6 +8,7 @@ every view is exactly what Spark answers, and what DuckDB answers.
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.diffs.harness import Bag, expect, plain
 from tests.diffs.random_tables import as_arrow
+from tests.generated.without_spark import NeedsSparkError, without_spark
 from tests.keeper.lakes import rows
 from tests.tpch.data import TABLES, Change, Tpch
 from viewkeep import Keeper
@@ -114,3 +116,26 @@ def test_every_refresh_equals_spark_and_duckdb(spark: SparkSession, tmp_path: Pa
         if LONG or step == list(steps)[-1]:  # Spark takes longer to answer than to refresh
             for name, answer in in_spark(spark, data, KEPT).items():
                 expect(f"{name} after {step}, to Spark", rows(keeper, name), answer)
+
+
+@pytest.mark.slow
+def test_refreshes_are_incremental_and_few_need_spark(tmp_path: Path) -> None:
+    """The driver brings most queries up to date by itself, and not by computing them anew."""
+    data = Tpch(SEED, ORDERS)
+    queries = KEPT if LONG else {name: KEPT[name] for name in ("q03", "q10", "q16", "q18")}
+    ways: dict[str, set[str]] = {name: set() for name in queries}
+    with without_spark() as session:
+        keeper = Keeper(session, tmp_path / "lake")
+        for name, table in TABLES.items():
+            keeper.create_table(name, table, rows=list(data.rows[name].values()))
+        for name, sql in queries.items():
+            keeper.create_view(name, sql, policy="incremental")
+        for step, make in STEPS.items():
+            for change in make(data):
+                keeper.apply(change.table, change.inserts, change.updates, change.deletes)
+            for name, answer in in_duckdb(data, queries).items():
+                with suppress(NeedsSparkError):
+                    ways[name].add(keeper.refresh(name)[-1].strategy)
+                    expect(f"{name} after {step}", plain(rows(keeper, name)), answer)
+    assert set().union(*ways.values()) <= {"id", "none"}, ways
+    assert sum("id" in found for found in ways.values()) > len(queries) / 2, ways
