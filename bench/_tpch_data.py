@@ -222,7 +222,7 @@ class Tpch:
         stride = max(1, (last - first + 1) // count)
         start = first + number % stride
         key = TABLES[name].key
-        columns = {c: text.format(n=1000 * number) for c, text in UPDATED[name].items()}
+        columns = {c: text.format(n=1000 * (number + 1)) for c, text in UPDATED[name].items()}
         fields = {f.name: f for f in TABLES[name].columns}
         new = ", ".join(f"CAST({t} AS {fields[c].type}) AS {c}" for c, t in columns.items())
         rows = self._rows(name, start, last)

@@ -192,11 +192,12 @@ def shown(rows: list[tuple[str, ...]]) -> Table:
 
 def worst(found: list[Measured]) -> str:
     """The line about the worst ratio."""
-    most = max(found, key=lambda each: each.ratio)
-    late = [each for each in found if each.ratio > TARGET]
+    worked = [each for each in found if each.way != "none"]  # the others had nothing to do
+    most = max(worked, key=lambda each: each.ratio)
+    late = [each for each in worked if each.ratio > TARGET]
     return (
         f"worst: {most.query.upper()} after {most.kind}, {most.ratio:.2f} times recomputation; "
-        f"{len(late)} of {len(found)} refreshes above {TARGET}"
+        f"{len(late)} of {len(worked)} refreshes above {TARGET}"
     )
 
 
