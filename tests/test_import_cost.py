@@ -1,10 +1,12 @@
 """What `import viewkeep` gives and costs: all public names, none of the heavy libraries."""
 
 import ast
+import re
 import resource
 import statistics
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -73,3 +75,31 @@ def test_the_version_is_that_of_the_installed_package() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'analyse'"):
         vk.analyse  # noqa: B018 - reading it is the test
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "extra"),
+    [("pyspark", "Keeper", "spark"), ("deltalake", "Keeper", "spark")],
+)
+def test_a_missing_library_names_its_extra(library: str, name: str, extra: str) -> None:
+    code = f"""
+import sys
+import tomllib
+sys.modules[{library!r}] = None
+import viewkeep as vk
+try:
+    vk.{name}
+except vk.ViewkeepError as error:
+    assert isinstance(error, ImportError)
+    print(error)
+"""
+    told = f"viewkeep.{name} needs {library}, which is not installed: "
+    assert python(code) == f"{told}pip install 'viewkeep[{extra}]'\n"
+
+
+def test_every_optional_library_has_an_extra() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for library, extra in vk._EXTRAS.items():
+        brought = [re.split(r"[<>=]", each)[0] for each in extras[extra]]
+        assert library in brought or library == "py4j"  # which pyspark brings

@@ -1,7 +1,9 @@
 """SQL in, maintained in process, and DuckDB's own answer beside it after every change."""
 
 import random
+import re
 from collections import Counter
+from decimal import Decimal
 
 import duckdb
 import pytest
@@ -95,3 +97,72 @@ def test_rows_may_be_whole_or_cut_to_the_columns_that_are_used():
 def test_tables_must_be_tables(tables):
     with pytest.raises(vk.SchemaError, match="tables are given by name"):
         vk.from_sql("select did from uses", tables)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT did FROM uses", "-- cost\n  with x as (select 1) select * from x", "(select 1)"],
+)
+@pytest.mark.parametrize("read", [vk.maintain, vk.analyze, vk.parse])
+def test_sql_where_the_notation_is_read_tells_how_it_is_read(read, sql):
+    with pytest.raises(vk.ParseError, match=r"found SQL at line \d.* vk.from_sql\(sql, tables\)"):
+        read(sql)
+
+
+def test_a_query_may_be_called_like_a_word_of_sql():
+    assert str(vk.parse("select(a) = R(a)")) == "select(a) = R(a)"
+
+
+KINDS = {"double": float, "int": int, "decimal(10,2)": lambda n: Decimal(n).scaleb(-1)}
+
+
+@pytest.mark.parametrize("right", KINDS)
+@pytest.mark.parametrize("left", KINDS)
+@pytest.mark.parametrize(
+    "argument", ["x.v * y.w * 0.5", "0.5 * x.v + y.w * 0.25", "x.v - 1.5 * y.w", "x.v * 0.1 * 3"]
+)
+def test_constants_take_part_in_sums_over_columns_of_any_kind(argument, left, right):
+    """Literals with a point are decimals, and become floats beside floats, as in SQL."""
+    if "double" in (left, right) and "int" not in (left, right) and left != right:
+        assert_mixed_products_are_refused(argument, left, right)
+        return
+    found, expected = summed(argument, left, right)
+    assert [*map(float, found)] == pytest.approx(expected)
+    kinds = {left, right} if "y.w" in argument else {left}
+    assert all(isinstance(each, float if "double" in kinds else Decimal) for each in found)
+
+
+def assert_mixed_products_are_refused(argument, left, right):
+    """Decimals times floats of another table would be rounded before they are summed."""
+    if "x.v * y.w" in argument:
+        with pytest.raises(vk.RingError, match="numbers of one kind"):
+            summed(argument, left, right)
+    else:
+        found, expected = summed(argument, left, right)
+        assert [*map(float, found)] == pytest.approx(expected)
+
+
+def summed(argument, left, right):
+    """Sum and mean as they are maintained, with a row that comes and goes, and by hand."""
+    tables = {
+        "x": vk.Table({"k": "int not null", "v": f"{left} not null"}),
+        "y": vk.Table({"k": "int not null", "w": f"{right} not null"}),
+    }
+    sql = f"select sum({argument}) as s, avg({argument}) as m from x join y on x.k = y.k"
+    live = vk.maintain(query := vk.from_sql(sql, tables))
+    rows = {
+        "x": [(1, KINDS[left](n)) for n in (2, 3, 7)],
+        "y": [(1, KINDS[right](n)) for n in (4, 5)],
+    }
+    width = {table: len(query.columns_of(table)) for table in rows}
+    for table, each in rows.items():
+        live.load({table: [row[: width[table]] for row in each]})
+    live.update("x", (1, KINDS[left](9)), 1)
+    live.update("x", (1, KINDS[left](9)), -1)
+    formula = re.sub(r"x\.v|y\.w", lambda m: "left" if m[0] == "x.v" else "right", argument)
+    values = [
+        eval(formula, {"left": float(v), "right": float(w)})
+        for _, v in rows["x"]
+        for _, w in rows["y"]
+    ]
+    return live.value(), (sum(values), sum(values) / len(values))

@@ -65,6 +65,18 @@ _MODULES = {
 }
 """Where each public name lives; the imports above repeat it for type checkers."""
 
+_EXTRAS = {
+    "deltalake": "spark",
+    "duckdb": "embedded",
+    "llvmlite": "compiled",
+    "numpy": "compiled",
+    "pandas": "spark",
+    "py4j": "spark",
+    "pyarrow": "spark",
+    "pyspark": "spark",
+}
+"""The extra that brings a library which not everyone needs."""
+
 __all__ = ["__version__", *_MODULES]
 
 
@@ -72,13 +84,26 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         value: object = import_module("importlib.metadata").version("viewkeep")
     elif name in _MODULES:
-        home = _MODULES[name]
-        is_module = home == __name__  # asking the package for it would come back here
-        value = import_module(f"{home}.{name}") if is_module else getattr(import_module(home), name)
+        value = _load(name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value  # so that the next look-up does not come here
     return value
+
+
+def _load(name: str) -> object:
+    """A public name from its module, or an error that tells which extra it needs."""
+    home = _MODULES[name]
+    is_module = home == __name__  # asking the package for it would come back here
+    try:
+        return import_module(f"{home}.{name}") if is_module else getattr(import_module(home), name)
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in _EXTRAS:
+            raise
+        problem = f"viewkeep.{name} needs {library}, which is not installed"
+        kind: type[Exception] = import_module("viewkeep.errors").MissingLibraryError
+        raise kind(f"{problem}: pip install 'viewkeep[{_EXTRAS[library]}]'") from None
 
 
 def __dir__() -> list[str]:

@@ -56,6 +56,10 @@ class ArgumentError(ViewkeepError):
     """An argument of a public function that is not what the function takes."""
 
 
+class MissingLibraryError(ViewkeepError, ImportError):
+    """A library that is not installed, and the extra of Viewkeep that brings it."""
+
+
 class RingError(ViewkeepError):
     """A ring asked for what it cannot do, such as subtraction in a semiring."""
 

@@ -7,6 +7,7 @@ a group whose sum happens to be zero is still there.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 from typing import Any
 
 from viewkeep.errors import QueryError, RingError
@@ -25,6 +26,7 @@ from viewkeep.rings import (
     ProductRing,
     Ring,
 )
+from viewkeep.rings.exact_float import ExactFloat
 from viewkeep.rings.factorized import FACTORIZED
 from viewkeep.rings.numbers import NUMBERS
 
@@ -161,11 +163,21 @@ def _sum(query: ConjunctiveQuery, term: Term, all_lifts: tuple[Expression, ...])
     """The lifts of a term; where any lift of the argument is null, the term is nothing."""
     lifts = [_numeric(query, expression) for expression in term.lifts]
     lifts += [_presence(query, each) for each in all_lifts if each not in term.lifts]
-    constants = [_number(query, each, compile_expression(each, ())(())) for each in term.constants]
-    if constants:
-        factor = reduce(NUMBERS.multiply, constants)
+    factor = prod(each for each in _constants(query, term) if isinstance(each, int))
+    if factor != 1:
         lifts.append((0, lambda row: factor))
     return Component(NUMBERS, tuple(lifts))
+
+
+def _scale(query: ConjunctiveQuery, term: Term) -> Any:
+    """The constants of a term that are not whole. They are multiplied when a sum is read: only
+    then it is known whether they are decimals or, with columns of floats, floats."""
+    broken = [each for each in _constants(query, term) if not isinstance(each, int)]
+    return reduce(NUMBERS.multiply, broken, 1)
+
+
+def _constants(query: ConjunctiveQuery, term: Term) -> list[Any]:
+    return [_number(query, each, compile_expression(each, ())(())) for each in term.constants]
 
 
 def _presence(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
@@ -232,10 +244,14 @@ def _reader(
             place = start if aggregate.argument is not None else 0
             return lambda element: element[place]
         case "sum":
-            return lambda element: _sum_of(element[start : end - 1], element[end - 1])
+            scales = tuple(_scale(query, term) for term in aggregate.terms)
+            return lambda element: _sum_of(element[start : end - 1], scales, element[end - 1])
         case "avg":
+            scales = tuple(_scale(query, term) for term in aggregate.terms)
             return lambda element: (
-                _total(element[start : end - 1]) / element[end - 1] if element[end - 1] else None
+                _total(element[start : end - 1], scales) / element[end - 1]
+                if element[end - 1]
+                else None
             )
         case _ if query.constraints.insert_only:
             return lambda element: element[start]
@@ -245,11 +261,21 @@ def _reader(
             return lambda element: element[start].maximum
 
 
-def _total(terms: Row) -> Any:
-    return NUMBERS.to_value(reduce(NUMBERS.add, terms))
+def _total(terms: Row, scales: Row) -> Any:
+    """The sum of the terms, each times its scale; a float among them makes it one, as in SQL."""
+    if any(isinstance(each, ExactFloat) for each in (*terms, *scales)):
+        terms, scales = tuple(map(_as_float, terms)), tuple(map(_as_float, scales))
+    products = [NUMBERS.multiply(*pair) for pair in zip(terms, scales, strict=True)]
+    return NUMBERS.to_value(reduce(NUMBERS.add, products))
 
 
-def _sum_of(terms: Row, present: int) -> Any:
+def _as_float(number: Any) -> Any:
+    """A decimal or a fraction as the float next to it; whole numbers go with floats as they are."""
+    whole = isinstance(number, ExactFloat | int)
+    return number if whole else ExactFloat.of(float(number))
+
+
+def _sum_of(terms: Row, scales: Row, present: int) -> Any:
     """The total, or None where no value is there to be summed."""
-    total = _total(terms)
+    total = _total(terms, scales)
     return total if total or present else None

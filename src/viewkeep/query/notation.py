@@ -5,6 +5,7 @@ Q(c | a, b) = E(a, b) * E(b, c) * E(c, a)
 Q(a; sum(c * d), count()) = R(a, b) * S(a, c, e) * T(c, d) * [d > 3]
 """
 
+import re
 from collections.abc import Mapping
 
 from viewkeep.errors import ParseError, QueryError, did_you_mean
@@ -34,6 +35,31 @@ def parse_many(text: str, schema: Schema | None = None) -> tuple[ConjunctiveQuer
     """Read queries one after another; `#` or `--` starts a comment, `;` may end a query."""
     if not isinstance(text, str):
         raise QueryError(f"a query is written as text, not {text!r}")
+    try:
+        return _read_all(text, schema)
+    except ParseError:
+        if start := _SQL_START.match(text):
+            raise _sql_error(text, start.start("word")) from None
+        raise
+
+
+_SQL_START = re.compile(
+    r"(?:\s|--[^\n]*|\#[^\n]*|/\*.*?\*/|\()*+(?P<word>(?:SELECT|WITH|CREATE|FROM)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _sql_error(text: str, position: int) -> ParseError:
+    """The error for SQL where the notation is read."""
+    return ParseError(
+        "expected a query such as Q(a) = R(a, b), found SQL",
+        text,
+        position,
+        "vk.from_sql(sql, tables) makes a query of it",
+    )
+
+
+def _read_all(text: str, schema: Schema | None) -> tuple[ConjunctiveQuery, ...]:
     reader = TokenReader(text)
     queries: list[ConjunctiveQuery] = []
     goes_on = False
