@@ -22,7 +22,7 @@ from viewkeep.engine.compiled_program import write
 from viewkeep.engine.compiled_reading import OUTPUT, TOTAL
 from viewkeep.engine.compiled_rings import Overflow, Unfit, shape_of
 from viewkeep.engine.compiled_state import State, blocks, words_at
-from viewkeep.engine.compiled_values import Coder, Domain
+from viewkeep.engine.compiled_values import PLAIN, Coder, Domain
 from viewkeep.engine.partitions import Layout
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.payload import Payload
@@ -32,6 +32,12 @@ from viewkeep.rings import INTEGERS, Relation
 
 Row = tuple[Any, ...]
 Change = tuple[int, Row, Any]
+FEW = 1 << 10
+"""Values that may be in the dictionary in vain, however little data there is."""
+
+OFTEN = 256
+"""Changes after which the dictionary is looked at again."""
+
 PORTION = 1 << 14
 """Output rows that are told at a time."""
 
@@ -60,6 +66,7 @@ class CompiledEngine:
         self.code = compiled_machine.load(self.source.main, self._inlets.module())
         self.counter = [0]
         self.state = State(self.source.memory, self.code.function("start", 1))
+        self._until_tidy = 0
         self._domains = self._domains_of(query)
         self._functions: dict[str, Callable[..., int]] = {}
         self._parameters = {t.atom: t.parameters for t in program.triggers}
@@ -188,6 +195,38 @@ class CompiledEngine:
             np.array(column, np.float64 if kind == "f" else np.int64)
             for kind, column in zip(self.shape.kinds, columns, strict=True)
         ]
+
+    # --- the dictionary ---------------------------------------------------------------------------
+
+    def tidy(self, changes: int) -> None:
+        """After so many changes, forget values that are in no table, if there are many of them.
+
+        A look at all tables is paid for by the values that came since the last one, or by half of
+        all values being forgotten.
+        """
+        self._until_tidy -= changes
+        if self._until_tidy > 0 or len(self.coder.codes) <= FEW:
+            return
+        self._until_tidy = OFTEN
+        words, memory = self.state.words, self.source.memory
+        rows = sum(int(words[table.at + 2]) for table in memory.tables if table.key)
+        inputs = [memory.stores[part.map] for part in self.program.parts]
+        slots = sum(
+            len(store.key) * int(words[store.table.at + 2]) for store in inputs if store.key
+        )
+        most = 2 * self.coder.kept + rows
+        if len(self.coder.codes) > FEW + (most if self.dropped else min(most, 2 * slots)):
+            self.forget_unused()
+
+    def forget_unused(self) -> None:
+        """Forget all values that are in no table."""
+        used = np.zeros(len(self.coder.values), np.bool_)
+        for table in self.source.memory.tables if len(used) else ():
+            rows = self.state.rows(table) if table.key else np.zeros((0, 0), np.int64)
+            for column in range(len(table.key)):
+                codes = rows[:, column]
+                used[codes[codes >= PLAIN] - PLAIN] = True
+        self.coder.forget_all_but(used)
 
     # --- loading ----------------------------------------------------------------------------------
 

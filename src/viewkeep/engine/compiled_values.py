@@ -2,7 +2,8 @@
 
 Values are compared as dict keys are, so 2.0, Decimal(2) and True, which equal integers, get the
 codes of those. A *domain* is a set of variables whose values meet in joins; it remembers of what
-type such values were, so that floats come out as floats.
+type such values were, so that floats come out as floats. Values that no table holds any more are
+forgotten from time to time, and their codes given to others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +45,14 @@ class Coder:
     def __init__(self, query: ConjunctiveQuery) -> None:
         self.codes: dict[Any, int] = {}
         self.values: list[Any] = []
+        self.free: list[int] = []
+        """Places in `values` that stand for nothing now."""
+        self.kept = 0
+        """How many values there were when the others were last forgotten."""
         self.domains = _domains(query)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"free": [], "kept": 0, **state})  # files may be older than these
 
     def code(self, value: Any, domain: Domain) -> int:
         """The code of a value, a new one if need be."""
@@ -58,9 +66,24 @@ class Coder:
         if whole is not None:
             domain.note(type(value.item()) if isinstance(value, np.generic) else type(value))
             return whole
-        code = self.codes[value] = PLAIN + len(self.values)
-        self.values.append(value)
+        if self.free:
+            place = self.free.pop()
+            self.values[place] = value
+        else:
+            place = len(self.values)
+            self.values.append(value)
+        code = self.codes[value] = PLAIN + place
         return code
+
+    def forget_all_but(self, used: NDArray[np.bool_]) -> None:
+        """Keep the values at these places, and no others."""
+        places = np.flatnonzero(used).tolist()
+        del self.values[places[-1] + 1 if places else 0 :]
+        self.free = np.flatnonzero(~used[: len(self.values)])[::-1].tolist()
+        for place in self.free:
+            self.values[place] = None
+        self.codes = {self.values[place]: PLAIN + place for place in places}
+        self.kept = len(places)
 
     def find(self, value: Any) -> int | None:
         """The code of a value, None if it was never met."""

@@ -125,6 +125,7 @@ class Runner:
         """Fill an empty engine."""
         self.note(len(changes))
         self.held(lambda: self._load(changes))
+        self._tidy(len(changes))
 
     def _load(self, changes: list[Change]) -> None:
         try:
@@ -136,7 +137,14 @@ class Runner:
     def apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
         """Change everything, or nothing where the ring refuses; what subscribers knew before."""
         self.note(len(changes))
-        return self.held(lambda: self._apply(changes, subscribers))
+        before = self.held(lambda: self._apply(changes, subscribers))
+        self._tidy(len(changes))
+        return before
+
+    def _tidy(self, changes: int) -> None:
+        """Have the compiled engine forget values, now that no code is on its way to a table."""
+        if not isinstance(self.engine, ReferenceEngine):
+            self.engine.tidy(changes)
 
     def _apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
         before = subscribers.start()
@@ -181,6 +189,7 @@ class Runner:
         except Unfit:
             self.use(self._engines.like(engine))
             return False
+        self._tidy(sum(sizes))
         return True
 
     def apply_table(self, relation: str, rows: Any, multiplicities: Any) -> bool:
@@ -196,6 +205,7 @@ class Runner:
         except Unfit as reason:
             self.refuse(reason)
             return False
+        self._tidy(len(rows))
         return True
 
     def learn(
@@ -223,7 +233,9 @@ class Runner:
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that a tuple of an atom would make."""
-        return self.held(lambda: self.engine.output_change(atom, row, payload))
+        change = self.held(lambda: self.engine.output_change(atom, row, payload))
+        self._tidy(1)
+        return change
 
     def stop_singles(self) -> None:
         """From now on every change must be seen."""
@@ -261,6 +273,7 @@ class Runner:
             return
         from viewkeep.engine.compiled_files import write_engine  # loads Arrow
 
+        engine.forget_unused()
         write_engine(path, engine, header)
 
     def restore(self, maps: dict[str, list[tuple[Row, Any]]], base: int, steps: int) -> None:
