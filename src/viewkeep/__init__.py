@@ -5,13 +5,14 @@ none of the optional libraries.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from viewkeep import graph as graph
     from viewkeep.analysis import Analysis as Analysis
     from viewkeep.analysis import analyze as analyze
     from viewkeep.errors import ConstraintError as ConstraintError
+    from viewkeep.errors import MissingLibraryError as MissingLibraryError
     from viewkeep.errors import ParseError as ParseError
     from viewkeep.errors import QueryError as QueryError
     from viewkeep.errors import RingError as RingError
@@ -45,6 +46,7 @@ _MODULES = {
     "Constraints": "viewkeep.query.constraints",
     "Keeper": "viewkeep.keeper",
     "Maintainer": "viewkeep.maintainer",
+    "MissingLibraryError": "viewkeep.errors",
     "OutputChange": "viewkeep.maintainer",
     "ParseError": "viewkeep.errors",
     "QueryError": "viewkeep.errors",
@@ -102,8 +104,8 @@ def _load(name: str) -> object:
         if library not in _EXTRAS:
             raise
         problem = f"viewkeep.{name} needs {library}, which is not installed"
-        kind: type[Exception] = import_module("viewkeep.errors").MissingLibraryError
-        raise kind(f"{problem}: pip install 'viewkeep[{_EXTRAS[library]}]'") from None
+        missing: Any = _load("MissingLibraryError")
+        raise missing(f"{problem}: pip install 'viewkeep[{_EXTRAS[library]}]'") from None
 
 
 def __dir__() -> list[str]:
