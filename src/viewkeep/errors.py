@@ -1,5 +1,6 @@
 """The errors a user can meet: each names the thing, the place and the way out."""
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -76,3 +77,33 @@ def did_you_mean(name: str, known: "Iterable[str]") -> str:
     """
     matches = get_close_matches(str(name), list(known), n=1)
     return f'{_DID_YOU_MEAN}{matches[0]}"?' if matches else ""
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_LONGEST = 500
+
+
+def brief(error: BaseException) -> str:
+    """What an error says: one of Viewkeep as it is, one of a library in a line with its class.
+
+    Of Java's errors it is the innermost cause; plans, stack traces and colours are left out.
+
+    >>> brief(ValueError("calling o1.x.\\n: aborted\\n\\tat A\\nCaused by: B: full\\n\\tat C"))
+    'ValueError: B: full'
+    >>> brief(OSError("no space\\n   0: delta::log"))
+    'OSError: no space'
+    """
+    if isinstance(error, ViewkeepError):
+        return _COLOURS.sub("", str(error))
+    said = cause(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def cause(error: BaseException) -> str:
+    """The line of a library's error that tells what is wrong."""
+    lines = [line.strip() for line in _COLOURS.sub("", str(error)).split("\n")]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    # py4j says first which call failed, and on the next line, after a colon, why.
+    java = [line.removeprefix(": ") for line in lines[:2] if line.startswith(": ")]
+    said = [*reversed(causes), *java, *filter(None, lines), ""][0]
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ..."

@@ -23,7 +23,8 @@ from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.query.algebra import Node, Scan, walk
-from viewkeep.query.tables import HIDDEN, Table
+from viewkeep.query.constraints import FunctionalDependency
+from viewkeep.query.tables import HIDDEN, Reference, Table
 from viewkeep.spark.apply import apply_changes, given_changes
 from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.spark.cleaning import clean
@@ -97,8 +98,8 @@ class Keeper:
         name: str,
         data: Any,
         key: Sequence[str] = (),
-        foreign_keys: Iterable[str] = (),
-        fds: Iterable[str] = (),
+        foreign_keys: Iterable[str | Reference] = (),
+        fds: Iterable[str | FunctionalDependency] = (),
         static: bool = False,
         rows: Any = None,
     ) -> None:
@@ -127,8 +128,8 @@ class Keeper:
         name: str,
         location: str | os.PathLike[str],
         key: Sequence[str] = (),
-        foreign_keys: Iterable[str] = (),
-        fds: Iterable[str] = (),
+        foreign_keys: Iterable[str | Reference] = (),
+        fds: Iterable[str | FunctionalDependency] = (),
         static: bool = False,
     ) -> None:
         """Make an existing Delta table, which others write, known to the lake."""

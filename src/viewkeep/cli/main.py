@@ -10,14 +10,21 @@ import typer
 from viewkeep.cli import tables, views
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
+from viewkeep.cli.lake import FAILED
 from viewkeep.cli.maintain import maintain
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
-from viewkeep.cli.screen import tell
+from viewkeep.cli.screen import DEBUG, tell
 from viewkeep.cli.tables import apply, init
 from viewkeep.errors import ViewkeepError
 
 BAD_INPUT = 2
 """The exit code for input that is not understood, as for wrong options."""
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
+_DEBUG = "--debug"
+"""A flag of every command, at any place; `run` takes it away before commands see it."""
 
 
 app = group()
@@ -48,17 +55,28 @@ def viewkeep(
             help="Show the version and exit.",
         ),
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(_DEBUG, metavar="", help="Show the traceback of an error."),
+    ] = False,
 ) -> None:
     """Keep the results of queries fresh while the data under them changes."""
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; what is wrong with the input is said in one message, never as a trace."""
+    """Run the command; whatever goes wrong is said in one message, as a trace only if asked for."""
     for stream in (sys.stdout, sys.stderr):
         # Names may hold letters that the terminal cannot show.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    DEBUG.set(_DEBUG in words)
     try:
-        app(arguments)
+        app([word for word in words if word != _DEBUG])
     except ViewkeepError as error:
         tell(error)
         sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        tell(error)
+        sys.exit(FAILED)

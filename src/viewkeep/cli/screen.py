@@ -1,7 +1,11 @@
 """Where output goes: in colour to a terminal, as plain text elsewhere."""
 
 import sys
+from contextvars import ContextVar
+from traceback import format_exception
 from typing import TYPE_CHECKING
+
+from viewkeep.errors import brief
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,13 +29,19 @@ def show(page: "RenderableType", stderr: bool = False) -> None:
         write(plain_text(page, width, ascii_only), stderr)
 
 
-def tell(error: Exception) -> None:
+DEBUG: ContextVar[bool] = ContextVar("DEBUG", default=False)
+"""Whether errors are shown with their tracebacks."""
+
+
+def tell(error: BaseException) -> None:
     """Say what is wrong, on standard error."""
     from rich.console import Console
     from rich.text import Text
 
+    if DEBUG.get():
+        write("".join(format_exception(error)), stderr=True)
     place = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
-    message = Text.assemble(("error: ", "bold red"), place, str(error))
+    message = Text.assemble(("error: ", "bold red"), place, brief(error))
     Console(stderr=True, highlight=False, soft_wrap=True).print(message)
 
 

@@ -93,6 +93,7 @@ def apply_changes(
     """Commit the changes; the version they are in. After a conflict everything is checked anew."""
     for _ in range(TRIES):
         snapshot = table.snapshot()
+        _check_columns(definition, snapshot)
         batch = _netted(spark, definition, table, snapshot, given, driver_bytes)
         if batch.is_empty:
             return snapshot.version, batch
@@ -101,6 +102,18 @@ def apply_changes(
         except ConflictError:
             continue
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
+
+
+def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
+    """Refuse a table whose columns another writer has changed: rows would not fit it."""
+    declared, there = definition.table.names, [field.name for field in snapshot.fields]
+    changed = [*(n for n in there if n not in declared), *(n for n in declared if n not in there)]
+    if changed:
+        what = "added" if changed[0] in there else "dropped"
+        raise SchemaError(
+            f'table "{definition.name}": another writer {what} the column "{changed[0]}"; drop the '
+            "table (its folder stays) and register it as it is now"
+        )
 
 
 def _netted(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from viewkeep.errors import ViewkeepError
+from viewkeep.errors import ViewkeepError, cause
 
 
 class StorageError(ViewkeepError):
@@ -44,4 +44,4 @@ def told(place: str) -> Iterator[None]:
 
 def said(error: Exception) -> str:
     """What an error says, without the places in the library that may follow."""
-    return str(error).partition("\n   0: ")[0]
+    return cause(error)

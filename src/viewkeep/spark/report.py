@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no st
 from pyspark.errors import PySparkException
 
 from viewkeep.diffs.report import RunReport
-from viewkeep.errors import ViewkeepError
+from viewkeep.errors import ViewkeepError, brief, cause
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
@@ -56,8 +56,8 @@ def reason(error: Exception) -> str:
     >>> reason(ValueError("calling o1\\n: aborted\\n\\tat A\\nCaused by: B: full\\n\\tat C"))
     'B: full'
     """
-    lines = str(error).split("\n")
+    if not isinstance(error, ViewkeepError):
+        return cause(error)
+    lines = brief(error).split("\n")
     causes = [each.removeprefix("Caused by: ") for each in lines if each.startswith("Caused by: ")]
-    if causes:
-        return causes[-1]
-    return "\n".join(each for each in lines if not each.startswith("\tat "))
+    return causes[-1] if causes else "\n".join(each for each in lines if each[:4] != "\tat ")

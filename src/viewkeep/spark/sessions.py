@@ -1,5 +1,6 @@
 """Spark sessions: a small local one, and one that is started when it is first used."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -14,6 +15,9 @@ from viewkeep.errors import ArgumentError, ViewkeepError
 Frame = DataFrame
 Session = SparkSession | Callable[[], SparkSession]
 """A session, or what starts one."""
+
+_CONTEXT_LOGGER = "SQLQueryContextLogger"
+"""Where pyspark writes every error once more, with its plan and all calls of Java."""
 
 NEEDED_JAVA = 17
 _SETTINGS = {
@@ -48,6 +52,7 @@ def local_session(log: str = os.devnull) -> SparkSession:
 
     What Spark itself has to say goes to the file `log`.
     """
+    logging.getLogger(_CONTEXT_LOGGER).setLevel(logging.CRITICAL)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
