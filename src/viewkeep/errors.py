@@ -94,16 +94,21 @@ def brief(error: BaseException) -> str:
     'OSError: no space'
     """
     if isinstance(error, ViewkeepError):
-        return _COLOURS.sub("", str(error))
+        return without_colours(str(error))
     said = cause(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def cause(error: BaseException) -> str:
     """The line of a library's error that tells what is wrong."""
-    lines = [line.strip() for line in _COLOURS.sub("", str(error)).split("\n")]
+    lines = [line.strip() for line in without_colours(str(error)).split("\n")]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     # py4j says first which call failed, and on the next line, after a colon, why.
     java = [line.removeprefix(": ") for line in lines[:2] if line.startswith(": ")]
     said = [*reversed(causes), *java, *filter(None, lines), ""][0]
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ..."
+
+
+def without_colours(text: str) -> str:
+    """The text without what only terminals understand."""
+    return _COLOURS.sub("", text)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from viewkeep.errors import ViewkeepError, cause
+from viewkeep.errors import ViewkeepError, without_colours
 
 
 class StorageError(ViewkeepError):
@@ -44,4 +44,5 @@ def told(place: str) -> Iterator[None]:
 
 def said(error: Exception) -> str:
     """What an error says, without the places in the library that may follow."""
-    return cause(error)
+    lines = without_colours(str(error).partition("\n   0: ")[0]).splitlines()
+    return " ".join(filter(None, map(str.strip, lines)))
