@@ -32,8 +32,8 @@ from viewkeep.changes import ChangeBatch, RowUpdate
 from viewkeep.diffs.optimize import RULES, optimize
 from viewkeep.diffs.passes import generate
 from viewkeep.errors import QueryError
-from viewkeep.query.algebra import GroupBy, Join, Node, Scan, Select, walk
-from viewkeep.query.expressions import TRUE
+from viewkeep.query.algebra import GroupBy, Join, Node, Scan, Select, SemiJoin, walk
+from viewkeep.query.expressions import TRUE, columns_of
 from viewkeep.query.tables import Table
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.transpile import to_duckdb
@@ -418,3 +418,19 @@ def test_an_update_of_a_column_that_is_not_read_does_not_concern_the_view() -> N
     old, new = (1, 2, "x", 1.0), (1, 2, "y", 3.0)
     batch = ChangeBatch("r", TABLES["r"], updates=[RowUpdate(old, new)])
     assert base_changes(view.plan, {"r": batch}).kinds == {}
+
+
+def test_lines_of_orders_are_looked_up_by_their_whole_key() -> None:
+    """In the plan the order's key stands for the line's, which equals it."""
+    sql = (make_tpch.TPCH / "q03.sql").read_text()
+    changes = {"orders": [("insert", frozenset[str]())], "lineitem": [("insert", frozenset[str]())]}
+    script = generate(parse_view(sql, make_tpch.read_tables()), changes).script
+    by = [
+        columns_of(node.condition).intersection(node.left.names)
+        for statement in script.computes()
+        for node in walk(statement.query)
+        if isinstance(node, SemiJoin) and isinstance(node.left, Scan)
+        if node.left.name == "lineitem"
+    ]
+    assert by
+    assert all("lineitem.l_orderkey" in columns for columns in by)

@@ -41,6 +41,7 @@ from viewkeep.query.algebra import (
     with_children,
 )
 from viewkeep.query.expressions import Call, Column, conjunction, conjuncts
+from viewkeep.query.inference import find_field
 
 VIEW = "view"
 AFTER = re.compile(
@@ -206,29 +207,54 @@ def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
             return replace(rows, child=_restrict(rows.child, keys, pairs))
         case Project():
             plain = {o.name: o.expression for o in rows.outputs}
-            below = {c: e.name for c in pairs if isinstance(e := plain[c], Column)}
-            if len(below) == len(pairs) == len(set(below.values())):
-                renamed = _renamed(pairs, below)
-                return replace(rows, child=_restrict(rows.child, keys, renamed))
+            below = {e.name: c for c in pairs if isinstance(e := plain[c], Column)}
+            if below:
+                renamed = {c: pairs[name] for c, name in below.items()}
+                child = replace(rows, child=_restrict(rows.child, keys, renamed))
+                return child if len(below) == len(pairs) else _semijoin(child, keys, pairs)
         case Join() | SemiJoin() | AntiJoin():
             return _restrict_sides(rows, keys, pairs)
         case UnionAll():
             return replace(rows, inputs=tuple(_restrict(each, keys, pairs) for each in rows.inputs))
-        case GroupBy() if pairs.keys() <= set(rows.keys):
-            return replace(rows, child=_restrict(rows.child, keys, pairs))
+        case GroupBy() if own := {c: pair for c, pair in pairs.items() if c in rows.keys}:
+            group = replace(rows, child=_restrict(rows.child, keys, own))
+            return group if len(own) == len(pairs) else _semijoin(group, keys, pairs)
         case Distinct():
             return replace(rows, child=_restrict(rows.child, keys, pairs))
     return _semijoin(rows, keys, pairs)
 
 
 def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) -> Node:
+    """Each side by its own columns, and by those that the join makes equal to restricted ones of
+    the other: where `o.order = l.order` and rows are named by `o.order, l.number`, lines are found
+    by both, and not by their number alone."""
     left = {c: pair for c, pair in pairs.items() if c in rows.left.names}
     right = {c: pair for c, pair in pairs.items() if c not in left}
+    restricted = rows
     if left:
-        rows = replace(rows, left=_restrict(rows.left, keys, left))
+        found = {**_equal_pairs(rows, rows.left, right), **left}
+        restricted = replace(restricted, left=_restrict(rows.left, keys, found))
     if right:
-        rows = replace(rows, right=_restrict(rows.right, keys, right))
-    return _semijoin(rows, keys, pairs) if left and right else rows
+        found = {**_equal_pairs(rows, rows.right, left), **right}
+        restricted = replace(restricted, right=_restrict(rows.right, keys, found))
+    return _semijoin(restricted, keys, pairs) if left and right else restricted
+
+
+def _equal_pairs(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) -> Pairs:
+    """Restrictions of the other side, for the columns of this one that equal its own and are part
+    of a table's key: rows are looked up by keys."""
+    schema = rows.left.schema + rows.right.schema
+    scans = [each for each in walk(side) if isinstance(each, Scan)]
+    key_columns = {f"{scan.alias}.{column}" for scan in scans for column in scan.table.key}
+    found = {}
+    for part in conjuncts(rows.condition):
+        match part:
+            case Call("=", (Column(first), Column(second))):
+                for own, other in ((first, second), (second, first)):
+                    same_type = find_field(own, schema).type == find_field(other, schema).type
+                    if own in key_columns and own in side.names and other in others and same_type:
+                        found[own] = others[other]
+    return found
 
 
 def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:
@@ -243,7 +269,3 @@ def _free(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name += KEY
     return name
-
-
-def _renamed(pairs: Pairs, names: Mapping[str, str]) -> Pairs:
-    return {names[c]: pair for c, pair in pairs.items()}
