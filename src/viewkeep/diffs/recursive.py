@@ -28,6 +28,7 @@ from viewkeep.diffs.compose import VIEW, compose
 from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.instantiate import instantiate
 from viewkeep.diffs.minimize import minimize
+from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError
@@ -75,7 +76,7 @@ def generate_recursive(
 ) -> Script:
     """The script for changes of one table, of the given kinds or of any; `changing` are all
     tables that may ever change."""
-    shape = _shape(view)
+    shape = _shape(optimize(view))
     names = {scan.name for scan in shape.scans}
     for name in (table, *changing):
         if name not in names:
