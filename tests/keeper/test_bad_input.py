@@ -152,8 +152,14 @@ DEFINITIONS: dict[str, tuple[Attempt, str]] = {
         r'column "x"',
     ),
     "an Arrow type that views cannot read": (
-        lambda k: k.create_table("t", pa.table({"x": [1], "y": [[1, 2]]}), ["x"]),
-        r'column "y" has the type list<.*which views cannot read; convert it or leave it out',
+        lambda k: k.create_table(
+            "t", pa.table({"x": [1], "y": pa.array([1], pa.time64("us"))}), ["x"]
+        ),
+        r'column "y" has the type time64.*which views cannot read; convert it or leave it out',
+    ),
+    "a key that cannot be compared": (
+        lambda k: k.create_table("t", {"x": "int", "y": "array<int>"}, ["y"]),
+        r'key column "y" is array<int>: .* only carried, not compared; choose other columns',
     ),
     "a column name of Viewkeep's own": (
         lambda k: k.create_table("t", {"x": "int", "x#pre": "int"}, ["x"]),

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
+from viewkeep.changes.nested_values import nested_converter
 from viewkeep.query.types import INTEGRAL, MAX_PRECISION, Field, Type
 
 Convert = Callable[[Any], Any]
@@ -65,6 +66,8 @@ def converter(type_: Type) -> Convert:
         return _integer(8 * 2 ** INTEGRAL.index(type_))
     if type_.name == "decimal":
         return _decimal(type_)
+    if type_.parts or type_.name == "struct":
+        return nested_converter(type_, converter, _wrong_type)
     return _CONVERTERS[type_.name]
 
 
@@ -207,6 +210,13 @@ def _timestamp(value: Any) -> Any:
         raise MisfitError(f"{value} is out of range; give a year from 1 to 9999 in UTC") from None
 
 
+def _local_time(value: Any) -> Any:
+    """A time that is no moment."""
+    if getattr(_plain(value), "tzinfo", None) is not None:
+        raise _wrong_type(value, "a datetime.datetime without a time zone")
+    return _timestamp(value)
+
+
 def _string(value: Any) -> Any:
     if not isinstance(value, str):
         raise _wrong_type(value, "a str")
@@ -244,6 +254,7 @@ _CONVERTERS: dict[str, Convert] = {
     "binary": _binary,
     "date": _date,
     "timestamp": _timestamp,
+    "timestamp_ntz": _local_time,
     "void": _void,
 }
 

@@ -24,6 +24,7 @@ from viewkeep.query.expressions import (
     literal,
     substitute,
 )
+from viewkeep.query.functions import COMPARABLE
 from viewkeep.query.inference import Schema, find_field
 from viewkeep.query.types import BOOLEAN
 
@@ -72,10 +73,19 @@ def fails(condition: Expression) -> Expression:
     return Call("not", (holds(condition),))
 
 
-def differ(pairs: Iterable[tuple[str, str]]) -> Expression:
+def differ(pairs: Iterable[tuple[str, str]], schema: Schema) -> Expression:
     """Whether some pair of columns has different values; NULL is a value."""
-    parts = [Call("not", (Call("<=>", (Column(a), Column(b))),)) for a, b in pairs]
+    parts = [
+        Call("not", (Call("<=>", (_comparable(a, schema), _comparable(b, schema))),))
+        for a, b in pairs
+    ]
     return reduce(lambda a, b: Call("or", (a, b)), parts) if parts else FALSE
+
+
+def _comparable(name: str, schema: Schema) -> Expression:
+    """The column, or what is the same where its values are, if they cannot be compared."""
+    column = Column(name)
+    return Call(COMPARABLE, (column,)) if find_field(name, schema).type.is_opaque else column
 
 
 def equal(left: str, right: str, schema: Schema) -> Expression:

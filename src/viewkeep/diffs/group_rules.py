@@ -163,7 +163,7 @@ def _incremental(operator: Operator, node: GroupBy, changes: Sequence[Change]) -
     if node.keys:
         _come_and_go(operator, node, found.leaf, delta.leaf, sources)
     stays = Call(">", (Column(post(ROWS)), literal(0))) if node.keys else literal(True)
-    changed = differ((pre(c), post(c)) for c in attributes)
+    changed = differ([(pre(c), post(c)) for c in attributes], found.leaf.schema)
     rows = select(select(found.leaf, stays), changed)
     schema = DiffSchema(UPDATE, ids, attributes, attributes, attributes)
     operator.emit("group u", schema, rows, sources, True)
@@ -296,7 +296,8 @@ def _updated_values(operator: Operator, node: GroupBy, change: Change) -> None:
     new: dict[str, Expression] = {c: Column(c) for c in (*ids, *map(pre, names))}
     new |= {post(a.name): _sum_up(node, a, {_by(m) for m in moved}) for a in moved}
     made = DiffSchema(UPDATE, ids, names, names, names)
-    found = select(project(met, new), differ((pre(c), post(c)) for c in names))
+    computed = project(met, new)
+    found = select(computed, differ([(pre(c), post(c)) for c in names], computed.schema))
     operator.emit("group u", made, found, change.sources, True)
 
 

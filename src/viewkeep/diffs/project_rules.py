@@ -59,7 +59,8 @@ def _update(operator: Operator, expressions: dict[str, Expression], change: Chan
     )
     computed = _computed(change, made, expressions)
     if set(changed) <= set(made.before):
-        computed = select(computed, differ((pre(c), post(c)) for c in changed))
+        pairs = [(pre(c), post(c)) for c in changed]
+        computed = select(computed, differ(pairs, computed.schema))
     operator.emit("project u", made, computed, change.sources, change.exact)
 
 

@@ -178,7 +178,8 @@ def compare(
     if attributes:
         old = project(before, {c: Column(c) for c in ids} | {pre(c): Column(c) for c in attributes})
         new = project(after, {c: Column(c) for c in ids} | {post(c): Column(c) for c in attributes})
-        both = select(join_on(old, new, ids), differ((pre(c), post(c)) for c in attributes))
+        met = join_on(old, new, ids)
+        both = select(met, differ([(pre(c), post(c)) for c in attributes], met.schema))
         schema = DiffSchema(UPDATE, ids, attributes, attributes, attributes)
         operator.emit(rule, schema, both, sources, True)
     operator.emit(rule, *as_insert(antijoin(after, before, ids), ids, attributes), sources, True)

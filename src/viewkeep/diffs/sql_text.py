@@ -43,7 +43,8 @@ from viewkeep.query.expressions import (
     conjuncts,
     literal,
 )
-from viewkeep.query.types import VOID
+from viewkeep.query.functions import COMPARABLE
+from viewkeep.query.types import VOID, Type
 
 Leaf = Scan | Stored
 NameOf = Callable[[Leaf], str]
@@ -200,7 +201,7 @@ def expression(node: Expression) -> str:
         case Literal():
             return _literal(node)
         case Cast():
-            return f"CAST({expression(node.argument)} AS {str(node.type).upper()})"
+            return f"CAST({expression(node.argument)} AS {_type(node.type)})"
         case Call("and"):
             return " AND ".join(_conjuncts([node]))
         case Call():
@@ -251,6 +252,13 @@ def _case(*parts: str) -> str:
     return f"CASE{branches}{default} END"
 
 
+_EXACT_JSON = (
+    "MAP('ignoreNullFields', 'false', "
+    "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+"""Options with which different values have different texts."""
+
 _FORMS: dict[str, Callable[..., str]] = {
     "isnull": lambda argument: f"{argument} IS NULL",
     "isnotnull": lambda argument: f"{argument} IS NOT NULL",
@@ -258,6 +266,7 @@ _FORMS: dict[str, Callable[..., str]] = {
     "case": _case,
     "like": lambda text, pattern: f"{text} LIKE {pattern}",
     "div": lambda left, right: f"{left} DIV {right}",
+    COMPARABLE: lambda argument: f"TO_JSON(STRUCT({argument} AS v), {_EXACT_JSON})",
 }
 """The functions that have a syntax of their own, besides the operators."""
 
@@ -270,7 +279,12 @@ def _literal(node: Literal) -> str:
     plain = node.value is not None and literal(node.value).type == node.type
     if plain and not isinstance(node.value, Decimal):
         return text
-    return f"CAST({text} AS {str(node.type).upper()})"
+    return f"CAST({text} AS {_type(node.type)})"
+
+
+def _type(type_: Type) -> str:
+    """A type; names of parts keep their case."""
+    return str(type_) if type_.parts else str(type_).upper()
 
 
 def _value(value: Value) -> str:

@@ -36,6 +36,8 @@ def cast_to(target: Type) -> Callable[[Any], Any]:
         return partial(_to_integer, _BITS[target])
     if target.name == "decimal":
         return partial(_to_decimal, target.precision or 0, target.scale or 0)
+    if target.is_opaque:
+        return lambda value: value  # only NULL has another type before
     return _CASTS[target.name]
 
 

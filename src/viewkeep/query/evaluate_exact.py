@@ -18,7 +18,7 @@ from viewkeep.query.evaluate_casts import cast_to
 from viewkeep.query.evaluate_forms import FORMS, Evaluator, Row, strict
 from viewkeep.query.evaluate_functions import STRICT
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
-from viewkeep.query.functions import find_function
+from viewkeep.query.functions import COMPARABLE, find_function
 from viewkeep.query.inference import Schema, type_of
 from viewkeep.query.type_rules import as_decimal, common_type, digits, is_decimal
 from viewkeep.query.types import (
@@ -43,7 +43,7 @@ Convert = Callable[[Any], Any]
 _JAVA_DIGITS = 34
 """Spark rounds the negative of a decimal with more."""
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
-_PLAIN = ("and", "or", "not", "isnull", "isnotnull")
+_PLAIN = ("and", "or", "not", "isnull", "isnotnull", COMPARABLE)
 _ALIKE = ("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "coalesce", "greatest", "least")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "div")
 _TEXT = (

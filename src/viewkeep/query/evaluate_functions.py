@@ -15,6 +15,7 @@ from functools import lru_cache
 from numbers import Number
 from typing import Any
 
+from viewkeep.query.functions import COMPARABLE
 from viewkeep.query.types import MAX_PRECISION
 
 DECIMALS = Context(prec=MAX_PRECISION, rounding=ROUND_HALF_UP)
@@ -301,6 +302,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "div": _arithmetic(_whole_quotient, _divisor(lambda a, b: int(DECIMALS.divide_int(a, b)))),
     "negate": _negate,
     "not": _not,
+    COMPARABLE: lambda value: value,
     "abs": _absolute,
     "round": _round,
     "floor": _floor,

@@ -43,6 +43,14 @@ class Typed:
     value: Value = None
 
 
+COMPARABLE = "#comparable"
+"""What is equal where two values of a type that views only carry are; SQL cannot name it."""
+
+CARRIED = frozenset({"isnull", "isnotnull", "case", "coalesce", COMPARABLE})
+"""The functions that take values of every type, also of those that views only carry."""
+
+ONLY_CARRIED = "views carry such columns as they are, and compute nothing with them"
+
 Rule = Callable[[Sequence[Typed]], Type]
 """The result type of the arguments' types; raises QueryError on a clash."""
 
@@ -68,6 +76,10 @@ class Function:
         bigint
         """
         self._check_count(len(arguments))
+        if self.name not in CARRIED:
+            for argument in arguments:
+                if argument.type.is_opaque:
+                    raise QueryError(f"{self.name} cannot take {argument.type}: {ONLY_CARRIED}")
         return Typed(self.rule(arguments), self._nullable(arguments))
 
     def _check_count(self, count: int) -> None:
@@ -218,6 +230,7 @@ def _build() -> dict[str, Function]:
         Function("not", _fixed("not", BOOLEAN, (BOOLEAN,)), 1, 1),
         Function("negate", _number("negate", lambda type_: type_), 1, 1),
         *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
+        Function(COMPARABLE, lambda _: STRING, 1, 1),
         Function("in", _comparison("in"), 2, None),
         Function("case", _case, 2, None, "results"),
         Function("coalesce", _same("coalesce"), 1, None, "all"),
@@ -351,6 +364,8 @@ def aggregate_result(function: str, argument: Typed | None, grouped: bool) -> Ty
         return Typed(BIGINT, nullable=False)
     if argument is None:
         raise QueryError(f"{function}() takes 1 argument, but here it has 0")
+    if argument.type.is_opaque:
+        raise QueryError(f"{function}() cannot take {argument.type}: {ONLY_CARRIED}")
     return Typed(AGGREGATES[function]([argument]), argument.nullable or not grouped)
 
 

@@ -65,7 +65,11 @@ def check_names(schema: Sequence[Field]) -> None:
 
 
 def _castable(source: Type, target: Type) -> bool:
-    if source == target or source in (VOID, STRING) or target == STRING:
+    if source in (target, VOID):
+        return True
+    if source.is_opaque or target.is_opaque:
+        return False
+    if STRING in (source, target):
         return True
     if {source, target} == {DATE, TIMESTAMP}:
         return True

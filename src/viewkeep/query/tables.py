@@ -103,6 +103,12 @@ class Table:
         self._check_known("key", self.key)
         if len(set(self.key)) < len(self.key):
             raise SchemaError(f"key ({', '.join(self.key)}): a column stands twice")
+        for each in self.columns:
+            if each.name in self.key and each.type.is_opaque:
+                raise SchemaError(
+                    f'key column "{each.name}" is {each.type}: values of this type are only '
+                    "carried, not compared; choose other columns"
+                )
         for reference in self.foreign_keys:
             self._check_known(f'foreign key "{reference}"', reference.columns)
         for fd in self.fds:

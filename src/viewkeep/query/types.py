@@ -1,4 +1,4 @@
-"""Scalar types, with Spark SQL's names."""
+"""Types, with Spark SQL's names: scalars, and those that views carry without looking into them."""
 
 import re
 from dataclasses import dataclass
@@ -8,20 +8,35 @@ from viewkeep.errors import SchemaError, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A scalar type; only decimals have a precision and a scale.
+    """A type; only decimals have a precision and a scale, only nested types have parts.
 
-    >>> print(DECIMAL(10, 2), BIGINT)
-    decimal(10, 2) bigint
+    >>> print(DECIMAL(10, 2), ARRAY(BIGINT), STRUCT(Field("a b", INT)))
+    decimal(10, 2) array<bigint> struct<`a b`:int>
     """
 
     name: str
     precision: int | None = None
     scale: int | None = None
+    parts: tuple["Field", ...] = ()
 
     def __str__(self) -> str:
+        if self.name == "struct":
+            return f"struct<{','.join(f'{_quoted(p.name)}:{p.type}' for p in self.parts)}>"
+        if self.parts:
+            return f"{self.name}<{','.join(str(part.type) for part in self.parts)}>"
         if self.precision is None:
             return self.name
         return f"{self.name}({self.precision}, {self.scale})"
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether views carry values of the type, and compute nothing with them."""
+        return self.name in OPAQUE
+
+    @property
+    def has_map(self) -> bool:
+        """Whether there is a map in its values, which Spark cannot compare."""
+        return self.name == "map" or any(part.type.has_map for part in self.parts)
 
 
 def DECIMAL(precision: int, scale: int) -> Type:  # noqa: N802 - reads like the constants beside it
@@ -42,6 +57,27 @@ DATE = Type("date")
 TIMESTAMP = Type("timestamp")
 VOID = Type("void")
 """The type of a bare NULL, which fits every other type."""
+
+TIMESTAMP_NTZ = Type("timestamp_ntz")
+
+OPAQUE = frozenset({"array", "map", "struct", "timestamp_ntz"})
+"""The names of the types that views only carry."""
+
+
+def ARRAY(element: Type) -> Type:  # noqa: N802 - as above
+    """Lists of values."""
+    return Type("array", parts=(Field("element", element),))
+
+
+def MAP(key: Type, value: Type) -> Type:  # noqa: N802 - as above
+    """Values by keys."""
+    return Type("map", parts=(Field("key", key), Field("value", value)))
+
+
+def STRUCT(*parts: "Field") -> Type:  # noqa: N802 - as above
+    """Rows inside a row; that a part is never NULL is not kept."""
+    return Type("struct", parts=tuple(Field(part.name, part.type) for part in parts))
+
 
 INTEGRAL = (TINYINT, SMALLINT, INT, BIGINT)
 """The integer types, narrowest first."""
@@ -66,7 +102,8 @@ class Field:
         return f"{self.name} {self.type}{'' if self.nullable else ' not null'}"
 
 
-_SIMPLE = {t.name: t for t in (BOOLEAN, *INTEGRAL, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP)}
+_SCALARS = (BOOLEAN, *INTEGRAL, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_SIMPLE = {t.name: t for t in _SCALARS}
 _SYNONYMS = {
     "bool": BOOLEAN,
     "byte": TINYINT,
@@ -89,7 +126,12 @@ def parse_type(text: str) -> Type:
 
     >>> print(parse_type("INTEGER"), parse_type("decimal(10,2)"), parse_type("varchar(20)"))
     int decimal(10, 2) string
+    >>> print(parse_type("ARRAY<STRUCT<a: INT, B: map<string, decimal(4, 1)> NOT NULL>>"))
+    array<struct<a:int,B:map<string,decimal(4, 1)>>>
     """
+    nested = _NESTED.fullmatch(text)
+    if nested:
+        return _nested(nested[1].lower(), _split(nested[2]), text)
     match = _TYPE_FORM.fullmatch(text.lower())
     name, first, second = match.groups() if match else (text.strip(), None, None)
     if match and name in _DECIMALS:
@@ -100,6 +142,50 @@ def parse_type(text: str) -> Type:
     if first is not None and name not in _WITH_LENGTH:
         raise SchemaError(f'unknown type "{text}": {name} takes no length')
     return known[name]
+
+
+_NESTED = re.compile(r"\s*(array|map|struct)\s*<(.*)>\s*", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(
+    r"\s*(?:`((?:[^`]|``)+)`|([^\s:`]+))\s*:?\s*(.+?)(?:\s+not\s+null)?(?:\s+comment\s+'.*')?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _nested(name: str, parts: list[str], text: str) -> Type:
+    if len(parts) != {"array": 1, "map": 2}.get(name, len(parts)):
+        raise SchemaError(
+            f'unknown type "{text}"; write array<int>, map<string,int>, struct<a:int>'
+        )
+    if name == "array":
+        return ARRAY(parse_type(parts[0]))
+    if name == "map":
+        return MAP(*map(parse_type, parts))
+    return STRUCT(*(_struct_part(part, text) for part in parts))
+
+
+def _struct_part(part: str, text: str) -> Field:
+    match = _PART.fullmatch(part)
+    if match is None:
+        raise SchemaError(f'unknown type "{text}"; a struct is written struct<a:int,b:string>')
+    return Field((match[1] or match[2]).replace("``", "`"), parse_type(match[3]))
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the commas that stand outside brackets and quotes."""
+    parts, depth, quoted = [""], 0, False
+    for sign in text:
+        quoted ^= sign == "`"
+        depth += 0 if quoted else (sign in "<(") - (sign in ">)")
+        if sign == "," and not depth and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts if text.strip() else []
 
 
 def _checked_decimal(precision: int, scale: int) -> Type:

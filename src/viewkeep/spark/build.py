@@ -31,7 +31,7 @@ from viewkeep.query.evaluate_rows import Pair, equal_columns
 from viewkeep.query.expressions import TRUE, Column, conjuncts
 from viewkeep.query.inference import find_field
 from viewkeep.spark.keys import Keys, is_listable, meets, misses
-from viewkeep.spark.local import Relation
+from viewkeep.spark.local import Relation, distinct
 
 
 class Builder:
@@ -70,7 +70,7 @@ class Builder:
             case GroupBy():
                 return self._grouped(node)
             case Distinct():
-                return self.frame(node.child).distinct()
+                return distinct(self.frame(node.child))
             case UnionAll():
                 return reduce(DataFrame.union, map(self.frame, node.inputs))
             case Join():

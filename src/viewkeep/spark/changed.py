@@ -17,7 +17,7 @@ from viewkeep.diffs.script import Materialized
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.inference import find_field
 from viewkeep.spark.keys import Keys, is_listable, meets, misses
-from viewkeep.spark.local import Relation
+from viewkeep.spark.local import Relation, distinct
 
 _MATCHED = "viewkeep#matched"
 
@@ -80,7 +80,7 @@ def inserted(kept: Materialized, part: Part) -> DataFrame:
     """The rows of an insert; identical ones count once."""
     names = kept.definition.names
     columns = [_cast(kept, part.schema.value_after(name), name, name) for name in names]
-    return part.diff.frame.selectExpr(*columns).distinct()
+    return distinct(part.diff.frame.selectExpr(*columns))
 
 
 def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_semi") -> DataFrame:
@@ -160,7 +160,7 @@ def _updated(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
         _cast(kept, schema.value_after(name), name, _value(i))
         for i, name in enumerate(schema.changed)
     ]
-    right = part.diff.frame.selectExpr(*keys, *values).distinct()
+    right = distinct(part.diff.frame.selectExpr(*keys, *values))
     right = _hinted(right.selectExpr("*", f"TRUE AS {quote(_MATCHED)}"), part)
     joined = rows.join(right, F.expr(_same(schema.ids)), "left")
     return joined.selectExpr(*(_new_value(schema, name) for name in kept.definition.names))

@@ -18,6 +18,7 @@ from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
 from viewkeep.spark.exact_cast import exact_columns, refuse_misfit
 from viewkeep.spark.files import WRITE_SETTINGS, Folder, read_frame, write_frame
 from viewkeep.spark.given import check_columns, given_rows
+from viewkeep.spark.local import type_text
 from viewkeep.spark.matching import key_tuples, repeated
 from viewkeep.spark.report import SPARK_ERRORS, named
 from viewkeep.spark.rows import declared_fields
@@ -75,7 +76,7 @@ def _arrow_column(field: pa.Field) -> tuple[str, Field]:
 
 def _spark_columns(schema: Any) -> dict[str, str]:
     return {
-        field.name: field.dataType.simpleString() + ("" if field.nullable else " not null")
+        field.name: type_text(field.dataType) + ("" if field.nullable else " not null")
         for field in schema
     }
 

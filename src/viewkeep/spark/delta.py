@@ -100,7 +100,14 @@ class LakeTable:
             problem = unreadable(table)
             if problem:
                 raise UnsupportedTableError(f"{self.uri}: {problem}")
-            fields = declared_fields(pa.schema(table.schema()))
+            schema = pa.schema(table.schema())
+            fields = declared_fields(schema)
+            unknown = [each for each in schema if each.name not in {f.name for f in fields}]
+            if unknown:
+                raise UnsupportedTableError(
+                    f'{self.uri}: column "{unknown[0].name}" has the type {unknown[0].type}, '
+                    "which cannot be read here; drop it, or give it another type"
+                )
             about = table.metadata()
             partitions, identity = tuple(about.partition_columns), str(about.id)
             files = files_of(table)

@@ -15,7 +15,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import Field
-from viewkeep.spark.local import spark_type
+from viewkeep.spark.local import spark_type, type_text
 
 _INTS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _FLOATS = ("float", "double")
@@ -78,8 +78,11 @@ def _exact(name: str, found: DataType, field: Field) -> tuple[str, str]:
     """When a value that is not NULL fits, and the value."""
     wanted = spark_type(field.type)
     target = field.type.name
-    cast = f"CAST({name} AS {wanted.simpleString()})"
+    cast = f"CAST({name} AS {field.type})"
     given = found.simpleString().partition("(")[0]
+    if field.type.parts:
+        same = type_text(found) == str(field.type)
+        return ("TRUE", cast) if same else ("FALSE", f"CAST(NULL AS {field.type})")
     if found == wanted or given == "void":
         return "TRUE", name if found == wanted else cast
     if given in _INTS and target in _INTS:
@@ -95,7 +98,7 @@ def _exact(name: str, found: DataType, field: Field) -> tuple[str, str]:
     if given in _FLOATS and target in _FLOATS:
         return _narrowed(name) if target == "float" else "TRUE", cast
     if (given in _INTS or given == "decimal") and target == "decimal":
-        tried = f"try_cast({name} AS {wanted.simpleString()})"
+        tried = f"try_cast({name} AS {field.type})"
         # Compared in the given type: the common type of two decimals may have fewer digits.
         back = f"try_cast({tried} AS {found.simpleString()})"
         return f"coalesce({back} = {name}, FALSE)", tried
@@ -103,7 +106,7 @@ def _exact(name: str, found: DataType, field: Field) -> tuple[str, str]:
         return "TRUE", f"timestamp_micros(timestampdiff(MICROSECOND, {_EPOCH}, {name}))"
     if target == "string" and given in ("char", "varchar"):
         return "TRUE", cast
-    return "FALSE", f"CAST(NULL AS {wanted.simpleString()})"
+    return "FALSE", f"CAST(NULL AS {field.type})"
 
 
 def _narrowed(name: str) -> str:

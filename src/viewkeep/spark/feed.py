@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.changes import ChangeBatch, ChangeError, Row, RowFormat, compose
@@ -32,6 +32,7 @@ from viewkeep.spark.delta import (
 )
 from viewkeep.spark.entries import Commit
 from viewkeep.spark.files import Folder, read_frame
+from viewkeep.spark.local import group_rows
 from viewkeep.spark.rows import arrow_type, to_arrow, to_rows
 
 COUNT = "changed_rows"
@@ -192,12 +193,7 @@ class Feed:
         came = [each for each in new.files if each.path not in old.by_path]
         before = read_frame(self.spark, old, gone).selectExpr(*map(quote, self.declared.names))
         after = read_frame(self.spark, new, came).selectExpr(*map(quote, self.declared.names))
-        # Rows that are the same in both are told apart by neither side.
-        both = [
-            before.exceptAll(after).withColumn(KIND, F.lit("old")),
-            after.exceptAll(before).withColumn(KIND, F.lit("new")),
-        ]
-        changed = both[0].union(both[1])
+        changed = _unpaired(before, after)
         if any(each.rows < 0 for each in (*gone, *came)) or _rows(gone) + _rows(came) > 2 * most:
             changed = changed.limit(2 * most + 1)
         found = changed.toArrow()
@@ -211,6 +207,19 @@ class Feed:
             raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
         steps = ((olds.get(key), news.get(key)) for key in {**olds, **news})
         return ChangeBatch.of_steps(self.name, self.declared, steps)
+
+
+def _unpaired(before: DataFrame, after: DataFrame) -> DataFrame:
+    """The rows of each side without those that are the same in both, as EXCEPT ALL would give.
+
+    EXCEPT does not take maps.
+    """
+    names = before.columns
+    both = before.withColumn(KIND, F.lit(-1)).union(after.withColumn(KIND, F.lit(1)))
+    counts = group_rows(both, names, F.sum(quote(KIND)).alias(KIND))
+    side = f"if({quote(KIND)} < 0, 'old', 'new')"
+    copies = f"explode(array_repeat({side}, CAST(abs({quote(KIND)}) AS INT))) AS {quote(KIND)}"
+    return counts.where(f"{quote(KIND)} <> 0").selectExpr(*map(quote, names), copies)
 
 
 def _rows(files: Iterable[DataFile]) -> int:

@@ -345,10 +345,11 @@ def _bounds(
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for place, field in enumerate(footer.schema.to_arrow_schema()):
+    places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    for field in footer.schema.to_arrow_schema():
         if not has_bounds(declared_type(field.type)):
             continue
-        name = field.name
+        name, place = field.name, places[field.name]
         groups = range(footer.num_row_groups) if footer.num_rows else ()
         stats = [footer.row_group(n).column(place).statistics for n in groups]
         known = [each.null_count for each in stats if each is not None]

@@ -43,7 +43,7 @@ def fit_column(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
     if not isinstance(values, pa.ChunkedArray):
         return _fit_each(values, field, in_key)
     plain = _decoded(values)
-    cast = _cast_exactly(plain, arrow_type(field.type))
+    cast = None if field.type.parts else _cast_exactly(plain, arrow_type(field.type))
     if cast is None or _has_suspects(cast, field, in_key):
         return _fit_each(plain, field, in_key)
     return cast
@@ -88,7 +88,7 @@ def _cast_exactly(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArr
     if not _casts_alike(column.type, wanted):
         return None
     with suppress(pa.ArrowException):
-        if pa.types.is_timestamp(column.type) and column.type.tz is None:
+        if pa.types.is_timestamp(column.type) and column.type.tz is None and wanted.tz is not None:
             column = column.cast(pa.timestamp(column.type.unit, "UTC"))
         return column.cast(wanted)
     return None
@@ -109,7 +109,7 @@ def _casts_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
     if kinds.is_date64(found):
         return bool(kinds.is_date32(wanted))
     if kinds.is_timestamp(found):
-        return bool(kinds.is_timestamp(wanted))
+        return bool(kinds.is_timestamp(wanted) and (found.tz is None or wanted.tz is not None))
     if kinds.is_binary(wanted):
         return bool(kinds.is_large_binary(found) or kinds.is_fixed_size_binary(found))
     return bool(kinds.is_string(wanted) and found in (pa.large_string(), pa.string_view()))

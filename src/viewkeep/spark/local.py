@@ -6,16 +6,18 @@ projections of one are computed by Spark's optimizer, which evaluates them over 
 without any job.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -26,16 +28,21 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     NullType,
     ShortType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
-from viewkeep.diffs.sql_text import quote
+from viewkeep.diffs.sql_text import expression, quote
 from viewkeep.query.evaluate_rows import Rows
+from viewkeep.query.expressions import Call
+from viewkeep.query.expressions import Column as Reference
+from viewkeep.query.functions import COMPARABLE
 from viewkeep.query.inference import Schema
 from viewkeep.query.types import Field, Type
 from viewkeep.spark.rows import arrow_schema, declared_fields, to_arrow, to_rows
@@ -57,6 +64,7 @@ _TYPES: dict[str, DataType] = {
     "binary": BinaryType(),
     "date": DateType(),
     "timestamp": TimestampType(),
+    "timestamp_ntz": TimestampNTZType(),
     "void": NullType(),
 }
 
@@ -157,7 +165,47 @@ def spark_type(type_: Type) -> DataType:
     """A type as Spark declares it."""
     if type_.name == "decimal":
         return DecimalType(type_.precision or 0, type_.scale or 0)
+    parts = [spark_type(part.type) for part in type_.parts]
+    match type_.name:
+        case "array":
+            return ArrayType(parts[0])
+        case "map":
+            return MapType(parts[0], parts[1])
+        case "struct":
+            return spark_schema(type_.parts)
     return _TYPES[type_.name]
+
+
+def type_text(kind: DataType) -> str:
+    """A type of Spark as SQL writes it; Spark's own text does not quote the names of parts.
+
+    >>> type_text(ArrayType(StructType([StructField("a b", IntegerType())])))
+    'array<struct<`a b`:int>>'
+    """
+    found = declared_fields(to_arrow_schema(StructType([StructField("it", kind)]), timezone="UTC"))
+    return str(found[0].type) if found else kind.simpleString()
+
+
+def distinct(frame: DataFrame) -> DataFrame:
+    """Every row once, also of maps, which Spark does not take for DISTINCT."""
+    if not any(field.type.has_map for field in Relation(frame).schema):
+        return frame.distinct()
+    return group_rows(frame, frame.columns)
+
+
+def group_rows(frame: DataFrame, names: Sequence[str], *aggregates: Column) -> DataFrame:
+    """Rows that are the same in these columns as one, with aggregates; maps stay as they are."""
+    maps = {field.name for field in Relation(frame).schema if field.type.has_map}
+    keys = [_map_key(name) if name in maps else F.col(quote(name)) for name in names]
+    values = [F.first(F.col(quote(name))).alias(name) for name in names if name in maps]
+    found = frame.groupBy(*keys).agg(*values, *aggregates)
+    others = [each for each in found.columns if each not in names and not each.startswith(_TAG)]
+    return found.selectExpr(*map(quote, (*names, *others)))
+
+
+def _map_key(name: str) -> Column:
+    """Spark groups by maps as well, but then sorts them."""
+    return F.expr(expression(Call(COMPARABLE, (Reference(name),)))).alias(f"{_TAG}{name}")
 
 
 def spark_schema(schema: Iterable[Field]) -> StructType:
@@ -168,14 +216,15 @@ def spark_schema(schema: Iterable[Field]) -> StructType:
 def with_types(frame: DataFrame, schema: Schema) -> DataFrame:
     """Exactly the columns of a schema, in its order and with its types."""
     found = {field.name: field.dataType for field in frame.schema}
+    schema = tuple(schema)
     wanted = spark_schema(schema)
     if list(found.items()) == [(field.name, field.dataType) for field in wanted]:
         return frame
     columns = [
         quote(field.name)
-        if found.get(field.name) == field.dataType
-        else f"CAST({quote(field.name)} AS {field.dataType.simpleString()}) AS {quote(field.name)}"
-        for field in wanted
+        if found.get(field.name) == kind.dataType
+        else f"CAST({quote(field.name)} AS {field.type}) AS {quote(field.name)}"
+        for field, kind in zip(schema, wanted, strict=True)
     ]
     return frame.selectExpr(*columns)
 
@@ -192,6 +241,8 @@ def is_local(frame: DataFrame) -> bool:
 def collect_local(frame: DataFrame) -> pa.Table:
     """The rows of a local relation, without a job (`toArrow` would start one)."""
     schema = to_arrow_schema(frame.schema, timezone="UTC")
+    if any(pa.types.is_nested(field.type) for field in schema):
+        return frame.toArrow()  # a job, but its nested values need no reading
     columns: Iterable[tuple[Any, ...]] = zip(*frame.collect(), strict=True)
     values = list(columns) or [()] * len(schema)
     arrays = [
@@ -237,7 +288,7 @@ def _types(frame: DataFrame) -> list[tuple[str, int]]:
     seen: dict[str, int] = {}
     found = []
     for field in frame.schema:
-        kind = field.dataType.simpleString()
+        kind = type_text(field.dataType)
         found.append((kind, seen.get(kind, 0)))
         seen[kind] = seen.get(kind, 0) + 1
     return found
@@ -250,9 +301,7 @@ def _slots(frames: Iterable[DataFrame]) -> list[tuple[str, int]]:
 
 def _tagged(frame: DataFrame, number: int, slots: list[tuple[str, int]]) -> DataFrame:
     own = dict(zip(_types(frame), frame.columns, strict=True))
-    values = (
-        quote(own[slot]) if slot in own else f"CAST(NULL AS {slot[0].upper()})" for slot in slots
-    )
+    values = (quote(own[slot]) if slot in own else f"CAST(NULL AS {slot[0]})" for slot in slots)
     named = [f"{value} AS s{i}" for i, value in enumerate(values)]
     return frame.selectExpr(f"{number} AS {quote(_TAG)}", *named)
 

@@ -12,8 +12,9 @@ from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
 from viewkeep.diffs.script import Materialized
 from viewkeep.diffs.sql_text import quote
 from viewkeep.spark.changed import Part, matched_ids
-from viewkeep.spark.local import Relation, local
+from viewkeep.spark.local import Relation, distinct, local
 from viewkeep.spark.report import RunError
+from viewkeep.spark.rows import to_rows
 
 Key = tuple[Any, ...]
 
@@ -40,13 +41,13 @@ def check_effective(kept: Materialized, part: Part) -> None:
 
 def _conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
     seen: dict[Key, Key] = {}
-    rows = ((row[:ids], row[ids:]) for row in _tuples(_picked(part, names)))
+    rows = ((row[:ids], row[ids:]) for row in to_rows(_picked(part, names)))
     return any(not same(seen.setdefault(key, said), said) for key, said in rows)
 
 
 def _conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
     columns = [quote(part.schema.value_after(name)) for name in names]
-    said = part.diff.frame.selectExpr(*columns).distinct()
+    said = distinct(part.diff.frame.selectExpr(*columns))
     counts = said.groupBy(*map(F.col, columns[:ids])).count()
     return not counts.where("count > 1").isEmpty()
 
@@ -79,7 +80,7 @@ def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
     picked = [_picked(part, (*ids, *values)).columns for part in group]
     tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
     table = pa.concat_tables(tables)
-    last = {row[: len(ids)]: i for i, row in enumerate(_tuples(table))}
+    last = {row[: len(ids)]: i for i, row in enumerate(to_rows(table))}
     return Part(name, schema, local(spark, table.take(list(last.values()))))
 
 
@@ -96,7 +97,3 @@ def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> Da
 def _picked(part: Part, names: tuple[str, ...]) -> pa.Table:
     assert part.diff.table is not None
     return part.diff.table.select([part.schema.value_after(name) for name in names])
-
-
-def _tuples(table: pa.Table) -> list[Key]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -4,15 +4,28 @@ Timestamps are moments: in Arrow with the time zone UTC, in rows as naive times 
 how `changes` compares them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.query.types import DATE, INTEGRAL, STRING, Field, Type
+from viewkeep.changes import converter
+from viewkeep.query.types import (
+    ARRAY,
+    DATE,
+    INTEGRAL,
+    MAP,
+    STRING,
+    STRUCT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Field,
+    Type,
+)
 
 Row = tuple[Any, ...]
+Form = Callable[[Any], Any]
 
 _ARROW = {
     "boolean": pa.bool_(),
@@ -26,9 +39,15 @@ _ARROW = {
     "binary": pa.binary(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
 }
 _NAMES = {kind: name for name, kind in _ARROW.items()}
-_SAME = {pa.large_string(): "string", pa.string_view(): "string", pa.large_binary(): "binary"}
+_SAME = {
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
 
 
 def arrow_type(type_: Type) -> pa.DataType:
@@ -40,6 +59,13 @@ def arrow_type(type_: Type) -> pa.DataType:
     """
     if type_.name == "decimal":
         return pa.decimal128(type_.precision, type_.scale)
+    parts = [pa.field(part.name, arrow_type(part.type)) for part in type_.parts]
+    if type_.name == "array":
+        return pa.list_(parts[0])
+    if type_.name == "map":
+        return pa.map_(parts[0].type, parts[1])
+    if type_.name == "struct":
+        return pa.struct(parts)
     return _ARROW[type_.name]
 
 
@@ -47,10 +73,24 @@ def declared_type(kind: pa.DataType) -> Type | None:
     """The type of an Arrow column, or None if views cannot read it."""
     if pa.types.is_decimal128(kind):
         return Type("decimal", kind.precision, kind.scale)
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return Type("timestamp")
+    if pa.types.is_timestamp(kind):
+        return TIMESTAMP_NTZ if kind.tz is None else TIMESTAMP
+    if pa.types.is_nested(kind):
+        return _declared_nested(kind)
     name = _NAMES.get(kind) or _SAME.get(kind)
     return None if name is None else Type(name)
+
+
+def _declared_nested(kind: pa.DataType) -> Type | None:
+    kinds = pa.types
+    if kinds.is_map(kind):
+        key, value = declared_type(kind.key_type), declared_type(kind.item_type)
+        return None if key is None or value is None else MAP(key, value)
+    if kinds.is_struct(kind):
+        fields = declared_fields(pa.schema(list(kind)))
+        return STRUCT(*fields) if len(fields) == kind.num_fields else None
+    element = declared_type(kind.value_type) if hasattr(kind, "value_type") else None
+    return None if element is None else ARRAY(element)
 
 
 def has_bounds(type_: Type | None) -> bool:
@@ -83,7 +123,8 @@ def to_arrow(fields: Sequence[Field], rows: Sequence[Row]) -> pa.Table:
 
 def arrow_column(type_: Type, values: Iterable[Any]) -> pa.Array:
     """Values that fit a type as a column."""
-    found = map(_as_moment, values) if type_.name == "timestamp" else values
+    thaw = _thawed(type_)
+    found = values if thaw is None else [None if v is None else thaw(v) for v in values]
     return pa.array(found, arrow_type(type_))
 
 
@@ -96,12 +137,43 @@ def to_rows(table: pa.Table) -> list[Row]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     values: list[Any] = column.to_pylist()
-    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
-        return [value and value.astimezone(UTC).replace(tzinfo=None) for value in values]
-    return values
+    freeze = _frozen(column.type)
+    return values if freeze is None else [None if v is None else freeze(v) for v in values]
 
 
-def _as_moment(value: datetime | None) -> datetime | None:
-    if value is None or value.tzinfo is not None:
-        return value
-    return value.replace(tzinfo=UTC)
+def _frozen(kind: pa.DataType) -> Form | None:
+    """From the Python values of Arrow to those of rows; None where they are the same."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _in_utc
+    type_ = declared_type(kind) if pa.types.is_nested(kind) else None
+    return None if type_ is None else converter(type_)
+
+
+def _thawed(type_: Type) -> Form | None:
+    """From the Python values of rows to what Arrow takes; None where they are the same."""
+    if type_.name == "timestamp":
+        return _as_moment
+    parts = [_or_null(_thawed(part.type)) for part in type_.parts]
+    match type_.name:
+        case "array":
+            return lambda value: [parts[0](each) for each in value]
+        case "map":
+            return lambda value: [(parts[0](key), parts[1](each)) for key, each in value]
+        case "struct":
+            names = [part.name for part in type_.parts]
+            return lambda value: {
+                n: thaw(v) for n, thaw, v in zip(names, parts, value, strict=True)
+            }
+    return None
+
+
+def _or_null(form: Form | None) -> Form:
+    return lambda value: value if value is None or form is None else form(value)
+
+
+def _in_utc(value: datetime) -> datetime:
+    return value.astimezone(UTC).replace(tzinfo=None)
+
+
+def _as_moment(value: datetime) -> datetime:
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)

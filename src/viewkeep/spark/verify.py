@@ -62,13 +62,25 @@ def verify_view(view: View, catalog: Catalog) -> Verification:
 def _differing(view: View, expected: DataFrame, shown: DataFrame) -> tuple[Counted, Counted]:
     """The rows that are missing in the view, and those that are too much."""
     rows = _counted(_comparable(view, expected), _comparable(view, shown)).collect()
-    counts = {tuple(row)[:-1]: row[_COUNT] for row in rows}
+    counts = {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in rows}
     missing = {row: count for row, count in counts.items() if count > 0}
     extra = {row: -count for row, count in counts.items() if count < 0}
     floats = [n for n, f in enumerate(view.node.schema) if f.type in (DOUBLE, FLOAT)]
     if floats:
         _pair_off(missing, extra, floats)
     return missing, extra
+
+
+def _hashable(value: Any) -> Any:
+    """Nested values as tuples, which can be counted."""
+    match value:
+        case dict():
+            return tuple((_hashable(key), _hashable(each)) for key, each in value.items())
+        case list() | tuple():
+            return tuple(map(_hashable, value))
+        case bytearray():
+            return bytes(value)
+    return value
 
 
 def _comparable(view: View, rows: DataFrame) -> DataFrame:

@@ -43,6 +43,7 @@ def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ..
     keys: dict[Expression, GroupKey] = {}
     for node in group.expressions if group else ():
         scalar = translator.translate(_key_expression(node, select, translator))
+        translator.refuse_opaque(scalar, node)
         expression = scalar.expression
         name = expression.name if isinstance(expression, Column) else f"key_{len(keys) + 1}"
         keys.setdefault(expression, GroupKey(name, scalar))
@@ -169,6 +170,11 @@ class GroupedTranslator(Translator):
     def _register(
         self, function: str, values: Sequence[Scalar], distinct: bool, node: exp.Expr
     ) -> Scalar:
+        if function != "count" or distinct:
+            for value in values:
+                self.refuse_opaque(value, node)
+        elif values[0].typed.type.is_opaque:
+            values = [self._counted(values, node)]
         distinct = distinct and function not in ("min", "max")
         argument: Scalar | None = self._counted(values, node) if len(values) > 1 else values[0]
         expressions = tuple(value.expression for value in values) if distinct else ()

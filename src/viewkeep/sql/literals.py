@@ -102,7 +102,7 @@ def read_interval(node: exp.Interval, source: Source) -> Span:
 
 def read_type(node: exp.DataType, source: Source) -> Type:
     """A type name in CAST or CREATE TABLE."""
-    text = node.sql("spark").lower()
+    text = node.sql("spark")
     try:
         return parse_type(text)
     except SchemaError as error:

@@ -12,6 +12,7 @@ from viewkeep.query.functions import (
     AGGREGATES,
     BARE_FUNCTIONS,
     FUNCTIONS,
+    ONLY_CARRIED,
     SYNONYMS,
     Typed,
     is_deterministic,
@@ -124,11 +125,20 @@ class Translator:
 
     def call(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """A function applied to translated arguments."""
+        for argument in arguments:
+            if function not in ("isnull", "isnotnull"):
+                self.refuse_opaque(argument, node)
         try:
             typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
         except QueryError as error:
             raise self.source.error(str(error), node) from None
         return Scalar(Call(function, tuple(a.expression for a in arguments)), typed)
+
+    def refuse_opaque(self, scalar: Scalar, node: exp.Expr) -> None:
+        """An error where something is computed with a value that views only carry."""
+        if scalar.typed.type.is_opaque:
+            problem = f"{scalar.expression} is {scalar.typed.type}: {ONLY_CARRIED}"
+            raise self.source.error(problem, node)
 
     def compare(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """A comparison, in which a string literal beside a date is read as a date."""
@@ -170,6 +180,10 @@ class Translator:
         while outer is not None and not outer.matches(node.table, node.name):
             outer, level = outer.outer, level + 1
         if outer is None:
+            if any(c.scalar.typed.type.parts for c in self.scope.matches("", node.table)):
+                raise self.source.unsupported(
+                    f'"{node.table}.{node.name}", a field of a struct,', node
+                )
             raise self.source.error(self._unknown(node), node)
         if level > 1:
             raise self.source.unsupported("a column from more than one query further out", node)
@@ -371,6 +385,7 @@ class Translator:
         return read_type(target, self.source)
 
     def _cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:
+        self.refuse_opaque(argument, node)
         if isinstance(argument.expression, Literal):
             folded = typed_literal(argument.expression, target)
             if folded is not None:

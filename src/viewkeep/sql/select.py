@@ -2,11 +2,12 @@
 
 from sqlglot import exp
 
-from viewkeep.query.algebra import Distinct, Node
+from viewkeep.query.algebra import Node
 from viewkeep.sql.aggregation import aggregate
 from viewkeep.sql.block import Block, apply_filters, translate_block, translate_filters
 from viewkeep.sql.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.context import Context
+from viewkeep.sql.distinct import distinct
 from viewkeep.sql.grouping import GroupedTranslator, aliases_of, group_keys
 from viewkeep.sql.items import project, select_items
 from viewkeep.sql.scalar import Translator
@@ -21,7 +22,7 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     else:
         items = select_items(select, Translator(context.source, block.scope))
         node = project(block.node, items, context.source)
-    return Distinct(node) if select.args.get("distinct") else node
+    return distinct(node, select, context) if select.args.get("distinct") else node
 
 
 def _grouped(select: exp.Select, block: Block, context: Context) -> Node:

@@ -3,12 +3,13 @@
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.algebra import AntiJoin, Distinct, Node, Output, Project, SemiJoin, UnionAll
+from viewkeep.query.algebra import AntiJoin, Node, Output, Project, SemiJoin, UnionAll
 from viewkeep.query.expressions import Call, Cast, Column, conjunction
 from viewkeep.query.type_rules import common_type
 from viewkeep.query.types import Type
 from viewkeep.sql.clauses import refuse_clauses
 from viewkeep.sql.context import Context
+from viewkeep.sql.distinct import distinct
 from viewkeep.sql.outputs import renamed
 
 
@@ -23,12 +24,12 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
     left, right = _typed(left, left.names, types), _typed(right, left.names, types)
     if isinstance(query, exp.Union):
         union = UnionAll((*_inputs(left), *_inputs(right)))
-        return Distinct(union) if query.args.get("distinct") else union
+        return distinct(union, query.expression, context) if query.args.get("distinct") else union
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
     if not query.args.get("distinct"):
         keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
         raise context.source.unsupported(f"{name} ALL", query.expression, (keyword,))
-    return _compared(name, left, right, context)
+    return _compared(name, distinct(left, query.expression, context), right, context)
 
 
 def _compared(name: str, left: Node, right: Node, context: Context) -> Node:
@@ -37,7 +38,7 @@ def _compared(name: str, left: Node, right: Node, context: Context) -> Node:
     right = renamed(right, [f"{prefix}.{column}" for column in names])
     same = [Call("<=>", (Column(n), Column(f"{prefix}.{n}"))) for n in names]
     operator = AntiJoin if name == "EXCEPT" else SemiJoin
-    return operator(Distinct(left), right, conjunction(same))
+    return operator(left, right, conjunction(same))
 
 
 def _inputs(node: Node) -> tuple[Node, ...]:
