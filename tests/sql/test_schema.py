@@ -55,7 +55,7 @@ def test_nothing_is_an_empty_schema() -> None:
     ("marked", "message"),
     [
         ("create table a (x ^itn)", 'unknown type "itn"; did you mean "int"?'),
-        ("create table a (x ^array<int>)", 'unknown type "array<int>"'),
+        ("create table a (x ^variant)", 'unknown type "variant"'),
         ("create table a (x int, ^x int)", 'column "x" is declared twice'),
         ("create table a (^x)", 'column "x" has no type'),
         ("create table ^a (pid int, primary key (pdi))", 'did you mean "pid"?'),

@@ -103,6 +103,8 @@ def read_interval(node: exp.Interval, source: Source) -> Span:
 def read_type(node: exp.DataType, source: Source) -> Type:
     """A type name in CAST or CREATE TABLE."""
     text = node.sql("spark")
+    if node.this not in exp.DataType.NESTED_TYPES:  # whose parts have names
+        text = text.lower()
     try:
         return parse_type(text)
     except SchemaError as error:
