@@ -18,6 +18,7 @@ COST = {"exponent": str, "order": str, "value": float}
 BOUNDS = {
     **dict.fromkeys(("preprocessing", "update", "delay", "space"), COST),
     "amortized": bool,
+    "logarithmic": bool,
     "best_epsilon": (str, type(None)),
 }
 VERDICT = {
