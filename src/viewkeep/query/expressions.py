@@ -105,8 +105,8 @@ KEYWORDS = frozenset({"and", "or", "not", "true", "false", "null", "cast", "as"}
 def literal(value: Value) -> Literal:
     """The literal of a Python value, typed as Spark SQL types it.
 
-    >>> literal(3).type, literal("x").type == STRING, str(literal(Decimal("1.50")).type)
-    (Type(name='int', precision=None, scale=None), True, 'decimal(3, 2)')
+    >>> print(literal(3).type, literal("x").type, literal(Decimal("1.50")).type, sep=", ")
+    int, string, decimal(3, 2)
     """
     return Literal(value, _type_of(value))
 
