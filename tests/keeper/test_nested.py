@@ -25,7 +25,7 @@ from viewkeep.query.types import parse_type
 from viewkeep.spark.rows import arrow_type, declared_type, to_arrow, to_rows
 from viewkeep.sql.parse import parse_view
 
-ROUNDS = 12 if os.environ.get("VIEWKEEP_LONG") else 2
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 NESTED = {
     "tags": "array<string>",
     "at": "timestamp_ntz",
@@ -163,16 +163,18 @@ def test_carried_columns_against_spark(
     keeper.register_table("items", tmp_path / "items", key=["id"])
     keeper.create_table("groups", GROUPS, rows=list(groups.values()))
     assert keeper.tables["items"].columns == ITEMS.columns
-    for name, sql in VIEWS.items():
+    views = VIEWS if LONG or driver_bytes else {n: VIEWS[n] for n in ("stars", "joined", "above")}
+    for name, sql in views.items():
         keeper.create_view(name, sql)
-    for _ in range(ROUNDS):
+    for _ in range(12 if LONG else 2 if driver_bytes else 1):
         others.change(random_changes(rng, items, ITEMS))
         applied(keeper, groups, random_changes(rng, groups, GROUPS))
         strategies = {report.view: report.strategy for report in keeper.refresh()}
         assert set(strategies.values()) <= {"id", "none"}, strategies
-        for name, sql in VIEWS.items():
+        for name, sql in views.items():
             assert rows_of(location(keeper, name)) == expected(keeper, sql), name
-    check_verified(keeper)
+    if LONG or not driver_bytes:
+        check_verified(keeper)
 
 
 def test_a_nested_value_is_kept_or_refused(spark: SparkSession, tmp_path: Path) -> None:
