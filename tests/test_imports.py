@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {"plan", "query", "rings"},
     "spark": {"diffs", "plan", "changes", "storage", "query"},
     "embedded": {"diffs", "changes", "query", "sql"},
+    "execute": {"query"},
     "reading": {"sql", "query"},
     "explain": {"reading", "analysis", "query"},
     "csv_input": {"changes", "query"},
@@ -115,8 +116,8 @@ def test_the_package_itself_imports_no_part_when_it_is_loaded() -> None:
     assert loaded == {"importlib", "typing"}
 
 
-def test_modules_are_at_most_two_levels_deep() -> None:
-    assert [module for module in MODULES if module.count("/") > 1] == []
+def test_modules_are_at_most_three_levels_deep() -> None:
+    assert [module for module in MODULES if module.count("/") > 2] == []
 
 
 def test_the_table_in_the_documentation_is_the_one_checked_here() -> None:

@@ -1,0 +1,1 @@
+"""Runs delta scripts over tables."""
