@@ -29,12 +29,9 @@ from viewkeep.spark.apply import apply_changes, given_changes
 from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.spark.cleaning import clean
 from viewkeep.spark.creation import check_frame, declared_table, has_rows, write_rows
-from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.descriptions import describe_table, describe_view
 from viewkeep.spark.explanation import explain_view
-from viewkeep.spark.files import read_frame
 from viewkeep.spark.lake import Lake, located
-from viewkeep.spark.names import check_name, check_own_names
 from viewkeep.spark.problems import forget_problem
 from viewkeep.spark.refresh_round import RefreshError as RefreshError
 from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
@@ -53,6 +50,9 @@ from viewkeep.storage import (
     ViewDescription,
     ViewStatus,
 )
+from viewkeep.tables.column_names import check_name, check_own_names
+from viewkeep.tables.delta import ConflictError, StorageError
+from viewkeep.tables.parquet import read_frame
 
 FAILURES = (StorageError, RefreshError, RunError, SparkStartError, *SPARK_ERRORS)
 """What can go wrong though all that was asked for is right."""

@@ -26,7 +26,7 @@ from viewkeep import Keeper, ViewkeepError
 from viewkeep.changes import ChangeBatch
 from viewkeep.spark.local import collect
 from viewkeep.spark.refresh_round import RefreshError
-from viewkeep.spark.rows import to_rows
+from viewkeep.tables.arrow_rows import to_rows
 
 LIMIT = 100_000
 

@@ -19,11 +19,11 @@ from tests.generated.runners import recomputed
 from viewkeep.query.algebra import Node
 from viewkeep.query.evaluate_casts import cast_to
 from viewkeep.spark.build import Builder
-from viewkeep.spark.delta import DataFile
-from viewkeep.spark.files import Folder
-from viewkeep.spark.rows import to_arrow, to_rows
 from viewkeep.spark.views import View
 from viewkeep.storage import Pins
+from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.delta import DataFile
+from viewkeep.tables.parquet import Folder
 
 
 class NeedsSparkError(BaseException):

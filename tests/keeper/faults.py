@@ -10,8 +10,8 @@ import pytest
 
 from viewkeep import Keeper, Table
 from viewkeep.changes import ChangeBatch
-from viewkeep.spark.delta import LakeTable
-from viewkeep.spark.files import Folder
+from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.parquet import Folder
 
 POINTS: tuple[tuple[type, str], ...] = (
     (LakeTable, "create"),

@@ -19,7 +19,7 @@ from tests.keeper.lakes import as_bag, check, check_verified, rows
 from viewkeep import Keeper, Table
 from viewkeep.changes import ChangeBatch
 from viewkeep.spark import caches, scanned
-from viewkeep.spark.rows import to_arrow
+from viewkeep.tables.arrow_rows import to_arrow
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 ROUNDS = 50 if LONG else 6

@@ -15,9 +15,9 @@ from tests.diffs.random_tables import random_batch, random_database
 from tests.keeper.lakes import as_bag, check, check_verified, rows
 from viewkeep import Keeper, Table, ViewkeepError
 from viewkeep.changes import ChangeBatch, Key, Row, difference
-from viewkeep.spark.delta import LakeTable
-from viewkeep.spark.feed import Feed
-from viewkeep.spark.rows import to_arrow
+from viewkeep.tables.arrow_rows import to_arrow
+from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.feed import Feed
 
 TABLE = Table(
     {
@@ -256,7 +256,7 @@ def test_more_changes_than_the_driver_takes(
     keeper.register_table("orders", place, key=["oid"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM orders", policy="incremental")
     keeper.create_view("strictly", "SELECT count(*) AS c FROM orders", policy="strict")
-    monkeypatch.setattr("viewkeep.spark.feed.MOST_CHANGES", 3)
+    monkeypatch.setattr("viewkeep.tables.feed.MOST_CHANGES", 3)
     DeltaTable(place).update(updates={"n": "2"}, predicate="oid < 8")
     with pytest.raises(ViewkeepError, match=r'view "strictly": more than 3 changes of orders'):
         keeper.refresh()

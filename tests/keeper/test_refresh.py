@@ -15,7 +15,8 @@ from tests.diffs.harness import expect, rounded
 from tests.keeper.lakes import check, check_verified, rows, version, versions
 from tests.spark.kept import bag
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.spark import caches, feed, rewrite
+from viewkeep.spark import caches
+from viewkeep.tables import feed, rewrite
 
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
 

@@ -140,6 +140,6 @@ def test_errors_of_storage(
         with monkeypatch.context() as patch:
             owner = pq if target == "write_table" else DeltaTable
             patch.setattr(owner, target, failing)
-            patch.setattr("viewkeep.spark.delta.create_table_with_add_actions", full_log)
+            patch.setattr("viewkeep.tables.delta.create_table_with_add_actions", full_log)
             check_refused(keeper, "No space left on device")
     check_recovered(keeper)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from tests.keeper.lakes import check, check_verified
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.spark import cleaning, running
-from viewkeep.spark.files import Folder
+from viewkeep.tables.parquet import Folder
 
 DAY = 24 * 3600
 

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from viewkeep import Keeper, SchemaError, Table
 from viewkeep.csv_input import CsvFile, read_declared
 from viewkeep.spark.exact_cast import exact_columns
-from viewkeep.spark.given import given_rows
-from viewkeep.spark.rows import to_rows
+from viewkeep.tables.arrow_rows import to_rows
+from viewkeep.tables.user_rows import given_rows
 
 TYPES = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary",

@@ -24,9 +24,9 @@ from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.spark.executor import LOCAL_ROWS, Run, changed_rows, create, run
 from viewkeep.spark.local import collect, spark_schema
-from viewkeep.spark.rows import to_arrow, to_rows
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.transpile import to_duckdb
+from viewkeep.tables.arrow_rows import to_arrow, to_rows
 
 LIMIT = 100_000
 

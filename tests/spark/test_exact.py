@@ -19,7 +19,7 @@ from viewkeep.query.functions import COMPARABLE, FUNCTIONS
 from viewkeep.query.inference import Schema, type_of
 from viewkeep.query.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, Field, parse_type
 from viewkeep.spark.local import Collected, collect_local
-from viewkeep.spark.rows import to_rows
+from viewkeep.tables.arrow_rows import to_rows
 
 INTS = [0, 1, -1, 2, 7, -128, 127]
 TEXTS = ["", "a", "B", "ab", " ab ", "%", "a_b", "Äß", "zz", "10"]

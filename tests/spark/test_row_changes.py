@@ -32,7 +32,7 @@ from viewkeep.spark.executor import Run, changed_rows, run
 from viewkeep.spark.jobs import counted_jobs
 from viewkeep.spark.keys import MAX_KEYS
 from viewkeep.spark.row_changes import RowChanges
-from viewkeep.spark.rows import to_rows
+from viewkeep.tables.arrow_rows import to_rows
 
 Rows = Sequence[tuple[Any, ...]]
 

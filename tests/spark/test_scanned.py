@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from viewkeep.query.types import Field
 from viewkeep.spark import scanned
-from viewkeep.spark.delta import LakeTable, StorageError
-from viewkeep.spark.rows import to_rows
 from viewkeep.spark.scanned import Scanned
+from viewkeep.tables.arrow_rows import to_rows
+from viewkeep.tables.delta import LakeTable, StorageError
 
 ROWS = pa.table(
     {

@@ -23,9 +23,9 @@ from tests.tpch.data import TABLES, Change, Tpch
 from viewkeep import Keeper
 from viewkeep.errors import ViewkeepError
 from viewkeep.spark.local import collect
-from viewkeep.spark.rows import to_rows
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.transpile import to_duckdb
+from viewkeep.tables.arrow_rows import to_rows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 FOLDER = Path(__file__).parents[2] / "examples" / "tpch"

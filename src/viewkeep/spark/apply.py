@@ -20,12 +20,12 @@ from viewkeep.changes import (
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.spark.catalog import TableDefinition
-from viewkeep.spark.delta import ConflictError, LakeTable, Snapshot
-from viewkeep.spark.feed import Feed
-from viewkeep.spark.given import given_rows
-from viewkeep.spark.matching import key_tuples, repeated
-from viewkeep.spark.rewrite import DRIVER_BYTES, find_rows, rewrite
-from viewkeep.spark.rows import to_arrow, to_rows
+from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot
+from viewkeep.tables.feed import Feed
+from viewkeep.tables.key_match import key_tuples, repeated
+from viewkeep.tables.rewrite import DRIVER_BYTES, find_rows, rewrite
+from viewkeep.tables.user_rows import given_rows
 
 TRIES = 20
 

@@ -18,11 +18,11 @@ from viewkeep.diffs.model import INSERT, UPDATE
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, Field
-from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
-from viewkeep.spark.files import Folder, write_frame
 from viewkeep.spark.layered import Layered
-from viewkeep.spark.matching import without
 from viewkeep.spark.scanned import Scanned
+from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
+from viewkeep.tables.key_match import without
+from viewkeep.tables.parquet import Folder, write_frame
 
 LIVE = "#live"
 OVERLAY = "overlay"

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
-from viewkeep.spark.delta import ConflictError, LakeTable, StorageError
-from viewkeep.spark.files import Folder
-from viewkeep.spark.places import former_lake, found_location, stored_location
-from viewkeep.spark.rows import to_arrow, to_rows
+from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.delta import ConflictError, LakeTable, StorageError
+from viewkeep.tables.parquet import Folder
+from viewkeep.tables.places import former_lake, found_location, stored_location
 
 TRIES = 20
 T = TypeVar("T")

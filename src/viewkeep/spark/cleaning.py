@@ -16,13 +16,13 @@ from urllib.parse import unquote
 
 from viewkeep.errors import ArgumentError, ViewkeepError
 from viewkeep.spark.catalog import Catalog, ViewDefinition
-from viewkeep.spark.delta import LakeTable, MissingEntryError, Snapshot, StorageError
-from viewkeep.spark.durable import local_path
-from viewkeep.spark.entries import Commit
-from viewkeep.spark.files import Folder, ListedFile
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.running import earliest
 from viewkeep.spark.views import View
+from viewkeep.tables.delta import LakeTable, MissingEntryError, Snapshot, StorageError
+from viewkeep.tables.durable import local_path
+from viewkeep.tables.entries import Commit
+from viewkeep.tables.parquet import Folder, ListedFile
 
 MOST_HOURS = 10_000_000
 """More than a thousand years."""

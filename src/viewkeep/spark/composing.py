@@ -4,9 +4,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.spark.layered import Layered
-from viewkeep.spark.matching import without
 from viewkeep.spark.row_changes import RowChanges
 from viewkeep.spark.scanned import Scanned
+from viewkeep.tables.key_match import without
 
 
 def changed_relation(

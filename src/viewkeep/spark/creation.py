@@ -14,14 +14,14 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import Field
-from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
 from viewkeep.spark.exact_cast import exact_columns, refuse_misfit
-from viewkeep.spark.files import WRITE_SETTINGS, Folder, read_frame, write_frame
-from viewkeep.spark.given import check_columns, given_rows
 from viewkeep.spark.local import type_text
-from viewkeep.spark.matching import key_tuples, repeated
 from viewkeep.spark.report import SPARK_ERRORS, named
-from viewkeep.spark.rows import declared_fields
+from viewkeep.tables.arrow_rows import declared_fields
+from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
+from viewkeep.tables.key_match import key_tuples, repeated
+from viewkeep.tables.parquet import WRITE_SETTINGS, Folder, read_frame, write_frame
+from viewkeep.tables.user_rows import check_columns, given_rows
 
 Constraints = Mapping[str, Any]
 

@@ -20,8 +20,8 @@ from viewkeep.query.inference import Schema, find_field
 from viewkeep.spark.keys import MAX_KEYS, between, has_literals, one_of
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.local import Collected, with_types
-from viewkeep.spark.rows import to_rows
 from viewkeep.spark.scanned import Scanned
+from viewkeep.tables.arrow_rows import to_rows
 
 Source = tuple[str, str] | str
 """A table by name and state, all else by name."""

@@ -41,8 +41,8 @@ from viewkeep.spark.local import (
     with_types,
 )
 from viewkeep.spark.report import RunError
-from viewkeep.spark.rows import to_rows
 from viewkeep.spark.scanned import Scanned
+from viewkeep.tables.arrow_rows import to_rows
 
 Given: TypeAlias = DataFrame | pa.Table | Scanned | Layered
 Frames = Mapping[Source, Given]

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.errors import SchemaError
 from viewkeep.spark.catalog import CatalogStore
-from viewkeep.spark.delta import LakeTable, Snapshot, StorageError
-from viewkeep.spark.durable import local_path
-from viewkeep.spark.files import WRITE_SETTINGS, Folder, read_frame
-from viewkeep.spark.places import check_inside
-from viewkeep.spark.rewrite import DRIVER_BYTES
 from viewkeep.spark.running import marked
 from viewkeep.spark.sessions import Session, lazy_session
+from viewkeep.tables.delta import LakeTable, Snapshot, StorageError
+from viewkeep.tables.durable import local_path
+from viewkeep.tables.parquet import WRITE_SETTINGS, Folder, read_frame
+from viewkeep.tables.places import check_inside
+from viewkeep.tables.rewrite import DRIVER_BYTES
 
 OWN = "_viewkeep"
 _NOT_IN_PATHS = frozenset("%?#^|[]\\")

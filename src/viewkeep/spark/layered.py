@@ -13,10 +13,10 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.query.evaluate_rows import Rows
 from viewkeep.spark.keys import Keys, is_listable, meets, misses
 from viewkeep.spark.local import local
-from viewkeep.spark.matching import key_tuples
-from viewkeep.spark.rewrite import anti_join
-from viewkeep.spark.rows import to_rows
 from viewkeep.spark.scanned import Scanned
+from viewkeep.tables.arrow_rows import to_rows
+from viewkeep.tables.key_match import key_tuples
+from viewkeep.tables.rewrite import anti_join
 
 
 @dataclass(frozen=True)

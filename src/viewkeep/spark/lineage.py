@@ -4,9 +4,9 @@ A number and the ID of a table do not tell: a table that was put back from a bac
 its last log entry, goes on with the same ID and the same numbers, and other rows.
 """
 
-from viewkeep.spark.delta import LakeTable, StorageError
 from viewkeep.spark.views import View
 from viewkeep.storage import ViewState
+from viewkeep.tables.delta import LakeTable, StorageError
 
 
 def replaced_history(view: View, state: ViewState) -> str:

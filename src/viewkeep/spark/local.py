@@ -45,7 +45,7 @@ from viewkeep.query.expressions import Column as Reference
 from viewkeep.query.functions import COMPARABLE
 from viewkeep.query.inference import Schema
 from viewkeep.query.types import Field, Type
-from viewkeep.spark.rows import arrow_schema, declared_fields, to_arrow, to_rows
+from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, to_arrow, to_rows
 
 _TAG = "viewkeep#tag"
 _NUMBER = "viewkeep#number"

@@ -14,7 +14,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.spark.changed import Part, matched_ids
 from viewkeep.spark.local import Relation, distinct, local
 from viewkeep.spark.report import RunError
-from viewkeep.spark.rows import to_rows
+from viewkeep.tables.arrow_rows import to_rows
 
 Key = tuple[Any, ...]
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 
-from viewkeep.spark.delta import StorageError
-from viewkeep.spark.files import Folder
 from viewkeep.spark.lake import OWN, Lake
 from viewkeep.storage import RefreshReport
+from viewkeep.tables.delta import StorageError
+from viewkeep.tables.parquet import Folder
 
 
 def note_problems(lake: Lake, reports: Iterable[RefreshReport]) -> None:

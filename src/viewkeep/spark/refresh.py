@@ -15,24 +15,24 @@ from pyspark.sql import DataFrame
 from viewkeep.changes import ChangeBatch, ChangeError, difference
 from viewkeep.diffs.identify import IdPlan
 from viewkeep.errors import QueryError, ViewkeepError
-from viewkeep.spark import feed
 from viewkeep.spark.caches import Cache, order_of, write_cache
-from viewkeep.spark.delta import ConflictError, DataFile, Snapshot, StorageError
-from viewkeep.spark.feed import TooManyChangesError, UnclearChangesError, check_columns
-from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Inputs, diff_inputs
 from viewkeep.spark.jobs import Jobs, counted_jobs
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.lineage import replaced_cache, replaced_history
 from viewkeep.spark.report import RunError, problem_of
-from viewkeep.spark.rewrite import Rewrite, rewrite
 from viewkeep.spark.row_changes import RowChanges
-from viewkeep.spark.rows import to_rows
 from viewkeep.spark.runs import Outcome, TooManyRowsError, outcome
 from viewkeep.spark.scanned import Scanned
 from viewkeep.spark.views import REPORT, STATE, Found, View
 from viewkeep.spark.watch import OverBudgetError, watched
 from viewkeep.storage import Experience, Pins, RefreshReport, Timer, ViewState
+from viewkeep.tables import feed
+from viewkeep.tables.arrow_rows import to_rows
+from viewkeep.tables.delta import ConflictError, DataFile, Snapshot, StorageError
+from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError, check_columns
+from viewkeep.tables.parquet import write_frame
+from viewkeep.tables.rewrite import Rewrite, rewrite
 
 FALLS_BACK = True
 """Whether a script that is costly or fails gives way to recomputation, under the policy `auto`."""

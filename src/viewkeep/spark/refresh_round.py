@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from viewkeep.errors import ViewkeepError
 from viewkeep.spark.catalog import Catalog, TableDefinition, ViewDefinition
-from viewkeep.spark.delta import ConflictError, StorageError
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.problems import note_problems
 from viewkeep.spark.refresh import refresh_view
 from viewkeep.spark.report import problem_of
 from viewkeep.spark.views import View
 from viewkeep.storage import Pins, RefreshReport
+from viewkeep.tables.delta import ConflictError, StorageError
 
 TRIES = 50
 WAIT = 0.2

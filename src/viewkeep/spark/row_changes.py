@@ -16,7 +16,7 @@ from viewkeep.query.inference import find_field
 from viewkeep.spark.changed import Changed, Part, matched_ids
 from viewkeep.spark.fetch import Fetched, MissingError, NotHereError
 from viewkeep.spark.local import collect
-from viewkeep.spark.rows import arrow_schema, to_arrow, to_rows
+from viewkeep.tables.arrow_rows import arrow_schema, to_arrow, to_rows
 
 
 @dataclass(frozen=True)

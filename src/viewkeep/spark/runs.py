@@ -19,10 +19,10 @@ from viewkeep.spark.executor import Run, changed_rows, run
 from viewkeep.spark.inputs import Columns, Inputs
 from viewkeep.spark.layered import Layered
 from viewkeep.spark.row_changes import RowChanges
-from viewkeep.spark.rows import to_arrow
 from viewkeep.spark.scanned import Scanned
 from viewkeep.spark.views import Frames, View
 from viewkeep.storage import Pins
+from viewkeep.tables.arrow_rows import to_arrow
 
 Kept = Mapping[str, DataFrame | Scanned | Layered]
 """The caches and the view as they were before the refresh, by their names in the script."""

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.inference import Schema
 from viewkeep.query.types import Field
-from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
-from viewkeep.spark.files import Folder, read_frame
-from viewkeep.spark.matching import may_hold
-from viewkeep.spark.rows import arrow_schema, arrow_type
+from viewkeep.tables.arrow_rows import arrow_schema, arrow_type
+from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
+from viewkeep.tables.key_match import may_hold
+from viewkeep.tables.parquet import Folder, read_frame
 
 DRIVER_BYTES = 256 * 1024 * 1024
 """The most bytes of files that are read on the driver."""

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from viewkeep.spark.catalog import Catalog, ViewDefinition
-from viewkeep.spark.delta import StorageError
-from viewkeep.spark.feed import Feed
 from viewkeep.spark.lake import Lake
 from viewkeep.spark.lineage import replaced_history
 from viewkeep.spark.problems import noted_problem
 from viewkeep.spark.report import problem_of
 from viewkeep.spark.views import Found, View
 from viewkeep.storage import ViewStatus, speed_up
+from viewkeep.tables.delta import StorageError
+from viewkeep.tables.feed import Feed
 
 Plan = Callable[[ViewDefinition, Catalog], View]
 

@@ -15,13 +15,13 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import DOUBLE, FLOAT
 from viewkeep.spark.build import Builder
 from viewkeep.spark.catalog import Catalog
-from viewkeep.spark.delta import StorageError
 from viewkeep.spark.lineage import replaced_history
 from viewkeep.spark.local import Relation, with_types
 from viewkeep.spark.report import named
 from viewkeep.spark.standing import unseen_changes
 from viewkeep.spark.views import View, leaf_frame
 from viewkeep.storage import Verification
+from viewkeep.tables.delta import StorageError
 
 LISTED = 20
 _SIDE, _COUNT = "#side", "#count"

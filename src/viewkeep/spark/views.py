@@ -26,10 +26,6 @@ from viewkeep.query.tables import Table
 from viewkeep.spark.build import Builder
 from viewkeep.spark.caches import Cache, order_of, write_cache
 from viewkeep.spark.catalog import ViewDefinition
-from viewkeep.spark.delta import ConflictError, DataFile, LakeTable, MissingEntryError, StorageError
-from viewkeep.spark.entries import Commit
-from viewkeep.spark.feed import CHANGES, HARMLESS, Feed
-from viewkeep.spark.files import write_frame
 from viewkeep.spark.inputs import Kinds
 from viewkeep.spark.jobs import Jobs, counted_jobs
 from viewkeep.spark.lake import Lake
@@ -38,6 +34,16 @@ from viewkeep.spark.local import Relation, with_types
 from viewkeep.spark.report import named
 from viewkeep.spark.scanned import Scanned
 from viewkeep.storage import Experience, Pins, RefreshReport, Timer, ViewState
+from viewkeep.tables.delta import (
+    ConflictError,
+    DataFile,
+    LakeTable,
+    MissingEntryError,
+    StorageError,
+)
+from viewkeep.tables.entries import Commit
+from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
+from viewkeep.tables.parquet import write_frame
 
 STATE, REPORT = "state", "report"
 """The notes of a view's commit."""

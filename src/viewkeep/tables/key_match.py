@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from viewkeep.spark.delta import DataFile
+from viewkeep.tables.delta import DataFile
 
 Key = tuple[Any, ...]
 

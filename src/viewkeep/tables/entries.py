@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
-from viewkeep.spark.failures import DamagedLogError
+from viewkeep.tables.failures import DamagedLogError
 
 ACTIONS = "add|remove|metaData|protocol|commitInfo|txn|cdc|domainMetadata"
 _ACTION = re.compile(rb'\{\s*"(' + ACTIONS.encode() + rb')"\s*:')

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.sql_text import quote
-from viewkeep.spark.delta import DataFile, LakeTable, Snapshot
-from viewkeep.spark.files import Folder, read_frame, write_frame
 from viewkeep.spark.keys import Keys, is_listable, meets
 from viewkeep.spark.local import local
-from viewkeep.spark.matching import matches, may_hold, without
-from viewkeep.spark.rows import arrow_schema
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
+from viewkeep.tables.key_match import matches, may_hold, without
+from viewkeep.tables.parquet import Folder, read_frame, write_frame
 
 DRIVER_BYTES = 256 * 1024 * 1024
 """The most bytes that are rewritten on the driver."""

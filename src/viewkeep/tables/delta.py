@@ -23,9 +23,10 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from viewkeep.errors import SchemaError
 from viewkeep.query.types import Field
-from viewkeep.spark import durable
-from viewkeep.spark.durable import local_path
-from viewkeep.spark.entries import (
+from viewkeep.tables import durable
+from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, has_bounds
+from viewkeep.tables.durable import local_path
+from viewkeep.tables.entries import (
     Commit,
     check_recent,
     entry_fingerprint,
@@ -34,18 +35,17 @@ from viewkeep.spark.entries import (
     find_damage,
     read_commit,
 )
-from viewkeep.spark.failures import ConflictError as ConflictError
-from viewkeep.spark.failures import DamagedLogError as DamagedLogError
-from viewkeep.spark.failures import MissingEntryError as MissingEntryError
-from viewkeep.spark.failures import StorageError as StorageError
-from viewkeep.spark.failures import UnsupportedTableError as UnsupportedTableError
-from viewkeep.spark.failures import said
-from viewkeep.spark.failures import told as told
-from viewkeep.spark.protocol import unreadable
-from viewkeep.spark.rows import arrow_schema, declared_fields, has_bounds
-from viewkeep.spark.snapshots import DataFile as DataFile
-from viewkeep.spark.snapshots import Snapshot as Snapshot
-from viewkeep.spark.snapshots import files_of
+from viewkeep.tables.failures import ConflictError as ConflictError
+from viewkeep.tables.failures import DamagedLogError as DamagedLogError
+from viewkeep.tables.failures import MissingEntryError as MissingEntryError
+from viewkeep.tables.failures import StorageError as StorageError
+from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
+from viewkeep.tables.failures import said
+from viewkeep.tables.failures import told as told
+from viewkeep.tables.protocol import unreadable
+from viewkeep.tables.snapshots import DataFile as DataFile
+from viewkeep.tables.snapshots import Snapshot as Snapshot
+from viewkeep.tables.snapshots import files_of
 
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""

@@ -29,12 +29,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.sql_text import quote
 from viewkeep.query.types import BOOLEAN, STRING, Field
-from viewkeep.spark.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
-from viewkeep.spark.groups import groups_near
 from viewkeep.spark.local import empty, local, spark_schema
-from viewkeep.spark.matching import near_rows
 from viewkeep.spark.report import SPARK_ERRORS, reason
-from viewkeep.spark.rows import arrow_schema, declared_type, has_bounds, to_arrow
+from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds, to_arrow
+from viewkeep.tables.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
+from viewkeep.tables.key_match import near_rows
+from viewkeep.tables.row_groups import groups_near
 
 ROW_GROUP = 128 * 1024
 PAGE_ROWS = "4000"

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.changes import RowFormat
 from viewkeep.errors import SchemaError, did_you_mean
 from viewkeep.query.tables import Table
-from viewkeep.spark.fit import ColumnMisfitError, Values, fit_column
+from viewkeep.tables.fit import ColumnMisfitError, Values, fit_column
 
 Columns = list[tuple[str, Values]]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from viewkeep.spark.entries import LOG, entry_path
-from viewkeep.spark.failures import StorageError, told
+from viewkeep.tables.entries import LOG, entry_path
+from viewkeep.tables.failures import StorageError, told
 
 THREADS = 8
 NEW_LEVELS = 6

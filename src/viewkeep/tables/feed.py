@@ -21,8 +21,10 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
-from viewkeep.spark.delta import CHANGES as CHANGES
-from viewkeep.spark.delta import (
+from viewkeep.spark.local import group_rows
+from viewkeep.tables.arrow_rows import arrow_type, to_arrow, to_rows
+from viewkeep.tables.delta import CHANGES as CHANGES
+from viewkeep.tables.delta import (
     DataFile,
     LakeTable,
     MissingEntryError,
@@ -30,10 +32,8 @@ from viewkeep.spark.delta import (
     StorageError,
     told,
 )
-from viewkeep.spark.entries import Commit
-from viewkeep.spark.files import Folder, read_frame
-from viewkeep.spark.local import group_rows
-from viewkeep.spark.rows import arrow_type, to_arrow, to_rows
+from viewkeep.tables.entries import Commit
+from viewkeep.tables.parquet import Folder, read_frame
 
 COUNT = "changed_rows"
 MOST_CHANGES = 2_000_000

@@ -14,7 +14,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.changes import MisfitError, column_converter
 from viewkeep.query.types import Field
-from viewkeep.spark.rows import arrow_column, arrow_type
+from viewkeep.tables.arrow_rows import arrow_column, arrow_type
 
 Values: TypeAlias = "Sequence[Any] | pa.ChunkedArray"
 

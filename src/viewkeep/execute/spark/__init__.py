@@ -1,0 +1,1 @@
+"""Delta scripts on Spark."""

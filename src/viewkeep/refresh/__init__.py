@@ -1,0 +1,1 @@
+"""Brings views to the newest versions of what they read."""

@@ -1,0 +1,1 @@
+"""Delta tables and Parquet files: versions, logs, rows, changes."""
