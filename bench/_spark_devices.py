@@ -27,13 +27,13 @@ from bench._devices import Changes, Devices
 from bench.idivm import KINDS, RECOMPUTE, STRATEGIES
 from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
+from viewkeep.execute.spark.collect import Relation
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.jobs import counted_jobs
+from viewkeep.execute.spark.run import changed_rows, create, run
+from viewkeep.execute.spark.session import session
+from viewkeep.lake.caches import order_of
 from viewkeep.query.algebra import Node
-from viewkeep.spark.build import Builder
-from viewkeep.spark.caches import order_of
-from viewkeep.spark.executor import changed_rows, create, run
-from viewkeep.spark.jobs import counted_jobs
-from viewkeep.spark.local import Relation
-from viewkeep.spark.sessions import session
 
 Frames = dict[Any, Any]
 TABLES = ("parts", "devices", "devices_parts")

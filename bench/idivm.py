@@ -22,9 +22,9 @@ from bench._devices import DELETES, INSERTS, PRICES, Changes, Connection, Device
 from viewkeep.diffs.passes import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Script
-from viewkeep.embedded import statements
-from viewkeep.embedded.executor import create, run
-from viewkeep.embedded.statements import quote
+from viewkeep.execute.duckdb import statements
+from viewkeep.execute.duckdb.run import create, run
+from viewkeep.execute.duckdb.statements import quote
 from viewkeep.query.algebra import Node
 
 KINDS = (PRICES, INSERTS, DELETES)

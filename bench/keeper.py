@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import viewkeep as vk
-from viewkeep.spark.sessions import session
+from viewkeep.execute.spark.session import session
 
 PHONES = """FROM parts p JOIN devices_parts dp ON p.pid = dp.pid
     JOIN devices d ON d.did = dp.did WHERE d.category = 'phone'"""

@@ -35,9 +35,9 @@ from rich.table import Table
 import viewkeep as vk
 from bench._tpch_data import TABLES, Change, Tpch
 from viewkeep.errors import ViewkeepError
-from viewkeep.spark.sessions import session
+from viewkeep.execute.spark.session import session
+from viewkeep.lake import RefreshReport
 from viewkeep.sql.transpile import to_duckdb
-from viewkeep.storage import RefreshReport
 
 FOLDER = Path(__file__).parents[1] / "examples" / "tpch"
 QUERIES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("q*.sql"))}

@@ -17,14 +17,14 @@ settings.load_profile("viewkeep")
 
 def pytest_runtest_call() -> None:
     """Scripts do not give way to recomputation: that would hide what is wrong with them."""
-    refresh = sys.modules.get("viewkeep.spark.refresh")
+    refresh = sys.modules.get("viewkeep.refresh.run")
     if refresh is not None:
         refresh.FALLS_BACK = False  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    from viewkeep.spark.sessions import session
+    from viewkeep.execute.spark.session import session
 
     # Compiling the code of a query takes longer than running it on a few rows.
     settings = {

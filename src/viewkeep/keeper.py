@@ -22,34 +22,34 @@ from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
-from viewkeep.query.algebra import Node, Scan, walk
-from viewkeep.query.constraints import FunctionalDependency
-from viewkeep.query.tables import HIDDEN, Reference, Table
-from viewkeep.spark.apply import apply_changes, given_changes
-from viewkeep.spark.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
-from viewkeep.spark.cleaning import clean
-from viewkeep.spark.creation import check_frame, declared_table, has_rows, write_rows
-from viewkeep.spark.descriptions import describe_table, describe_view
-from viewkeep.spark.explanation import explain_view
-from viewkeep.spark.lake import Lake, located
-from viewkeep.spark.problems import forget_problem
-from viewkeep.spark.refresh_round import RefreshError as RefreshError
-from viewkeep.spark.refresh_round import pinned_inputs, refresh_round
-from viewkeep.spark.report import SPARK_ERRORS, RunError
-from viewkeep.spark.report import reason as failure_reason
-from viewkeep.spark.sessions import Frame, Session, SparkStartError, checked_session
-from viewkeep.spark.sessions import local_session as local_session
-from viewkeep.spark.standing import view_status
-from viewkeep.spark.verify import verify_view
-from viewkeep.spark.views import STATE, Source, View
-from viewkeep.sql.parse import parse_view
-from viewkeep.storage import (
+from viewkeep.execute.spark.report import SPARK_ERRORS, RunError
+from viewkeep.execute.spark.report import reason as failure_reason
+from viewkeep.execute.spark.session import Frame, Session, SparkStartError, checked_session
+from viewkeep.execute.spark.session import local_session as local_session
+from viewkeep.lake import (
     RefreshReport,
     TableDescription,
     Verification,
     ViewDescription,
     ViewStatus,
 )
+from viewkeep.lake.apply import apply_changes, given_changes
+from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
+from viewkeep.lake.create_table import check_frame, declared_table, has_rows, write_rows
+from viewkeep.lake.describe import describe_table, describe_view
+from viewkeep.lake.explain_view import explain_view
+from viewkeep.lake.lake import Lake, located
+from viewkeep.lake.problems import forget_problem
+from viewkeep.lake.status import view_status
+from viewkeep.lake.vacuum import clean
+from viewkeep.lake.view import STATE, Source, View
+from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.query.constraints import FunctionalDependency
+from viewkeep.query.tables import HIDDEN, Reference, Table
+from viewkeep.refresh.all_views import RefreshError as RefreshError
+from viewkeep.refresh.all_views import pinned_inputs, refresh_round
+from viewkeep.refresh.verify import verify_view
+from viewkeep.sql.parse import parse_view
 from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.delta import ConflictError, StorageError
 from viewkeep.tables.parquet import read_frame

@@ -17,9 +17,9 @@ from viewkeep.diffs.optimize import optimize
 from viewkeep.diffs.passes import Generated, generate
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff
-from viewkeep.embedded.executor import create, prepare, read, refresh
-from viewkeep.embedded.prepared import Prepared
-from viewkeep.embedded.statements import quote
+from viewkeep.execute.duckdb.prepared import Prepared
+from viewkeep.execute.duckdb.run import create, prepare, read, refresh
+from viewkeep.execute.duckdb.statements import quote
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.diffs.harness import PlayedView, keep_through_batches
 from tests.diffs.in_duckdb import KeptInDuckdb, tables_of
 from tests.diffs.random_tables import random_database
-from viewkeep.embedded.statements import query, quote
+from viewkeep.execute.duckdb.statements import query, quote
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

@@ -22,9 +22,9 @@ from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.recursive import MOST_VIEWS, generate_recursive
 from viewkeep.diffs.script import Script
-from viewkeep.embedded import statements
-from viewkeep.embedded.executor import create, read, run
 from viewkeep.errors import ViewkeepError
+from viewkeep.execute.duckdb import statements
+from viewkeep.execute.duckdb.run import create, read, run
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 from viewkeep.sql import parse_view

@@ -16,8 +16,8 @@ from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import evaluate
 from tests.sql.test_against_duckdb import ORACLE_TEXT, QUERIES
 from viewkeep.diffs.sql_text import quote, to_sql
-from viewkeep.embedded import statements
-from viewkeep.embedded.typed import with_types
+from viewkeep.execute.duckdb import statements
+from viewkeep.execute.duckdb.typed import with_types
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

@@ -24,8 +24,8 @@ from tests.generated.writer import Query
 from tests.keeper.lakes import rows
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.changes import ChangeBatch
-from viewkeep.spark.local import collect
-from viewkeep.spark.refresh_round import RefreshError
+from viewkeep.execute.spark.collect import collect
+from viewkeep.refresh.all_views import RefreshError
 from viewkeep.tables.arrow_rows import to_rows
 
 LIMIT = 100_000

@@ -16,11 +16,11 @@ from tests.diffs.interpret import Relations, Rows, evaluate
 from tests.generated.cases import Case
 from tests.generated.lakes import failures_in_lake
 from tests.generated.runners import recomputed
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.lake import Pins
+from viewkeep.lake.view import View
 from viewkeep.query.algebra import Node
 from viewkeep.query.evaluate_casts import cast_to
-from viewkeep.spark.build import Builder
-from viewkeep.spark.views import View
-from viewkeep.storage import Pins
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.delta import DataFile
 from viewkeep.tables.parquet import Folder

@@ -24,7 +24,7 @@ from tests.diffs.random_tables import Database, apply_batches, random_batch
 from tests.keeper.faults import POINTS, TABLES, Fault, apply, chosen
 from viewkeep import Keeper
 from viewkeep.changes import ChangeBatch
-from viewkeep.spark.sessions import session
+from viewkeep.execute.spark.session import session
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 

@@ -143,7 +143,7 @@ def test_two_updates_of_one_row_both_happen(
     keeper: Keeper, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that comes second is checked against the rows that the first one left."""
-    from viewkeep.spark import apply as applying
+    from viewkeep.lake import apply as applying
 
     other = Keeper(spark, tmp_path)
     commit, seen = applying._commit, []

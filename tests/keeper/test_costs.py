@@ -9,11 +9,12 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check
 from viewkeep import Keeper
+from viewkeep.execute.spark import schedule as rounds
+from viewkeep.execute.spark.report import RunError
+from viewkeep.execute.spark.watch import OverBudgetError, watched
 from viewkeep.keeper import RefreshError
-from viewkeep.spark import refresh, rounds
-from viewkeep.spark.report import RunError
-from viewkeep.spark.watch import OverBudgetError, watched
-from viewkeep.storage import Experience, experience
+from viewkeep.lake import Experience, experience
+from viewkeep.refresh import run as refresh
 
 SMALL = {
     "outer_counts": """

@@ -25,7 +25,8 @@ from tests.keeper import crashing
 from tests.keeper.faults import TABLES, Fault, apply, chosen, create, fault
 from tests.keeper.lakes import as_bag, check, check_verified, rows, versions
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.spark import caches, scanned
+from viewkeep.execute.spark import scanned
+from viewkeep.lake import caches
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 

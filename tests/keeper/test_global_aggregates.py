@@ -65,7 +65,7 @@ def test_every_view_follows_every_change(keeper: Keeper) -> None:
 def test_an_unforeseen_error_of_one_view_stops_no_other(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from viewkeep.spark import refresh_round
+    from viewkeep.refresh import all_views as refresh_round
 
     keeper.create_view("bad", "SELECT sum(x) AS s FROM t")
     keeper.create_view("good", "SELECT g FROM t")
@@ -99,7 +99,7 @@ def test_verify_tells_stale_from_right(keeper: Keeper) -> None:
 def test_what_was_kept_in_another_way_is_computed_anew(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from viewkeep.spark.views import View
+    from viewkeep.lake.view import View
 
     with monkeypatch.context() as older:
         older.setattr(View, "plan", "as an older version planned it")

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, check_verified
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.storage import ViewState
+from viewkeep.lake import ViewState
 from viewkeep.tables import durable
 from viewkeep.tables.entries import entry_path
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, location
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.spark import catalog as catalogs
+from viewkeep.lake import catalog as catalogs
 
 VIEWS = {
     "best": "SELECT g, max(n) AS m, avg(n) AS a FROM t JOIN names USING (g) GROUP BY g",

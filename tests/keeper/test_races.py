@@ -24,9 +24,9 @@ from tests.keeper import crashing
 from tests.keeper.faults import TABLES, apply, create
 from tests.keeper.lakes import as_bag, check, delta_rows, location, rows, versions
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.spark.views import STATE
+from viewkeep.lake import ViewState
+from viewkeep.lake.view import STATE
 from viewkeep.sql.transpile import to_duckdb
-from viewkeep.storage import ViewState
 
 ROUNDS = 100 if os.environ.get("VIEWKEEP_LONG") else 6
 

@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.diffs.harness import expect, rounded
+from tests.execute.spark.kept import bag
 from tests.keeper.lakes import check, check_verified, rows, version, versions
-from tests.spark.kept import bag
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.spark import caches
+from viewkeep.lake import caches
 from viewkeep.tables import feed, rewrite
 
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
@@ -269,7 +269,7 @@ def test_replacing_a_view(spark: SparkSession, keeper: Keeper, tmp_path: Path) -
     keeper.create_view("over", "SELECT count(*) AS n, max(price) AS m FROM dear")
     seen: list[Counter[Any]] = []
     other = Keeper(spark, tmp_path)
-    from viewkeep.spark.views import View
+    from viewkeep.lake.view import View
 
     computed = View.computed
 
@@ -317,7 +317,7 @@ def test_a_replacement_that_would_break_readers(keeper: Keeper) -> None:
 def test_whoever_dies_in_a_swap_leaves_a_definition_to_build(
     spark: SparkSession, keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from viewkeep.spark.views import View
+    from viewkeep.lake.view import View
 
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 90")
 
@@ -340,7 +340,7 @@ def test_a_process_with_an_old_definition(
     spark: SparkSession, keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It read the catalog before another process replaced the view: it must not bring it back."""
-    from viewkeep.spark import refresh_round
+    from viewkeep.refresh import all_views as refresh_round
 
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 90")
     other = Keeper(spark, tmp_path)

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, check_verified
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.spark import cleaning, running
+from viewkeep.lake import marks as running
+from viewkeep.lake import vacuum as cleaning
 from viewkeep.tables.parquet import Folder
 
 DAY = 24 * 3600

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from viewkeep import Keeper, SchemaError, Table
 from viewkeep.csv_input import CsvFile, read_declared
-from viewkeep.spark.exact_cast import exact_columns
+from viewkeep.execute.spark.exact_cast import exact_columns
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.user_rows import given_rows
 

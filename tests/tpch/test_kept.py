@@ -22,7 +22,7 @@ from tests.keeper.lakes import rows
 from tests.tpch.data import TABLES, Change, Tpch
 from viewkeep import Keeper
 from viewkeep.errors import ViewkeepError
-from viewkeep.spark.local import collect
+from viewkeep.execute.spark.collect import collect
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.transpile import to_duckdb
 from viewkeep.tables.arrow_rows import to_rows

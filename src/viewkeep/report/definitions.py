@@ -8,13 +8,13 @@ from rich.console import Group, RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
+from viewkeep.lake import TableDescription, ViewDescription, ViewStatus
 from viewkeep.report.amounts import duration, size, times
 from viewkeep.report.freshness import freshness
 from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
 from viewkeep.report.maintenance import counted, row_json
 from viewkeep.report.refreshes import FORMAT
 from viewkeep.report.style import BAD, section
-from viewkeep.storage import TableDescription, ViewDescription, ViewStatus
 
 Json = dict[str, Any]
 Row = tuple[Any, ...]

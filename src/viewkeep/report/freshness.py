@@ -7,12 +7,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from viewkeep.lake import RefreshReport, ViewStatus
 from viewkeep.report.amounts import ago, duration, times
 from viewkeep.report.lines import lines_table
 from viewkeep.report.maintenance import counted
 from viewkeep.report.refreshes import FORMAT, report_json, strategy_text
 from viewkeep.report.style import BAD, FAIR, GOOD
-from viewkeep.storage import RefreshReport, ViewStatus
 
 COLUMNS = ("view", "rows", "freshness", "waiting", "refreshed", "by", "seconds", "speed-up")
 Json = dict[str, Any]

@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from viewkeep.lake import RefreshReport
 from viewkeep.report.amounts import duration
 from viewkeep.report.lines import lines_table
 from viewkeep.report.style import BAD, GOOD
-from viewkeep.storage import RefreshReport
 
 FORMAT = 1
 """The version of the JSON documents about lakes."""

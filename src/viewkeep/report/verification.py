@@ -6,12 +6,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from viewkeep.lake import Verification
 from viewkeep.report.amounts import duration
 from viewkeep.report.lines import lines_table, rows_table
 from viewkeep.report.maintenance import counted, row_json
 from viewkeep.report.refreshes import FORMAT
 from viewkeep.report.style import BAD, FAIR, GOOD, section
-from viewkeep.storage import Verification
 
 Json = dict[str, Any]
 

@@ -19,9 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.changes import ChangeBatch, ChangeError, Row, RowFormat, compose
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError, ViewkeepError
+from viewkeep.execute.spark.collect import group_rows
 from viewkeep.query.tables import Table
 from viewkeep.query.types import STRING, Field
-from viewkeep.spark.local import group_rows
 from viewkeep.tables.arrow_rows import arrow_type, to_arrow, to_rows
 from viewkeep.tables.delta import CHANGES as CHANGES
 from viewkeep.tables.delta import (

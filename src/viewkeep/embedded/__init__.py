@@ -1,1 +1,0 @@
-"""Runs delta scripts in DuckDB, in process."""

@@ -1,0 +1,237 @@
+"""Runs delta scripts in DuckDB: computations into temporary tables, then all changes at once.
+
+    create   the caches and the view, from their definitions over the tables as they are now
+    run      one refresh: every Compute in order, then every Apply, in one transaction
+    read     the view as its definition asked for it
+
+    prepare  a script, to be run often: its text is made once
+    refresh  one refresh by a prepared script
+
+`sources` says where relations are: a base table by (name, "pre") and (name, "post"), everything
+else (base diffs, caches, the view) by its name. Its values are DuckDB's text for a relation, with
+names quoted. What is not given is looked for under its own name, but for tables before the
+changes: there is no name that they would have of their own.
+
+What empty diffs leave without rows is not run, so that one script may stand for many kinds of
+changes: a refresh costs what the changes at hand need. The report counts the rows of what is read,
+which DuckDB knows of its own tables; a view among the sources is computed once more for it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from time import perf_counter
+from typing import TypeVar
+
+import duckdb
+
+from viewkeep.diffs.accesses import count_accesses as count_query_accesses
+from viewkeep.diffs.model import INSERT
+from viewkeep.diffs.report import RunReport, StatementReport
+from viewkeep.diffs.script import Apply, Compute, Script
+from viewkeep.execute.duckdb import statements
+from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, RunError, Sources
+from viewkeep.execute.duckdb.statements import quote
+from viewkeep.query.algebra import Node, Stored
+from viewkeep.query.inference import Schema
+
+T = TypeVar("T")
+
+
+def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
+    """Create the caches and the view, filled, in one transaction."""
+    names = Names(script, sources)
+    with _transaction(connection):
+        for kept in script.materialized:
+            rows = statements.query(kept.definition, names.resolve)
+            with _named(f"CREATE {kept.name}"):
+                connection.execute(f"CREATE TABLE {names.stored(kept.name)} AS {rows}")
+
+
+def run(
+    connection: duckdb.DuckDBPyConnection,
+    script: Script,
+    sources: Sources,
+    count_accesses: bool = False,
+) -> RunReport:
+    """Refresh the caches and the view; an error leaves everything as it was."""
+    return refresh(connection, prepare(script, sources), count_accesses)
+
+
+def prepare(script: Script, sources: Sources) -> Prepared:
+    """The script for relations that stay where they are; any number of refreshes can use it."""
+    return Prepared(script, sources)
+
+
+def refresh(
+    connection: duckdb.DuckDBPyConnection, prepared: Prepared, count_accesses: bool = False
+) -> RunReport:
+    """What `run` does, by a prepared script."""
+    start = perf_counter()
+    this = _Refresh(connection, prepared, count_accesses)
+    with _transaction(connection):
+        this.count_given()
+        computed = [this.compute(statement) for statement in prepared.computes]
+        applied = [this.apply(change) for change in prepared.changes]
+        this.drop()
+    return RunReport((*computed, *applied), perf_counter() - start)
+
+
+def read(
+    connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources | None = None
+) -> duckdb.DuckDBPyRelation:
+    """The view with the columns that its definition asked for, under the user's names."""
+    columns = ", ".join(f"{quote(stored)} AS {quote(name)}" for name, stored in script.visible)
+    view = Names(script, sources or {}).stored(script.view.name)
+    return connection.sql(f"SELECT {columns} FROM {view}")
+
+
+class _Refresh:
+    """One run of a script."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, prepared: Prepared, counted: bool
+    ) -> None:
+        self._connection = connection
+        self._prepared = prepared
+        self._names = prepared.names
+        self._counted = counted
+        self._rows: dict[str, int] = {}
+        self._empty: set[str] = set()
+        self._sizes: dict[str, int] = {}
+        self._temporary: set[str] = set()
+
+    def count_given(self) -> None:
+        """How many rows the diffs have that are given."""
+        given = self._prepared.given
+        if given:
+            with _named(f"reading {', '.join(given)}"):
+                text = statements.counts(map(self._names.stored, given))
+                counts = dict(self._connection.execute(text).fetchall())
+            for number, name in enumerate(given):
+                self._set_rows(name, counts[number])
+
+    def compute(self, statement: Compute) -> StatementReport:
+        """`name := query`, into a temporary table; none where empty diffs leave no rows."""
+        query = self._prepared.query(statement, self._empty)
+        rows, seconds, reads = 0, 0.0, 0
+        if query is not None:
+            self._create_missing(query.diffs)
+            rows, seconds = self._timed(statement.name, lambda: self._fill(statement, query))
+            reads = self._reads(query)
+        elif self._counted:
+            self._create_empty(statement.name, statement.query.schema)
+        self._set_rows(statement.name, rows)
+        accesses = self._query_accesses(statement.query) if self._counted else None
+        return StatementReport(statement.name, "compute", rows, seconds, reads, accesses)
+
+    def apply(self, change: Change) -> StatementReport:
+        """Change a cache or the view by a diff, if it has rows."""
+        statement, rows, seconds = change.statement, 0, 0.0
+        reads = self._rows[statement.diff]
+        if reads:
+            rows, seconds = self._timed(str(statement), lambda: self._change(change))
+        accesses = self._apply_accesses(statement, rows) if self._counted else None
+        return StatementReport(
+            str(statement), statement.schema.kind, rows, seconds, reads, accesses
+        )
+
+    def drop(self) -> None:
+        """Remove the temporary tables; an error before has removed them with everything else."""
+        for name in self._temporary:
+            self._connection.execute(f"DROP TABLE {self._names.stored(name)}")
+
+    def _timed(self, name: str, action: Callable[[], T]) -> tuple[T, float]:
+        start = perf_counter()
+        with _named(name):
+            result = action()
+        return result, perf_counter() - start
+
+    def _fill(self, statement: Compute, query: Query) -> int:
+        relation = self._names.stored(statement.name)
+        rows = self._number(f"CREATE TEMP TABLE {relation} AS {query.text}")
+        self._temporary.add(statement.name)
+        return rows
+
+    def _create_missing(self, diffs: Iterable[Stored]) -> None:
+        """Empty diffs that are read even so: an aggregate without keys has a row of nothing."""
+        for diff in diffs:
+            if not (self._names.is_given(diff.name) or diff.name in self._temporary):
+                self._create_empty(diff.name, diff.schema)
+
+    def _create_empty(self, name: str, schema: Schema) -> None:
+        relation = self._names.stored(name)
+        self._connection.execute(statements.create_table(relation, schema, "TEMP TABLE"))
+        self._temporary.add(name)
+
+    def _set_rows(self, name: str, rows: int) -> None:
+        self._rows[name] = rows
+        if not rows:
+            self._empty.add(name)
+
+    def _reads(self, query: Query) -> int:
+        """The rows of all that it reads; kept relations do not change before all is computed."""
+        for relation in query.kept:
+            if relation not in self._sizes:
+                self._sizes[relation] = self._number(f"SELECT count(*) FROM {relation}")
+        return sum(self._rows[diff.name] for diff in query.diffs) + sum(
+            self._sizes[relation] for relation in query.kept
+        )
+
+    def _change(self, change: Change) -> int:
+        several = self._rows[change.statement.diff] > 1
+        if several and change.conflicts and self._number(change.conflicts):
+            raise RunError(f"{change.statement}: two rows of the diff set the same row differently")
+        rows = 0
+        for text in change.changes:
+            rows = self._number(text)
+        return rows
+
+    def _query_accesses(self, query: Node) -> int:
+        def size(node: Node) -> int:
+            rows = statements.query(node, self._names.resolve)
+            return self._number(f"SELECT count(*) FROM ({rows})")
+
+        return count_query_accesses(query, self._names.is_kept, size)
+
+    def _apply_accesses(self, statement: Apply, rows: int) -> int:
+        """A look-up per diff tuple and an access per row changed; an insert looks nothing up."""
+        if statement.schema.kind == INSERT or not self._rows[statement.diff]:
+            return rows
+        ids = ", ".join(map(quote, statement.schema.ids)) or "1"
+        diff = self._names.stored(statement.diff)
+        return rows + self._number(f"SELECT count(*) FROM (SELECT DISTINCT {ids} FROM {diff})")
+
+    def _number(self, text: str) -> int:
+        """The one number that a statement answers: a count, or the rows that it changed."""
+        row = self._connection.execute(text).fetchone()
+        return int(row[0]) if row else 0
+
+
+@contextmanager
+def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    if _in_transaction(connection):  # DuckDB has no nested ones, and an error would end this one
+        raise RunError("the connection is inside a transaction; commit it first")
+    connection.begin()
+    try:
+        yield
+        with _named("COMMIT"):
+            connection.commit()
+    except BaseException:
+        with suppress(duckdb.TransactionException):  # a commit that failed has rolled back
+            connection.rollback()
+        raise
+
+
+def _in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether two statements share a transaction, as they only do inside an explicit one."""
+    first, second = (connection.execute("SELECT txid_current()").fetchone() for _ in range(2))
+    return first == second
+
+
+@contextmanager
+def _named(statement: str) -> Iterator[None]:
+    """Errors of DuckDB with the statement's name."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise RunError(f"{statement}: {error}") from error

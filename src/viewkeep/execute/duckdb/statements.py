@@ -1,0 +1,116 @@
+"""DuckDB's text of what an executor does: queries, tables, and the changes of a diff.
+
+Names are quoted, and values never pasted. IDs are compared with IS NOT DISTINCT FROM: NULL is a
+value of an ID.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
+from viewkeep.diffs.script import Materialized
+from viewkeep.diffs.sql_text import Dialect, Leaf, to_sql
+from viewkeep.execute.duckdb.typed import with_types
+from viewkeep.query.algebra import AntiJoin, Join, Node, SemiJoin
+from viewkeep.query.inference import Schema
+from viewkeep.query.types import Type
+from viewkeep.sql.transpile import expression_to_duckdb
+
+Resolve = Callable[[Leaf], str]
+"""The DuckDB text of the relation that holds the rows of a leaf."""
+
+_TYPES = {"string": "VARCHAR", "binary": "BLOB", "void": "INTEGER"}
+
+
+def quote(name: str) -> str:
+    """A name as DuckDB quotes it.
+
+    >>> print(quote("x#post"), quote('a"b'))
+    "x#post" "a""b"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+DUCKDB = Dialect(
+    quote, {Join: "JOIN", SemiJoin: "SEMI JOIN", AntiJoin: "ANTI JOIN"}, expression_to_duckdb
+)
+"""How DuckDB writes what `with_types` gives it."""
+
+
+def query(node: Node, resolve: Resolve) -> str:
+    """The query of a node, with its columns cast to the types that the node says."""
+    text = to_sql(with_types(node), resolve, DUCKDB)
+    columns = ", ".join(_typed_column(quote(f.name), f.type) for f in node.schema)
+    names = ", ".join(map(quote, node.names))
+    return f"SELECT {columns} FROM ({text}) AS result ({names})"
+
+
+def _typed_column(name: str, type_: Type) -> str:
+    return f"CAST({name} AS {type_name(type_)}) AS {name}"
+
+
+def type_name(type_: Type) -> str:
+    """DuckDB's name of a type."""
+    return _TYPES.get(type_.name, str(type_))
+
+
+def create_table(relation: str, schema: Schema, kind: str = "TABLE") -> str:
+    """An empty table with the columns of a schema."""
+    columns = ", ".join(f"{quote(f.name)} {type_name(f.type)}" for f in schema)
+    return f"CREATE {kind} {relation} ({columns})"
+
+
+def counts(relations: Iterable[str]) -> str:
+    """The number of rows of every relation, with its place.
+
+    >>> print(counts(["a", "b"]))
+    SELECT 0, count(*) FROM a UNION ALL SELECT 1, count(*) FROM b
+    """
+    return " UNION ALL ".join(f"SELECT {i}, count(*) FROM {r}" for i, r in enumerate(relations))
+
+
+def conflicts(diff: str, schema: DiffSchema, ids: Iterable[str]) -> str:
+    """Rows of a diff that set the same target row differently; an effective diff has none."""
+    keys = [quote(schema.value_after(name)) for name in ids]
+    said = [quote(schema.value_after(c)) for c in _set_columns(schema)]
+    distinct = f"SELECT DISTINCT {', '.join([*keys, *said])} FROM {diff}"
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT 1 FROM ({distinct}) AS said{grouped} HAVING count(*) > 1 LIMIT 1"
+
+
+def changes(diff: str, target: str, schema: DiffSchema, kept: Materialized) -> list[str]:
+    """The statements that change a target by a diff; the last one tells how many rows changed."""
+    if schema.kind == DELETE:
+        return [_delete(diff, target, {name: name for name in schema.ids})]
+    if schema.kind == UPDATE:
+        return [_update(diff, target, schema)] if schema.changed else []
+    replaced = _delete(diff, target, {name: schema.value_after(name) for name in kept.ids})
+    return [replaced, _insert(diff, target, schema, kept)]
+
+
+def _set_columns(schema: DiffSchema) -> tuple[str, ...]:
+    return schema.changed if schema.kind == UPDATE else schema.after
+
+
+def _same(ids: Mapping[str, str]) -> str:
+    """Whether a target row is one that a diff row means; without IDs, every row is."""
+    equal = [f"target.{quote(t)} IS NOT DISTINCT FROM diff.{quote(d)}" for t, d in ids.items()]
+    return " AND ".join(equal) or "TRUE"
+
+
+def _delete(diff: str, target: str, ids: Mapping[str, str]) -> str:
+    meant = f"SELECT 1 FROM {diff} AS diff WHERE {_same(ids)}"
+    return f"DELETE FROM {target} AS target WHERE EXISTS ({meant})"
+
+
+def _update(diff: str, target: str, schema: DiffSchema) -> str:
+    values = [*schema.ids, *map(post, schema.changed)]
+    rows = f"SELECT DISTINCT {', '.join(map(quote, values))} FROM {diff}"
+    sets = ", ".join(f"{quote(c)} = diff.{quote(post(c))}" for c in schema.changed)
+    same = _same({name: name for name in schema.ids})
+    return f"UPDATE {target} AS target SET {sets} FROM ({rows}) AS diff WHERE {same}"
+
+
+def _insert(diff: str, target: str, schema: DiffSchema, kept: Materialized) -> str:
+    columns = ", ".join(map(quote, kept.definition.names))
+    values = ", ".join(quote(schema.value_after(name)) for name in kept.definition.names)
+    return f"INSERT INTO {target} ({columns}) SELECT DISTINCT {values} FROM {diff}"

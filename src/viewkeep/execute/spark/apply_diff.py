@@ -1,0 +1,195 @@
+"""A kept relation with its diffs applied: deletes, then updates, then inserts.
+
+Nothing is written here. `new` is the whole relation after the changes; `gone` and `came` are only
+the rows that change, as they were and as they are now, so that storage can write little.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
+from viewkeep.diffs.script import Materialized
+from viewkeep.diffs.sql_text import quote
+from viewkeep.execute.spark.collect import Relation, distinct
+from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
+from viewkeep.query.inference import find_field
+
+_MATCHED = "viewkeep#matched"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A diff that is applied to a relation."""
+
+    name: str
+    schema: DiffSchema
+    diff: Relation
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A relation that a refresh changes. Its frames are lazy, and made when they are asked for."""
+
+    kept: Materialized
+    make_old: Callable[[], DataFrame] = field(repr=False)
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def old(self) -> DataFrame:
+        """All rows before the changes."""
+        return self.make_old()
+
+    @cached_property
+    def new(self) -> DataFrame:
+        """All rows after the changes."""
+        return self.applied(self.old)
+
+    @cached_property
+    def gone(self) -> DataFrame:
+        """The old rows that are deleted, updated or replaced, as they were."""
+        if len(self.parts) == 1:
+            return matching(self.old, self.kept, self.parts[0])
+        return meant_by_any(self.old, self.kept, self.parts)
+
+    @cached_property
+    def came(self) -> DataFrame:
+        """The updated and the inserted rows, as they are now."""
+        return self.applied(self.gone)
+
+    def applied(self, rows: DataFrame) -> DataFrame:
+        """Some old rows after the changes, with the inserted ones."""
+        for part in self.parts:
+            rows = apply(rows, self.kept, part)
+        return rows
+
+
+def apply(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
+    """Rows changed by one diff."""
+    if part.schema.kind == UPDATE:
+        return _updated(rows, kept, part)
+    rest = matching(rows, kept, part, kind="left_anti")
+    return rest if part.schema.kind == DELETE else rest.union(inserted(kept, part))
+
+
+def inserted(kept: Materialized, part: Part) -> DataFrame:
+    """The rows of an insert; identical ones count once."""
+    names = kept.definition.names
+    columns = [_cast(kept, part.schema.value_after(name), name, name) for name in names]
+    return distinct(part.diff.frame.selectExpr(*columns))
+
+
+def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_semi") -> DataFrame:
+    """The rows that a diff means, or (`left_anti`) the others; NULL is a value of an ID."""
+    sources = _sources(kept, part)
+    if not sources:  # it means all rows, since it has one
+        return rows if kind == "left_semi" else rows.where(F.lit(False))
+    near, exact = _near(sources, part)
+    if exact or kind == "left_semi":
+        for met in near:
+            rows = rows.where(met if kind == "left_semi" else misses(met))
+    return rows if exact else _joined(rows, kept, part, sources, kind)
+
+
+def meant_by_any(rows: DataFrame, kept: Materialized, parts: Sequence[Part]) -> DataFrame:
+    """The rows that some of several diffs mean; every diff is joined once."""
+    conditions = []
+    for number, part in enumerate(parts):
+        sources = _sources(kept, part)
+        near, exact = _near(sources, part)
+        if not sources:
+            return rows.selectExpr(*map(quote, kept.definition.names))
+        if exact:
+            conditions += near
+            continue
+        keys = _keys_of(kept, part, sources, start=len(kept.ids) * number)
+        flag = quote(f"{_MATCHED}{number}")
+        right = _hinted(keys.selectExpr("*", f"TRUE AS {flag}"), part)
+        rows = rows.join(right, F.expr(_same(list(sources), len(kept.ids) * number)), "left")
+        conditions.append(F.expr(flag))
+    found = rows.where(reduce(operator.or_, conditions))
+    return found.selectExpr(*map(quote, kept.definition.names))
+
+
+def _sources(kept: Materialized, part: Part) -> dict[str, str]:
+    """The IDs that rows are found by, and the diff's columns that have them."""
+    return {name: part.schema.value_after(name) for name in matched_ids(kept, part.schema)}
+
+
+def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
+    """What rows that a collected diff means must have, and whether that is all it takes."""
+    table = part.diff.table
+    found = [
+        meets(name, Keys(table[source], True), null_safe=True)
+        for name, source in sources.items()
+        if table is not None and is_listable(table.schema.field(source).type)
+    ]
+    return [met for met, _ in found], len(sources) == 1 and any(listed for _, listed in found)
+
+
+def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
+    """The IDs that rows are found by: an insert replaces by all of them."""
+    return kept.ids if schema.kind == INSERT else schema.ids
+
+
+def _joined(
+    rows: DataFrame, kept: Materialized, part: Part, sources: dict[str, str], kind: str
+) -> DataFrame:
+    right = _keys_of(kept, part, sources)
+    return rows.join(_hinted(right, part), F.expr(_same(list(sources))), kind)
+
+
+def _keys_of(kept: Materialized, part: Part, sources: dict[str, str], start: int = 0) -> DataFrame:
+    """The keys of a diff, each once, under names that number from `start`."""
+    named = enumerate(sources.items(), start)
+    keys = [_cast(kept, source, name, _key(i)) for i, (name, source) in named]
+    return part.diff.frame.selectExpr(*keys).distinct()
+
+
+def _updated(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
+    """Matched rows take the new values, which may be NULL: a flag tells them from the others."""
+    schema = part.schema
+    if not schema.changed:
+        return rows
+    keys = [_cast(kept, name, name, _key(i)) for i, name in enumerate(schema.ids)]
+    values = [
+        _cast(kept, schema.value_after(name), name, _value(i))
+        for i, name in enumerate(schema.changed)
+    ]
+    right = distinct(part.diff.frame.selectExpr(*keys, *values))
+    right = _hinted(right.selectExpr("*", f"TRUE AS {quote(_MATCHED)}"), part)
+    joined = rows.join(right, F.expr(_same(schema.ids)), "left")
+    return joined.selectExpr(*(_new_value(schema, name) for name in kept.definition.names))
+
+
+def _new_value(schema: DiffSchema, name: str) -> str:
+    if name not in schema.changed:
+        return quote(name)
+    new, flag = quote(_value(schema.changed.index(name))), quote(_MATCHED)
+    return f"CASE WHEN {flag} THEN {new} ELSE {quote(name)} END AS {quote(name)}"
+
+
+def _hinted(right: DataFrame, part: Part) -> DataFrame:
+    return right if part.diff.table is None else F.broadcast(right)
+
+
+def _same(ids: Sequence[str], start: int = 0) -> str:
+    equal = [f"{quote(name)} <=> {quote(_key(i))}" for i, name in enumerate(ids, start)]
+    return " AND ".join(equal) or "TRUE"
+
+
+def _cast(kept: Materialized, source: str, column: str, name: str) -> str:
+    kind = find_field(column, kept.definition.schema).type
+    return f"CAST({quote(source)} AS {kind}) AS {quote(name)}"
+
+
+def _key(number: int) -> str:
+    return f"viewkeep#key{number}"
+
+
+def _value(number: int) -> str:
+    return f"viewkeep#value{number}"

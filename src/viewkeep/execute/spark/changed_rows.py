@@ -1,0 +1,148 @@
+"""The rows that a refresh changes, on the driver: what storage has to write, without a scan."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame
+
+from viewkeep.diffs.model import DELETE, INSERT
+from viewkeep.diffs.script import Materialized
+from viewkeep.execute.spark.apply_diff import Changed, Part, matched_ids
+from viewkeep.execute.spark.collect import collect
+from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
+from viewkeep.query.evaluate_forms import Row
+from viewkeep.query.evaluate_rows import Rows, key_of
+from viewkeep.query.inference import find_field
+from viewkeep.tables.arrow_rows import arrow_schema, to_arrow, to_rows
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """The rows of a kept relation that change, as they were and as they are now.
+
+    A row that is updated or replaced is in both; one that stays as it is is in neither.
+    """
+
+    gone: pa.Table
+    came: pa.Table
+
+
+def find_rows(
+    changes: Mapping[str, Changed], fetched: Fetched, limit: int
+) -> dict[str, RowChanges | None]:
+    """The changed rows of relations, by at most one job; None where they are too many."""
+    fetched.limit = limit
+    frames: dict[str, DataFrame] = {}
+    for name, changed in changes.items():
+        with suppress(MissingError):
+            try:
+                looked_up(changed.kept, changed.parts, fetched)
+            except NotHereError:
+                frames |= {f"gone {name}": changed.gone, f"came {name}": changed.came}
+    tables = collect(frames | fetched.frames(), limit)
+    fetched.fill(tables)
+    found: dict[str, RowChanges | None] = {}
+    for name, changed in changes.items():
+        if f"gone {name}" in frames:
+            found[name] = _collected(changed, tables[f"gone {name}"], tables[f"came {name}"], limit)
+        else:
+            found[name] = _on_driver(changed, fetched)
+    return found
+
+
+def looked_up(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> Rows:
+    """The old rows that diffs mean, each once; what was not fetched is asked for."""
+    found: dict[Row, Row] = {}
+    missing: MissingError | None = None
+    key = key_of(kept.ids, kept.definition.schema)
+    for part in parts:
+        try:
+            ids, told = matched_ids(kept, part.schema), _told(kept, part)
+            rows = fetched.look_up(kept.name, ids, set(told))
+            found |= {key(row): row for row in rows}
+        except MissingError as error:
+            missing = error
+    if missing is not None:
+        raise missing
+    return list(found.values())
+
+
+def rows_changed(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> dict[str, int]:
+    """How many rows each diff changes after those before it, where the rows are at hand."""
+    counts: dict[str, int] = {}
+    with suppress(MissingError, NotHereError):
+        rows = looked_up(kept, parts, fetched)
+        for part in parts:
+            rows, counts[part.name] = applied(kept, part, rows)
+    return counts
+
+
+def _on_driver(changed: Changed, fetched: Fetched) -> RowChanges | None:
+    try:
+        gone = came = looked_up(changed.kept, changed.parts, fetched)
+        for part in changed.parts:
+            came, _ = applied(changed.kept, part, came)
+    except NotHereError:
+        return None
+    return _differing(changed.kept, gone, came)
+
+
+def _collected(changed: Changed, gone: pa.Table, came: pa.Table, limit: int) -> RowChanges | None:
+    if max(gone.num_rows, came.num_rows) > limit:
+        return None
+    return _differing(changed.kept, to_rows(gone), to_rows(came))
+
+
+def _differing(kept: Materialized, gone: Rows, came: Rows) -> RowChanges:
+    fields = kept.definition.schema
+    old, new = Counter(gone), Counter(came)
+    left = [list((each - other).elements()) for each, other in ((old, new), (new, old))]
+    return RowChanges(*(to_arrow(fields, rows) for rows in left))
+
+
+def applied(kept: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
+    """Rows changed by one diff, and how many it changed."""
+    told = _told(kept, part)
+    key = key_of(matched_ids(kept, part.schema), kept.definition.schema)
+    meant = [key(row) in told for row in rows]
+    rest = [row for row, hit in zip(rows, meant, strict=True) if not hit]
+    if part.schema.kind == DELETE:
+        return rest, sum(meant)
+    if part.schema.kind == INSERT:
+        return rest + list(told.values()), len(told)
+    places = [kept.definition.names.index(name) for name in part.schema.changed]
+    return [_updated(row, told.get(key(row)), places) for row in rows], sum(meant)
+
+
+def _updated(row: Row, values: Row | None, places: Sequence[int]) -> Row:
+    if values is None:
+        return row
+    new = list(row)
+    for place, value in zip(places, values, strict=True):
+        new[place] = value
+    return tuple(new)
+
+
+def _told(kept: Materialized, part: Part) -> dict[Row, Row]:
+    """What a diff says of each key: the values that it sets, in the types of the relation."""
+    ids = matched_ids(kept, part.schema)
+    sets = {INSERT: kept.definition.names, DELETE: ()}.get(part.schema.kind, part.schema.changed)
+    names = list(dict.fromkeys((*ids, *sets)))
+    fields = tuple(find_field(name, kept.definition.schema) for name in names)
+    table = part.diff.table
+    if table is None:
+        raise NotHereError(f"{part.name} was not collected")
+    columns = table.select([part.schema.value_after(name) for name in names])
+    try:
+        typed = columns.rename_columns(names).cast(_nullable(arrow_schema(fields)))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise NotHereError(str(error)) from error
+    key, values = key_of(ids, fields), key_of(sets, fields)
+    return {key(row): values(row) for row in to_rows(typed)}
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])

@@ -1,0 +1,79 @@
+"""Accesses of the statements of a run: all sizes that the cost model asks for, by one job."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.diffs.accesses import count_accesses
+from viewkeep.diffs.model import INSERT
+from viewkeep.diffs.script import Compute, Materialized
+from viewkeep.diffs.sql_text import Leaf, quote
+from viewkeep.execute.spark.apply_diff import Part, apply, inserted, matching
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.query.algebra import Node, Scan
+
+
+def compute_accesses(
+    computes: Iterable[Compute], kept: Iterable[str], builder: Builder
+) -> dict[str, int]:
+    """The accesses of queries; they are sums of sizes, so the sizes can be counted later."""
+    names, sizes = set(kept), dict[str, list[DataFrame]]()
+
+    def is_kept(leaf: Leaf) -> bool:
+        return isinstance(leaf, Scan) or leaf.name in names
+
+    for statement in computes:
+        wanted: list[DataFrame] = []
+
+        def size(node: Node, wanted: list[DataFrame] = wanted) -> int:
+            wanted.append(builder.frame(node))
+            return 0
+
+        count_accesses(statement.query, is_kept, size)
+        sizes[statement.name] = wanted
+    return _counts(sizes)
+
+
+def apply_accesses(
+    parts: Sequence[tuple[Materialized, Part]], olds: Mapping[str, DataFrame]
+) -> dict[str, int]:
+    """A look-up per diff tuple and an access per row changed; an insert looks nothing up."""
+    states = dict(olds)
+    sizes: dict[str, list[DataFrame]] = {}
+    for kept, part in parts:
+        if part.diff.is_empty:
+            sizes[part.name] = []
+            continue
+        rows = states[kept.name]
+        sizes[part.name] = [_changed(rows, kept, part), *_looked_up(part)]
+        states[kept.name] = apply(rows, kept, part)
+    return _counts(sizes)
+
+
+def _changed(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
+    if part.schema.kind == INSERT:
+        return inserted(kept, part)
+    return matching(rows, kept, part)
+
+
+def _looked_up(part: Part) -> list[DataFrame]:
+    if part.schema.kind == INSERT:
+        return []
+    ids = map(quote, part.schema.ids)
+    return [part.diff.frame.selectExpr(*(list(ids) or ["1"])).distinct()]
+
+
+def _counts(sizes: Mapping[str, list[DataFrame]]) -> dict[str, int]:
+    """The rows of all frames of a name, summed."""
+    numbered = list(sizes)
+    counted = [
+        frame.agg(F.count("*").alias("n")).selectExpr(f"{numbered.index(name)} AS i", "n")
+        for name, frames in sizes.items()
+        for frame in frames
+    ]
+    found = dict.fromkeys(numbered, 0)
+    for row in reduce(DataFrame.union, counted).collect() if counted else ():
+        found[numbered[row["i"]]] += row["n"]
+    return found

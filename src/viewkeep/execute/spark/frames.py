@@ -1,0 +1,201 @@
+"""Algebra as DataFrames, with what a script knows that Spark does not: which inputs are small.
+
+The text of whole queries (`diffs.sql_text`) could not say so. Expressions are that text. No
+temporary views are made, so runs at the same time in one session do not meet.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.diffs.sql_text import Leaf, expression, quote
+from viewkeep.execute.spark.collect import Relation, distinct
+from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    walk,
+)
+from viewkeep.query.evaluate_rows import Pair, equal_columns
+from viewkeep.query.expressions import TRUE, Column, conjuncts
+from viewkeep.query.inference import find_field
+
+
+class Builder:
+    """Makes DataFrames of queries; a shared subtree is built once."""
+
+    def __init__(self, relation: Callable[[Leaf], Relation]) -> None:
+        self._relation = relation
+        self._built: dict[Node, DataFrame] = {}
+
+    def frame(self, node: Node) -> DataFrame:
+        """The rows of a query, with the node's column names."""
+        if node not in self._built:
+            self._built[node] = self._build(node)
+        return self._built[node]
+
+    def is_small(self, node: Node) -> bool:
+        """Whether a query reads nothing but collected rows."""
+        leaves = [each for each in walk(node) if isinstance(each, Leaf)]
+        return all(self._table(leaf) is not None for leaf in leaves)
+
+    def _table(self, leaf: Leaf) -> pa.Table | None:
+        return None if isinstance(leaf, Scan) else self._relation(leaf).table
+
+    def _build(self, node: Node) -> DataFrame:
+        match node:
+            case Scan():
+                columns = map(_named, map(quote, node.table.names), node.names)
+                return self._relation(node).frame.selectExpr(*columns)
+            case Stored():
+                return self._relation(node).frame.selectExpr(*map(quote, node.names))
+            case Select():
+                return self.frame(node.child).where(expression(node.condition))
+            case Project():
+                outputs = [_named(expression(o.expression), o.name) for o in node.outputs]
+                return self.frame(node.child).selectExpr(*outputs)
+            case GroupBy():
+                return self._grouped(node)
+            case Distinct():
+                return distinct(self.frame(node.child))
+            case UnionAll():
+                return reduce(DataFrame.union, map(self.frame, node.inputs))
+            case Join():
+                return self._joined(node)
+            case SemiJoin() | AntiJoin():
+                return self._restricted(node)
+
+    def _grouped(self, node: GroupBy) -> DataFrame:
+        rows = self.frame(node.child)
+        keys = [F.col(quote(key)) for key in node.keys]
+        if not node.aggregates:
+            return rows.select(*keys).distinct()
+        texts = [
+            _named(f"{a.function}({'*' if a.argument is None else expression(a.argument)})", a.name)
+            for a in node.aggregates
+        ]
+        return rows.groupBy(*keys).agg(*map(F.expr, texts))
+
+    # --- joins ----------------------------------------------------------------------------------
+
+    def _joined(self, node: Join) -> DataFrame:
+        left, right = self._filtered(node, "left"), self._filtered(node, "right")
+        if self.is_small(node.right):
+            right = F.broadcast(right)
+        elif self.is_small(node.left):
+            left = F.broadcast(left)
+        if node.condition == TRUE:
+            return left.crossJoin(right)
+        return left.join(right, F.expr(expression(node.condition)))
+
+    def _restricted(self, node: SemiJoin | AntiJoin) -> DataFrame:
+        """A semijoin or antijoin; where keys can be listed, a filter is all it takes."""
+        kind = "left_semi" if isinstance(node, SemiJoin) else "left_anti"
+        pairs = equal_columns(node)
+        met = self._met(node, pairs)
+        if met is not None:
+            wanted = met if kind == "left_semi" else misses(met)
+            return self.frame(node.left).where(wanted)
+        condition = F.expr(expression(node.condition))
+        left = self.frame(node.left) if kind == "left_anti" else self._filtered(node, "left")
+        right = self._filtered(node, "right")
+        if self.is_small(node.right):
+            right = F.broadcast(right)
+        elif self.is_small(node.left):
+            right = _partners(right, left, node, pairs)
+        return left.join(right, condition, kind)
+
+    def _met(self, node: SemiJoin | AntiJoin, pairs: list[Pair]) -> SparkColumn | None:
+        """Whether a left row has one of the right keys, where they can be listed."""
+        if not len(pairs) == len(conjuncts(node.condition)) == 1 or self.is_small(node.left):
+            return None
+        left, right, null_safe = pairs[0]
+        keys = self._keys(node.right, right) if _same_type(node, left, right) else None
+        condition, exact = (None, False) if keys is None else meets(left, keys, null_safe)
+        return condition if exact else None
+
+    def _filtered(self, node: Join | SemiJoin | AntiJoin, side: str) -> DataFrame:
+        """One side, with the keys that the other has as a filter."""
+        own, other = (node.left, node.right) if side == "left" else (node.right, node.left)
+        rows = self.frame(own)
+        if self.is_small(own):
+            return rows
+        for left, right, null_safe in equal_columns(node):
+            column, there = (left, right) if side == "left" else (right, left)
+            keys = self._keys(other, there) if _same_type(node, left, right) else None
+            if keys is not None:
+                rows = rows.where(meets(column, keys, null_safe)[0])
+        return rows
+
+    def _keys(self, node: Node, column: str) -> Keys | None:
+        """Values of a column, from the collected rows that they come from."""
+        match node:
+            case Stored():
+                table = self._relation(node).table
+                listable = table is not None and is_listable(table.schema.field(column).type)
+                return Keys(table[column], True) if table is not None and listable else None
+            case Project():
+                source = {o.name: o.expression for o in node.outputs}[column]
+                return self._keys(node.child, source.name) if isinstance(source, Column) else None
+            case Distinct():
+                return self._keys(node.child, column)
+            case Select():
+                return _wider(self._keys(node.child, column))
+            case Join():
+                side = node.left if column in node.left.names else node.right
+                return _wider(self._keys(side, column))
+            case SemiJoin() | AntiJoin():
+                return _wider(self._keys(node.left, column))
+            case GroupBy() if column in node.keys:
+                return self._keys(node.child, column)
+            case UnionAll():
+                return _together([self._keys(each, column) for each in node.inputs])
+        return None
+
+
+def _partners(
+    right: DataFrame, left: DataFrame, node: SemiJoin | AntiJoin, pairs: list[Pair]
+) -> DataFrame:
+    """The right rows that a small left side meets: Spark can only broadcast the right one.
+
+    Of columns compared for equality every value is needed once, which bounds how many there are.
+    """
+    met = right.join(F.broadcast(left), F.expr(expression(node.condition)), "left_semi")
+    if not pairs or len(pairs) < len(conjuncts(node.condition)):
+        return met
+    names = dict.fromkeys(name for _, name, _ in pairs)
+    return F.broadcast(met.selectExpr(*map(quote, names)).distinct())
+
+
+def _same_type(node: Join | SemiJoin | AntiJoin, left: str, right: str) -> bool:
+    return find_field(left, node.left.schema).type == find_field(right, node.right.schema).type
+
+
+def _named(text: str, name: str) -> str:
+    return f"{text} AS {quote(name)}"
+
+
+def _wider(keys: Keys | None) -> Keys | None:
+    return None if keys is None else Keys(keys.values, exact=False)
+
+
+def _together(parts: list[Keys | None]) -> Keys | None:
+    known = [keys for keys in parts if keys is not None]
+    if len(known) < len(parts) or len({keys.values.type for keys in known}) > 1:
+        return None
+    chunks = [chunk for keys in known for chunk in keys.values.chunks]
+    values = pa.chunked_array(chunks, known[0].values.type)
+    return Keys(values, all(keys.exact for keys in known))

@@ -1,0 +1,234 @@
+"""What is known during a refresh: relations that are given, collected, or still to be computed."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeep.diffs.script import Compute, Script
+from viewkeep.diffs.sql_text import Leaf
+from viewkeep.execute.spark.collect import (
+    Collected,
+    Relation,
+    collect_local,
+    empty,
+    is_local,
+    local,
+    with_types,
+)
+from viewkeep.execute.spark.driver import Inputs
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.layered import Layered
+from viewkeep.execute.spark.look_up import Fetched, Source
+from viewkeep.execute.spark.report import RunError
+from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    rewrite,
+    walk,
+    with_children,
+)
+from viewkeep.query.evaluate_rows import Rows
+from viewkeep.query.expressions import columns_of
+from viewkeep.query.inference import Schema
+from viewkeep.tables.arrow_rows import to_rows
+
+Given: TypeAlias = DataFrame | pa.Table | Scanned | Layered
+Frames = Mapping[Source, Given]
+"""Where relations are; a diff may also be an Arrow table, and what is kept may have layers."""
+
+
+class Known:
+    """The relations of one refresh, by name."""
+
+    def __init__(
+        self, spark: SparkSession, script: Script, frames: Frames, local_rows: int
+    ) -> None:
+        self.spark, self._frames = spark, frames
+        self.local_rows = local_rows
+        self.kept = {each.name: each for each in script.materialized}
+        self.computes = {each.name: each for each in script.computes()}
+        self.empty: set[str] = set()
+        self.persisted: list[DataFrame] = []
+        self.queries: dict[str, Node] = {}
+        """What is computed later, or in Spark as a part of something else."""
+        self.relations: dict[str, Relation] = {}
+        schemas = {**_read_columns(tuple(self.computes.values())), **self._kept_schemas()}
+        self.fetched = Fetched(spark, self._to_look_up, schemas, local_rows)
+
+    def _kept_schemas(self) -> dict[Source, Schema]:
+        return {name: kept.definition.schema for name, kept in self.kept.items()}
+
+    # --- taking in ------------------------------------------------------------------------------
+
+    def take_given(self, names: Iterable[str]) -> dict[str, DataFrame]:
+        """Take the diffs that are on the driver; the others have to be collected."""
+        remote = {}
+        for name in names:
+            given = _found(self._frames, name)
+            if isinstance(given, pa.Table):
+                self.take(name, local(self.spark, given))
+                continue
+            frame = _as_frame(self.spark, given)
+            if is_local(frame):
+                self.take(name, local(self.spark, collect_local(frame)))
+            else:
+                remote[name] = frame
+        return remote
+
+    def take(self, name: str, relation: Relation) -> None:
+        """From now on, a relation is known by its name."""
+        self.relations[name] = relation
+        self.queries.pop(name, None)
+        if relation.is_empty:
+            self.empty.add(name)
+
+    def take_collected(self, name: str, frame: DataFrame, table: pa.Table) -> None:
+        """Take a result; one that is too large stays in Spark."""
+        if table.num_rows > self.local_rows:
+            self.persisted.append(frame)
+            self.take(name, Relation(frame.persist()))
+        else:
+            self.take(name, local(self.spark, table))
+
+    # --- giving out -----------------------------------------------------------------------------
+
+    def has_frame(self, source: Source) -> bool:
+        """Whether a relation is given."""
+        return source in self._frames
+
+    def frame(self, source: Source) -> DataFrame:
+        """A relation that is given, as Spark reads it."""
+        return _as_frame(self.spark, _found(self._frames, source))
+
+    def _to_look_up(self, source: Source) -> DataFrame | Scanned | Layered:
+        given = _found(self._frames, source)
+        return given if isinstance(given, Scanned | Layered) else _as_frame(self.spark, given)
+
+    def relation(self, name: str) -> Relation:
+        """A relation that is given, collected, or computed in Spark when it is read."""
+        if name not in self.relations:
+            if name in self.empty:
+                self.relations[name] = empty(self.spark, self.computes[name].query.schema)
+            elif name in self.computes:
+                self.relations[name] = Relation(self.builder().frame(self.queries[name]))
+            else:
+                return Relation(self.frame(name))
+        return self.relations[name]
+
+    def rows(self, name: str) -> int | None:
+        """How many rows a diff has, where that is known."""
+        if name in self.empty:
+            return 0
+        return self.relations[name].rows if name in self.relations else None
+
+    def builder(self) -> Builder:
+        """Makes DataFrames of queries."""
+        return Builder(self._leaf)
+
+    def _leaf(self, leaf: Leaf) -> Relation:
+        if isinstance(leaf, Scan):
+            return Relation(self.frame((leaf.name, leaf.state)))
+        return self.relation(leaf.name)
+
+    def inputs(self) -> Inputs:
+        """What queries on the driver read."""
+
+        def tuples(name: str) -> Rows | None:
+            found = self.relations.get(name)
+            return found.tuples if isinstance(found, Collected) else None
+
+        return Inputs(
+            self.fetched,
+            rows=tuples,
+            pending=self.queries.get,
+            is_kept=self.kept.__contains__,
+            is_given=self.has_frame,
+            in_spark=self._in_spark,
+            limit=10 * self.local_rows,
+        )
+
+    def _in_spark(self, node: Select | Project, rows: Rows) -> Rows:
+        """By Spark's optimizer, over a local relation."""
+        name = "viewkeep#rows"
+        child = Collected(self.spark, node.child.schema, rows)
+        over = with_children(node, (Stored(name, node.child.schema),))
+        frame = with_types(Builder(lambda leaf: child).frame(over), node.schema)
+        return to_rows(collect_local(frame))
+
+    def spelled_out(self, query: Node, names: Iterable[str]) -> Node:
+        """A query with other queries in place of their names."""
+        inlined = {name: self.queries[name] for name in names if name in self.queries}
+
+        def spell_out(node: Node) -> Node:
+            return inlined.get(node.name, node) if isinstance(node, Stored) else node
+
+        return rewrite(query, spell_out) if inlined else query
+
+    def unpersist(self) -> None:
+        """Give up what was persisted."""
+        for frame in self.persisted:
+            frame.unpersist()
+
+
+def _as_frame(spark: SparkSession, given: Given) -> DataFrame:
+    if isinstance(given, Scanned | Layered):
+        return given.frame
+    return local(spark, given).frame if isinstance(given, pa.Table) else given
+
+
+def _found(frames: Frames, name: Source) -> Given:
+    if name not in frames:
+        what = name if isinstance(name, str) else f'table "{name[0]}" ({name[1]})'
+        raise RunError(f"no DataFrame for {what}; give frames[{name!r}]")
+    return frames[name]
+
+
+def given_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
+    """The relation of a leaf."""
+    given = _found(frames, (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
+    return _as_frame(spark, given)
+
+
+@lru_cache(maxsize=64)
+def _read_columns(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
+    """Of every table, the columns that queries read."""
+    found: dict[Source, Schema] = {}
+    used: dict[Source, set[str]] = {}
+    for statement in statements:
+        names = set(statement.query.names)
+        for node in walk(statement.query):
+            names |= _names_read(node)
+        for scan in walk(statement.query):
+            if isinstance(scan, Scan):
+                source = scan.name, scan.state
+                own = zip(scan.names, scan.table.names, strict=True)
+                used.setdefault(source, set()).update(c for n, c in own if n in names)
+                read = tuple(c for c in scan.table.columns if c.name in used[source])
+                found[source] = read or scan.table.columns[:1]  # rows without columns have no count
+    return found
+
+
+def _names_read(node: Node) -> frozenset[str]:
+    match node:
+        case Select() | Join() | SemiJoin() | AntiJoin():
+            return columns_of(node.condition)
+        case Project():
+            return frozenset().union(*(columns_of(o.expression) for o in node.outputs))
+        case GroupBy():
+            arguments = [a.argument for a in node.aggregates if a.argument is not None]
+            return frozenset(node.keys).union(*map(columns_of, arguments))
+        case Distinct():
+            return frozenset(node.names)  # what differs in any column differs
+    return frozenset()

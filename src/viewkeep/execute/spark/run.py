@@ -1,0 +1,223 @@
+"""Runs delta scripts on Spark: few jobs for small changes, and DataFrames as the result.
+
+    create         the caches and the view as DataFrames, from their definitions
+    run            one refresh: every Compute, then every Apply; nothing is written
+    changed_rows   the rows that a refresh changes, on the driver, for storage to write
+
+`frames` says where relations are: a base table by (name, "pre") and (name, "post"), everything
+else (base diffs, caches and the view as they were before the refresh) by its name. A table that no
+statement needs for the changes at hand does not have to be there. A base diff may be an Arrow
+table, which saves Spark the trouble.
+
+Small diffs are computed on the driver from the rows whose keys they name, which one job looks up
+in all relations (`rounds`, `driver`, `fetch`); a result of more than `local_rows` rows stays in
+Spark, persisted until the run is closed. `changed_rows` reuses what was looked up and takes at
+most one more job; with `find_changed`, the run looks up what it will need by its own jobs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from types import TracebackType
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeep.diffs.report import StatementReport
+from viewkeep.diffs.script import Apply, Script
+from viewkeep.diffs.sql_text import Leaf
+from viewkeep.execute.spark.apply_diff import Changed, Part
+from viewkeep.execute.spark.changed_rows import RowChanges, find_rows, rows_changed
+from viewkeep.execute.spark.collect import Relation, with_types
+from viewkeep.execute.spark.count_accesses import apply_accesses, compute_accesses
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.jobs import counted_jobs
+from viewkeep.execute.spark.known_rows import Frames, Known, given_frame
+from viewkeep.execute.spark.look_up import Fetched
+from viewkeep.execute.spark.merge_diffs import check_effective, merged
+from viewkeep.execute.spark.report import RunError, SparkReport, named
+from viewkeep.execute.spark.schedule import Rounds
+from viewkeep.query.algebra import Stored
+
+LOCAL_ROWS = 20_000
+"""The most rows of a diff that are collected, and of a relation that are looked up."""
+CHANGED_ROWS = 200_000
+"""The most changed rows of a relation that come to the driver."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The relations that a refresh changes, by name, and what it did.
+
+    Close it, or use it in a `with`, when the frames are no longer needed: diffs that were too
+    large to be collected are persisted until then.
+    """
+
+    changed: Mapping[str, Changed]
+    report: SparkReport
+    fetched: Fetched = field(repr=False)
+    persisted: tuple[DataFrame, ...] = field(default=(), repr=False)
+
+    @property
+    def frames(self) -> dict[str, DataFrame]:
+        """The new rows of every changed relation; lazy."""
+        return {name: changed.new for name, changed in self.changed.items()}
+
+    def close(self) -> None:
+        """Give up what is persisted."""
+        for frame in self.persisted:
+            frame.unpersist()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def create(spark: SparkSession, script: Script, frames: Frames) -> dict[str, DataFrame]:
+    """The caches and the view, lazy, each with the columns and types of its definition."""
+    found: dict[str, DataFrame] = {}
+
+    def relation(leaf: Leaf) -> Relation:
+        made = found.get(leaf.name) if isinstance(leaf, Stored) else None
+        return Relation(given_frame(spark, frames, leaf) if made is None else made)
+
+    builder = Builder(relation)
+    for kept in script.materialized:
+        with named(f"CREATE {kept.name}"):
+            frame = with_types(builder.frame(kept.definition), kept.definition.schema)
+        found[kept.name] = frame
+    return found
+
+
+def run(
+    spark: SparkSession,
+    script: Script,
+    frames: Frames,
+    count_accesses: bool = False,
+    local_rows: int = LOCAL_ROWS,
+    find_changed: bool = False,
+) -> Run:
+    """Compute the changes of the caches and of the view."""
+    start = perf_counter()
+    known = Known(spark, script, frames, local_rows)
+    try:
+        with counted_jobs(spark) as jobs:
+            refresh = _Refresh(known, script, find_changed)
+            changed = refresh.changed()
+            statements = refresh.reports(count_accesses)
+            report = SparkReport(tuple(statements), perf_counter() - start, jobs.count)
+    except BaseException:
+        known.unpersist()
+        raise
+    return Run(changed, report, known.fetched, tuple(known.persisted))
+
+
+def changed_rows(run: Run, limit: int = CHANGED_ROWS) -> dict[str, RowChanges | None]:
+    """The changed rows of every changed relation, by at most one job; None where there are more
+    than `limit`: then the frames of `run.changed` say what to write."""
+    with named("looking the changed rows up"):
+        return find_rows(run.changed, run.fetched, limit)
+
+
+class _Refresh:
+    """One run of a script: computations, then changes."""
+
+    def __init__(self, known: Known, script: Script, find_changed: bool) -> None:
+        self._known, self._script, self._find_changed = known, script, find_changed
+        self._rounds = Rounds(known, script, find_changed)
+        self._rounds.compute()
+        self._parts: dict[str, list[Part]] = {}
+
+    def changed(self) -> dict[str, Changed]:
+        """The kept relations with their diffs, where those have rows."""
+        for statement in self._script.applies():
+            start = perf_counter()
+            part = self._part(statement)
+            if statement.diff not in self._known.empty:
+                self._parts.setdefault(statement.target, []).append(part)
+            self._rounds.seconds[str(statement)] += perf_counter() - start
+        changed = {name: self._changed(name, parts) for name, parts in self._parts.items()}
+        if self._find_changed:
+            self._look_up(changed)
+        return changed
+
+    def _look_up(self, changed: dict[str, Changed]) -> None:
+        """Fetch the rows that change; every change has a share of the time."""
+        start = perf_counter()
+        with named("looking the changed rows up"):
+            find_rows(changed, self._known.fetched, CHANGED_ROWS)
+        names = [part.name for parts in self._parts.values() for part in parts]
+        for name in names:
+            self._rounds.seconds[name] += (perf_counter() - start) / len(names)
+
+    def _part(self, statement: Apply) -> Part:
+        kept = self._known.kept.get(statement.target)
+        if kept is None:
+            raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
+        part = Part(str(statement), statement.schema, self._known.relation(statement.diff))
+        with named(str(statement)):
+            check_effective(kept, part)
+        return part
+
+    def _changed(self, name: str, parts: list[Part]) -> Changed:
+        kept = self._known.kept[name]
+
+        def old() -> DataFrame:
+            return with_types(self._known.frame(name), kept.definition.schema)
+
+        return Changed(kept, old, tuple(merged(self._known.spark, kept, parts)))
+
+    # --- reporting ------------------------------------------------------------------------------
+
+    def reports(self, count_accesses: bool) -> list[StatementReport]:
+        """A report per statement, computes first."""
+        known, rounds = self._known, self._rounds
+        applies = list(self._script.applies())
+        accesses: dict[str, int] = {}
+        if count_accesses:
+            with named("counting accesses"):
+                accesses = self._accesses(applies)
+        computed = [
+            StatementReport(
+                name,
+                "compute",
+                known.rows(name),
+                rounds.seconds[name],
+                rounds.reads.get(name),
+                accesses.get(name),
+            )
+            for name in known.computes
+        ]
+        written = self._written()
+        applied = [
+            StatementReport(
+                str(each),
+                each.schema.kind,
+                written.get(str(each)),
+                rounds.seconds[str(each)],
+                known.rows(each.diff),
+                accesses.get(str(each)),
+            )
+            for each in applies
+        ]
+        return [*computed, *applied]
+
+    def _written(self) -> dict[str, int]:
+        """The rows that changes write, where they are known."""
+        found = {str(e): 0 for e in self._script.applies() if e.diff in self._known.empty}
+        for name, parts in self._parts.items():
+            found |= rows_changed(self._known.kept[name], parts, self._known.fetched)
+        return found
+
+    def _accesses(self, applies: list[Apply]) -> dict[str, int]:
+        builder = self._known.builder()
+        found = compute_accesses(self._script.computes(), self._known.kept.keys(), builder)
+        parts = [(self._known.kept[each.target], self._part(each)) for each in applies]
+        olds = {kept.name: self._known.frame(kept.name) for kept, _ in parts}
+        return found | apply_accesses(parts, olds)

@@ -1,0 +1,208 @@
+"""The computations of a refresh, in as few Spark jobs as what they read from each other allows.
+
+A refresh goes in rounds. Diffs that are known to be empty make what is read from them empty. What
+can be is computed on the driver, from collected diffs and from rows that they look up in tables,
+caches and the view. What needs rows that are not there waits for them; what the driver should not
+compute is set aside for Spark, where several results that nobody else needs become one query. At
+the end of a round one job brings everything that was asked for or set aside.
+"""
+
+from collections import Counter, defaultdict
+from contextlib import suppress
+from time import perf_counter
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame
+
+from viewkeep.diffs.prune import prune
+from viewkeep.diffs.script import Apply, Compute, Script
+from viewkeep.execute.spark.apply_diff import Part, matched_ids
+from viewkeep.execute.spark.changed_rows import looked_up
+from viewkeep.execute.spark.collect import Collected, collect, with_types
+from viewkeep.execute.spark.driver import MOST_AHEAD, Driver
+from viewkeep.execute.spark.known_rows import Known
+from viewkeep.execute.spark.look_up import MissingError, NotHereError
+from viewkeep.execute.spark.report import SPARK_ERRORS, RunError, named
+from viewkeep.execute.spark.watch import check_time
+from viewkeep.query.algebra import Node, Scan, Stored, walk
+
+
+class Rounds:
+    """Computes all diffs of a script."""
+
+    def __init__(self, known: Known, script: Script, find_changed: bool) -> None:
+        self._known, self._script, self._find_changed = known, script, find_changed
+        self._applied = {each.diff for each in script.applies()}
+        self._uses: Counter[str] = Counter()
+        self._waiting: dict[str, Node] = {}
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.reads: dict[str, int | None] = {}
+
+    def compute(self) -> None:
+        """All diffs that have rows."""
+        known = self._known
+        self._collect_given()
+        diffs = self._script.diffs
+        if diffs and all(diff.name in known.empty for diff in diffs):
+            known.empty.update(known.computes)  # a script may recompute without any diff
+        left = [each for each in map(self._pruned, known.computes.values()) if each is not None]
+        self._uses = _uses(self._script, left)
+        while left:
+            check_time()
+            known.queries |= {each.name: each.query for each in left}
+            left = self._round(left)
+            if left and known.fetched.read_here():
+                continue
+            if not self._collect(left) and left:
+                raise RunError(f"{left[0].name} waits for rows that nothing can bring")
+
+    def _collect_given(self) -> None:
+        """The diffs that are given; those that are on the driver already need no job."""
+        names = self._given_names()
+        with named(f"reading {', '.join(names)}"):
+            remote = self._known.take_given(names)
+            for name, table in collect(remote, self._known.local_rows).items():
+                self._known.take_collected(name, remote[name], table)
+
+    def _given_names(self) -> list[str]:
+        """The diffs that statements read, and those that tell whether anything changed."""
+        known = self._known
+        read = [each for compute in known.computes.values() for each in _names(compute.query)]
+        read += [apply.diff for apply in self._script.applies()]
+        read += [diff.name for diff in self._script.diffs if known.has_frame(diff.name)]
+        computed = known.computes.keys() | known.kept.keys()
+        return [name for name in dict.fromkeys(read) if name not in computed]
+
+    def _pruned(self, statement: Compute) -> Compute | None:
+        """What is left of a statement when empty diffs are left out."""
+        empty, query = self._known.empty, None
+        if statement.name not in empty:
+            query = prune(statement.query, empty.__contains__)
+        if query is None:
+            empty.add(statement.name)
+            self.reads[statement.name] = 0
+            return None
+        return Compute(statement.name, query, statement.schema)
+
+    # --- one round ------------------------------------------------------------------------------
+
+    def _round(self, statements: list[Compute]) -> list[Compute]:
+        """Compute or set aside what can be; the statements that have to wait."""
+        late: dict[str, Compute] = {}
+        for each in statements:
+            start = perf_counter()
+            statement = self._pruned(each)
+            if statement is not None and not self._tried(statement, late):
+                late[statement.name] = statement
+            self.seconds[each.name] += perf_counter() - start
+        return list(late.values())
+
+    def _tried(self, statement: Compute, late: dict[str, Compute]) -> bool:
+        """Compute a statement, or set it aside; whether that could be done."""
+        driver = Driver(self._known.inputs())
+        try:
+            with named(statement.name):
+                rows = driver.rows(statement.query)
+        except MissingError:
+            return False
+        except NotHereError:
+            return self._set_aside(statement, late)
+        schema = self._known.computes[statement.name].query.schema
+        self.reads[statement.name] = driver.read
+        self._known.take(statement.name, Collected(self._known.spark, schema, rows))
+        return True
+
+    def _set_aside(self, statement: Compute, late: dict[str, Compute]) -> bool:
+        """For Spark, unless something that it reads has to be collected first: what several
+        statements read, so that it is computed once, and what is joined with a kept relation, so
+        that Spark knows that it is small, and its keys."""
+        read = _names(statement.query)
+        waiting = [name for name in read if name in self._waiting]
+        shared = any(self._uses[name] > 1 for name in waiting)
+        if late.keys() & set(read) or shared or (waiting and self._reads_kept(statement.query)):
+            return False
+        self.reads[statement.name] = None
+        query = self._known.spelled_out(statement.query, waiting)
+        for name in waiting:
+            del self._waiting[name]
+        self._known.queries[statement.name] = self._waiting[statement.name] = query
+        return True
+
+    def _reads_kept(self, query: Node) -> bool:
+        tables = any(isinstance(each, Scan) for each in walk(query))
+        return tables or any(name in self._known.kept for name in _names(query))
+
+    # --- one job --------------------------------------------------------------------------------
+
+    def _collect(self, late: list[Compute]) -> bool:
+        """What was asked for, what several statements read, what is applied, what others need;
+        whether there was any."""
+        start = perf_counter()
+        frames = self._results(not late)
+        if self._find_changed:
+            self._ask_for_changed()
+        fetches = self._known.fetched.frames()
+        tables = self._collected(frames | fetches)
+        self._known.fetched.fill(tables)
+        for name, frame in frames.items():
+            self._known.take_collected(name, frame, tables[name])
+        waited = [*frames, *(each.name for each in late)]
+        for name in waited:
+            self.seconds[name] += (perf_counter() - start) / len(waited)
+        return bool(tables)
+
+    def _results(self, last: bool) -> dict[str, DataFrame]:
+        frames = {}
+        builder = self._known.builder()
+        for name in [n for n in self._waiting if not last or n in self._applied]:
+            with named(name):
+                rows = builder.frame(self._waiting.pop(name))
+                schema = self._known.computes[name].query.schema
+                frames[name] = with_types(rows, schema)
+        return frames
+
+    def _collected(self, frames: dict[str, DataFrame]) -> dict[str, pa.Table]:
+        limit = self._known.local_rows
+        try:
+            return collect(frames, limit)
+        except SPARK_ERRORS:
+            found: dict[str, pa.Table] = {}
+            for name, frame in frames.items():  # which of them was it?
+                with named(name):
+                    found |= collect(
+                        {name: frame.limit(self._known.local_rows + 1)}, self._known.local_rows
+                    )
+            return found
+
+    def _ask_for_changed(self) -> None:
+        """The rows that changes mean, as far as their keys are known, come with the same job."""
+        driver = Driver(self._known.inputs())
+        for statement in self._script.applies():
+            with suppress(MissingError, NotHereError):
+                self._ask_for(driver, statement)
+
+    def _ask_for(self, driver: Driver, statement: Apply) -> None:
+        known, kept = self._known, self._known.kept.get(statement.target)
+        if kept is None or statement.diff in known.empty:
+            return
+        relation = known.relations.get(statement.diff)
+        if relation is not None:
+            looked_up(kept, [Part(str(statement), statement.schema, relation)], known.fetched)
+            return
+        ids = matched_ids(kept, statement.schema)
+        leaf = Stored(statement.diff, known.computes[statement.diff].query.schema)
+        values = driver.possible(leaf, tuple(map(statement.schema.value_after, ids)))
+        if values is not None and len(values) <= MOST_AHEAD:
+            known.fetched.look_up(kept.name, ids, values)
+
+
+def _names(query: Node) -> list[str]:
+    """The stored relations that a query reads."""
+    return list(dict.fromkeys(each.name for each in walk(query) if isinstance(each, Stored)))
+
+
+def _uses(script: Script, statements: list[Compute]) -> Counter[str]:
+    """How many statements read a result."""
+    uses = Counter(name for each in statements for name in _names(each.query))
+    uses.update(each.diff for each in script.applies())
+    return uses

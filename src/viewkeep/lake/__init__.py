@@ -1,0 +1,31 @@
+"""What a lake remembers: what a view reflects, what its refreshes did, and how a round goes on.
+
+Nothing here knows how tables are stored. A view's own commit is the only place where its state
+stands, so that the rows of a version and what they reflect can never differ:
+
+    1. write files of caches, and commit the caches   (a cache is read only at the version that
+    2. write files of the view                         the view's state names)
+    3. commit the view with its `ViewState`           (the refresh has happened)
+
+A process that dies before 3 has changed nothing that anyone reads. Two processes at the same time
+both try 3 from the same version, and one of them loses.
+"""
+
+from viewkeep.lake.descriptions import TableDescription, ViewDescription
+from viewkeep.lake.experience import Experience
+from viewkeep.lake.reports import RefreshReport, Timer
+from viewkeep.lake.state import Pins, ViewState
+from viewkeep.lake.view_status import Verification, ViewStatus, speed_up
+
+__all__ = [
+    "Experience",
+    "Pins",
+    "RefreshReport",
+    "TableDescription",
+    "Timer",
+    "Verification",
+    "ViewDescription",
+    "ViewState",
+    "ViewStatus",
+    "speed_up",
+]

@@ -1,0 +1,144 @@
+"""A lake: a folder of Delta tables, and a Spark session with the settings that views need.
+
+<lake>/<table>                                   tables that Viewkeep owns
+<lake>/<view>                                    views, plain tables for every reader
+<lake>/_viewkeep/catalog, catalog.json           the definitions
+<lake>/_viewkeep/caches/<view>/<build>/<cache>   what scripts keep besides the views
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeep.errors import SchemaError
+from viewkeep.execute.spark.session import Session, lazy_session
+from viewkeep.lake.catalog import CatalogStore
+from viewkeep.lake.marks import marked
+from viewkeep.tables.delta import LakeTable, Snapshot, StorageError
+from viewkeep.tables.durable import local_path
+from viewkeep.tables.parquet import WRITE_SETTINGS, Folder, read_frame
+from viewkeep.tables.places import check_inside
+from viewkeep.tables.rewrite import DRIVER_BYTES
+
+OWN = "_viewkeep"
+_NOT_IN_PATHS = frozenset("%?#^|[]\\")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    **WRITE_SETTINGS,
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Listing a few hundred files is faster here than by a job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where tables are, the session that reads them, and the session of the user."""
+
+    spark: SparkSession
+    user: SparkSession
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    driver_bytes: int = DRIVER_BYTES
+    is_durable: bool = True
+
+    @staticmethod
+    def open(
+        spark: Session,
+        uri: str | os.PathLike[str],
+        options: Mapping[str, str] | None = None,
+        is_durable: bool = True,
+    ) -> "Lake":
+        """A lake with a session of its own, so that a user's settings change no results."""
+        user = lazy_session(spark) if callable(spark) else spark
+        own = lazy_session(lambda: _session(user)) if callable(spark) else _session(spark)
+        return Lake(own, user, located(uri), dict(options or {}), is_durable=is_durable)
+
+    @property
+    def catalog(self) -> CatalogStore:
+        """Where the definitions are kept."""
+        return CatalogStore(self.at(f"{self.uri}/{OWN}/catalog"), self.uri)
+
+    def at(self, uri: str) -> LakeTable:
+        """A table anywhere; in the lake, not one that a link leads out of it."""
+        check_inside(self.uri, uri)
+        return LakeTable(uri, self.options, self.is_durable)
+
+    def place(self, name: str) -> str:
+        """The folder of a table or view; names are plain, since they become parts of paths."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise SchemaError(
+                f'"{name}" is not a name: give a letter, then letters, digits and underscores'
+            )
+        return f"{self.uri}/{name}"
+
+    def cache(self, view: str, build: str, name: str) -> LakeTable:
+        """The table of a cache."""
+        safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        return self.at(f"{self.uri}/{OWN}/caches/{view}/{build}/{safe}")
+
+    def remove_view(self, name: str, location: str) -> None:
+        """Remove the files of a view and of its caches."""
+        for place in (location, f"{self.uri}/{OWN}/caches/{name}"):
+            Folder(self.at(place)).remove()
+
+    def remove_damaged(self, location: str) -> None:
+        """Remove a table whose log cannot be read or written, so that it can be made anew."""
+        table = self.at(location)
+        try:
+            if not table.exists():
+                return
+            table.snapshot()
+            is_damaged = not table.is_writable()
+        except StorageError:
+            is_damaged = True
+        if is_damaged:
+            Folder(table).remove()
+
+    def marked(self) -> AbstractContextManager[None]:
+        """A block that reads versions of tables, which `vacuum` then leaves alone."""
+        return marked(local_path(self.uri))
+
+    def frame(self, snapshot: Snapshot) -> DataFrame:
+        """All rows of a version."""
+        return read_frame(self.spark, snapshot, snapshot.files)
+
+
+def _session(spark: SparkSession) -> SparkSession:
+    own = spark.newSession()
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+    # Small diffs gain nothing from the many partitions that a cluster's tables may need.
+    asked = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    cores = spark.sparkContext.defaultParallelism
+    own.conf.set("spark.sql.shuffle.partitions", str(min(asked, max(8, 4 * cores))))
+    return own
+
+
+def located(uri: str | os.PathLike[str]) -> str:
+    """A folder as an absolute path, or a URI as it is."""
+    text = os.fspath(uri)
+    if not text.strip():
+        raise StorageError('an empty path is no folder; "." is the current one')
+    text = text.rstrip("/") or "/"
+    if "://" in text:
+        return text
+    text = str(Path(text).expanduser().absolute())
+    bad = sorted(set(text) & _NOT_IN_PATHS)
+    if bad:
+        raise StorageError(
+            f"{text}: deltalake cannot read folders with {' '.join(bad)} in their path; "
+            "choose another one"
+        )
+    return text

@@ -1,0 +1,155 @@
+"""Removes files that no version needs any more, without taking away what views still have to read.
+
+A view that is behind reads its tables as they were, and a cache counts at the version that its
+view names: the files of these versions stay, however old they are. So do files that no entry of
+the log names and that are not old: somebody may be about to commit them. The order makes it safe
+beside writers and refreshes: files are listed first, then the logs are read, then what runs and
+what views reflect; what comes later is in none of the lists.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from viewkeep.errors import ArgumentError, ViewkeepError
+from viewkeep.lake.catalog import Catalog, ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.marks import earliest
+from viewkeep.lake.view import View
+from viewkeep.tables.delta import LakeTable, MissingEntryError, Snapshot, StorageError
+from viewkeep.tables.durable import local_path
+from viewkeep.tables.entries import Commit
+from viewkeep.tables.parquet import Folder, ListedFile
+
+MOST_HOURS = 10_000_000
+"""More than a thousand years."""
+FLOOR_HOURS = 24
+"""Less is kept only by force: a reader or a refresh may take long."""
+UNCOMMITTED_HOURS = 24
+"""Younger files that no log entry names are never removed: a writer may be about to commit them."""
+_HOUR = 3_600_000
+_CLOCKS = 60_000
+"""Milliseconds by which clocks may differ."""
+
+Plan = Callable[[ViewDefinition, Catalog], View]
+
+
+def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> dict[str, int]:
+    """How many files were removed (or would be) in each table, view and cache; what cannot be read
+    is left alone."""
+    check_hours(hours, force)
+    now = int(time.time() * 1000)
+    catalog = lake.catalog.read()
+    views = _views(catalog, plan)
+    stored = dict(_stored(_places(lake, catalog, views)))
+    begun = earliest(local_path(lake.uri), now / 1000) * 1000
+    cutoff = min(now - hours * _HOUR, begun - _CLOCKS if begun < now else now)
+    needed = _needed(catalog, views)
+    found = {
+        name: each.removable(cutoff, now, needed[name])
+        for name, each in stored.items()
+        if name in needed
+    }
+    if not dry_run:
+        for name, files in found.items():
+            Folder(stored[name].table).remove_files(files)
+    return {name: len(files) for name, files in found.items()}
+
+
+def check_hours(hours: float, force: bool) -> None:
+    """Refuse what is no time, and, without force, times that are too short beside other work."""
+    if not 0 <= hours <= MOST_HOURS:
+        raise ArgumentError(f"hours={hours}: expected a number from 0 to {MOST_HOURS}")
+    if hours < FLOOR_HOURS and not force:
+        raise ArgumentError(
+            f"hours={hours:g}: fewer than {FLOOR_HOURS} are not safe: readers and other programs "
+            "may still need the files; force it (force=True, --force) if nothing else runs"
+        )
+
+
+def _views(catalog: Catalog, plan: Plan) -> list[View]:
+    """The views that can be planned."""
+    found = []
+    for each in catalog.order():
+        with suppress(ViewkeepError):
+            found.append(plan(each, catalog))
+    return found
+
+
+def _places(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, LakeTable]:
+    places: dict[str, LakeTable] = {}
+    for name, table in catalog.tables.items():
+        with suppress(StorageError):
+            places |= {name: lake.at(table.location)} if table.owned else {}
+    for view in views:
+        with suppress(ViewkeepError):
+            places[view.name] = view.table
+            for kept in view.script.caches if view.is_incremental else ():
+                places[f"{view.name}/{kept.name}"] = view.cache_table(kept)
+    return places
+
+
+def _needed(catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
+    """The versions that views read, of everything that can be cleaned."""
+    needed: dict[str, set[int]] = {n: set() for n, table in catalog.tables.items() if table.owned}
+    inputs: list[tuple[str, int]] = []
+    for view in views:
+        with suppress(ViewkeepError):
+            found = view.found()
+            needed[view.name] = {found.version}
+            needed |= {f"{view.name}/{n}": {v} for n, v in found.state.caches.items()}
+            inputs += found.state.inputs.items()
+    for name, version in inputs:
+        if name in needed:
+            needed[name].add(version)
+    return needed
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The files in a table's folder, and then the newest version, in this order."""
+
+    table: LakeTable
+    listed: Sequence[ListedFile]
+    newest: Snapshot
+
+    def removable(self, cutoff: float, now: int, needed: Iterable[int]) -> list[ListedFile]:
+        """The files that were not current since the cutoff, are not needed, and are not new."""
+        young = now - UNCOMMITTED_HOURS * _HOUR
+        commits = list(self._commits(min(cutoff, young - _CLOCKS)))
+        kept = _paths(self.newest)
+        kept |= {path for each in commits if each.timestamp >= cutoff for path in each.removed}
+        for version in needed:
+            with suppress(StorageError):  # a version that is gone needs nothing
+                kept |= _paths(self.table.snapshot(version))
+        known = {path for each in commits for path in (*each.added, *each.removed)}
+        kept, known = set(map(unquote, kept)), set(map(unquote, known))
+        return [
+            each
+            for each in self.listed
+            if each.path not in kept and (each.modified < young or each.path in known)
+        ]
+
+    def _commits(self, since: float) -> Iterator[Commit]:
+        """Newest first; without a time, a commit counts as new."""
+        for version in range(self.newest.version, -1, -1):
+            try:
+                (found,) = self.table.log(version - 1, version)
+            except MissingEntryError:
+                return
+            yield found if found.timestamp else replace(found, timestamp=sys.maxsize)
+            if 0 < found.timestamp < since:
+                return
+
+
+def _stored(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _Stored]]:
+    for name, table in places.items():
+        with suppress(StorageError):
+            yield name, _Stored(table, Folder(table).listed(), table.snapshot())
+
+
+def _paths(snapshot: Snapshot) -> set[str]:
+    return {each.path for each in snapshot.files}

@@ -1,0 +1,384 @@
+"""One view of a lake: built from scratch, or brought to newer versions of what it reads.
+
+The view's commit is the moment when a refresh has happened (see `viewkeep.lake`): it carries
+the `ViewState` (what the rows reflect) and the `RefreshReport`. Everything before it, new files
+and new versions of caches, is invisible until then.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+
+from viewkeep.changes import ChangeBatch
+from viewkeep.diffs.decide import RECURSIVE, Decision
+from viewkeep.diffs.passes import generate
+from viewkeep.diffs.recursive import generate_recursive
+from viewkeep.diffs.script import Materialized, Script
+from viewkeep.execute.base_diffs import Kinds
+from viewkeep.execute.spark.collect import Relation, with_types
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.jobs import Jobs, counted_jobs
+from viewkeep.execute.spark.report import named
+from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.lake import Experience, Pins, RefreshReport, Timer, ViewState
+from viewkeep.lake.caches import Cache, order_of, write_cache
+from viewkeep.lake.catalog import ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.view_layout import Layout
+from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.tables import Table
+from viewkeep.tables.delta import (
+    ConflictError,
+    DataFile,
+    LakeTable,
+    MissingEntryError,
+    StorageError,
+)
+from viewkeep.tables.entries import Commit
+from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
+from viewkeep.tables.parquet import write_frame
+
+STATE, REPORT = "state", "report"
+"""The notes of a view's commit."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table or view that a view reads."""
+
+    name: str
+    declared: Table
+    table: LakeTable = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A view as it stands: the version that a refresh made, and what its rows reflect.
+
+    `newest` may be later, where others have put files together without changing rows.
+    """
+
+    version: int
+    newest: int
+    state: ViewState
+    report: RefreshReport
+
+
+@dataclass(frozen=True)
+class Built:
+    """A view that was computed and is not shown yet."""
+
+    files: Sequence[DataFile]
+    state: ViewState
+    report: RefreshReport
+
+
+@dataclass(frozen=True)
+class View:
+    """A defined view with its plan, ready to be built and refreshed."""
+
+    lake: Lake
+    definition: ViewDefinition
+    node: Node
+    decision: Decision
+    sources: Mapping[str, Source]
+    scripts: dict[str, Script] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the view."""
+        return self.definition.name
+
+    @property
+    def table(self) -> LakeTable:
+        """Where the view is."""
+        return self.lake.at(self.definition.location)
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether it is kept by diffs."""
+        return self.decision.plan is not None
+
+    @cached_property
+    def script(self) -> Script:
+        """The script for all kinds of changes: it knows what is kept."""
+        return self.script_for(None)
+
+    def script_for(self, kinds: Kinds | None) -> Script:
+        """The script for some kinds of changes; made once."""
+        if self.is_recursive:  # all its scripts keep the same relations
+            return self.recursive_script(self.changing[0], None)
+        known = repr(kinds)
+        if known not in self.scripts:
+            tuple_based = self.decision.strategy == "tuple"
+            self.scripts[known] = generate(self.node, kinds, tuple_based).script
+        return self.scripts[known]
+
+    @property
+    def is_recursive(self) -> bool:
+        """Whether it keeps the intermediate views of DBToaster, and changes table by table."""
+        return self.decision.strategy in RECURSIVE
+
+    def recursive_script(
+        self, table: str, kinds: Iterable[tuple[str, frozenset[str]]] | None
+    ) -> Script:
+        """The script for the changes of one table; made once."""
+        known = repr((table, kinds))
+        if known not in self.scripts:
+            self.scripts[known] = generate_recursive(self.node, table, self.changing, kinds)
+        return self.scripts[known]
+
+    @property
+    def changing(self) -> list[str]:
+        """The tables that are expected to change."""
+        if self.decision.strategy == "recursive-streams":
+            return list(self.sources)
+        return [name for name, source in self.sources.items() if not source.declared.static]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns of its table."""
+        if self.is_incremental:
+            return Layout.of_script(self.script)
+        return Layout.of_node(self.node)
+
+    @cached_property
+    def plan(self) -> str:
+        """A fingerprint of all that is kept: only what was kept in the same way can be changed."""
+        kept = self.script.materialized if self.is_incremental else ()
+        parts = [f"{each.name}{each.ids}{each.definition.schema}{each.definition}" for each in kept]
+        return sha256("\n".join([str(self.layout.fields), *parts]).encode()).hexdigest()[:16]
+
+    # --- what is there --------------------------------------------------------------------------
+
+    def found(self) -> Found:
+        """The newest version that a refresh made; an error if others have changed rows since."""
+        newest = self.table.version()
+        try:
+            return self._found(newest)
+        except MissingEntryError as error:
+            raise StorageError(
+                f'view "{self.name}": {error}, so that what it reflects is not known any more; '
+                f'repair the view: repair("{self.name}")'
+            ) from error
+
+    def _found(self, newest: int) -> Found:
+        for commit in self._commits(newest):
+            if commit.notes is not None and STATE in commit.notes:
+                state = ViewState.from_notes(commit.notes[STATE])
+                report = RefreshReport.from_notes(
+                    commit.notes[REPORT], commit.version, commit.timestamp
+                )
+                return Found(commit.version, newest, state, report)
+            if commit.operation not in HARMLESS:
+                raise StorageError(
+                    f'view "{self.name}": version {commit.version} ({commit.operation}) was '
+                    "written by something else than a refresh; repair the view"
+                )
+        raise StorageError(f'view "{self.name}": its table was not made by Viewkeep')
+
+    def _commits(self, newest: int) -> Iterator[Commit]:
+        for version in range(newest, -1, -1):
+            yield from self.table.log(version - 1, version)
+
+    def history(self) -> list[RefreshReport]:
+        """The reports of all refreshes, newest first, as far as the log goes back."""
+        found = []
+        with suppress(MissingEntryError):  # those before were cleaned up
+            for each in self._commits(self.table.version()):
+                if each.notes is not None and REPORT in each.notes:
+                    report = RefreshReport.from_notes(
+                        each.notes[REPORT], each.version, each.timestamp
+                    )
+                    found.append(report)
+        return found
+
+    def caches(self, state: ViewState) -> dict[str, Cache]:
+        """The caches at the versions that a state names."""
+        found = {}
+        for kept in self.script.caches if self.is_incremental else ():
+            table = self.cache_table(kept)
+            try:
+                snapshot = table.snapshot(state.caches[kept.name])
+            except StorageError as error:
+                raise StorageError(f"a cache is gone ({error}); repair the view") from error
+            found[kept.name] = Cache(kept, table, snapshot)
+        return found
+
+    def cache_table(self, kept: Materialized) -> LakeTable:
+        """Where a cache is."""
+        return self.lake.cache(self.name, self.definition.build, kept.name)
+
+    # --- building -------------------------------------------------------------------------------
+
+    def build(
+        self,
+        inputs: Pins,
+        tables: Pins,
+        start: Found | None,
+        reason: str = "",
+        changes: Mapping[str, int] | None = None,
+        first: bool = False,
+    ) -> RefreshReport:
+        """Compute the view from its inputs at these versions, and commit it; `first` tells that the
+        definition has no version yet."""
+        return self.commit_built(self.computed(inputs, tables, reason, changes, first), start)
+
+    def computed(
+        self,
+        inputs: Pins,
+        tables: Pins,
+        reason: str = "",
+        changes: Mapping[str, int] | None = None,
+        first: bool = False,
+    ) -> "Built":
+        """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
+        timer = Timer()
+        with counted_jobs(self.lake.spark) as jobs:
+            with timer.phase("compute"):
+                caches, files = self._computed(inputs)
+            report = RefreshReport(
+                self.name,
+                self.decision.strategy if first else "recompute",
+                reason or self.decision.reason,
+                changes or {},
+                from_scratch=True,
+                rows=sum(each.rows for each in files),
+                after=dict(inputs),
+            )
+            state = self.state(inputs, tables, caches)
+            return Built(files, state, self.timed(report, timer, jobs))
+
+    def state(self, inputs: Pins, tables: Pins, caches: Pins) -> ViewState:
+        """The state of rows that reflect these versions."""
+        below = {name: self.sources[name].table for name in inputs}
+        kept = {k.name: self.cache_table(k) for k in self.script.caches} if caches else {}
+        return ViewState(
+            self.definition.build,
+            dict(inputs),
+            dict(tables),
+            dict(caches),
+            {name: below[name].identity(version) for name, version in inputs.items()},
+            self.plan,
+            {name: below[name].fingerprint(version) for name, version in inputs.items()},
+            {name: kept[name].fingerprint(version) for name, version in caches.items()},
+        )
+
+    def commit_built(self, built: "Built", start: Found | None) -> RefreshReport:
+        """Show computed rows, as the next version after `start`; without one, as a new table, or
+        as the next version of whatever a process that died, or a damaged table, left."""
+        before = start.state.inputs if start else {}
+        known = Experience.from_notes(start.report.experience) if start else Experience()
+        known = known.after_build(built.report.seconds)
+        report = replace(built.report, before=before, experience=known.notes())
+        notes = {STATE: built.state.notes(), REPORT: report.notes()}
+        fields = self.layout.fields
+        if start is None and not self.table.exists():
+            self.check_current()
+            with suppress(ConflictError):  # a process that defines the same view was first
+                self.table.create(fields, built.files, notes, self.definition.sql)
+                return report
+        newest = start.newest if start else self.table.version()
+        self.check_current()
+        version = self.table.replace(newest, fields, built.files, notes)
+        return replace(report, version=version)
+
+    def check_current(self) -> None:
+        """Refuse to show a definition that another process has changed since."""
+        if self.lake.catalog.read().views.get(self.name) != self.definition:
+            raise ConflictError(f'view "{self.name}": another process has defined it anew')
+
+    def _computed(self, inputs: Pins) -> tuple[dict[str, int], list[DataFile]]:
+        frames = self.table_frames("post", inputs)
+        versions = {}
+        for kept in self.script.caches if self.is_incremental else ():
+            table = self.cache_table(kept)
+            self.lake.remove_damaged(table.uri)
+            files = write_cache(
+                self._defined(kept, frames), table, order_of(self.script, kept.name)
+            )
+            versions[kept.name] = self.replace_cache(kept, table, files)
+            frames[kept.name] = Cache(kept, table, table.snapshot(versions[kept.name])).frame(
+                self.lake.spark
+            )
+        if self.is_incremental:
+            rows = self.layout.public_frame(self._defined(self.script.view, frames))
+        else:
+            builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
+            rows = with_types(builder.frame(self.node), self.layout.stored)
+        with named(f'view "{self.name}"'):
+            return versions, write_frame(rows, self.table)
+
+    def _defined(self, kept: Materialized, frames: Mapping[Any, DataFrame]) -> DataFrame:
+        builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
+        with named(f'view "{self.name}": {kept.name}'):
+            return with_types(builder.frame(kept.definition), kept.definition.schema)
+
+    def table_frames(self, state: str, inputs: Pins) -> "Frames":
+        """The inputs at some versions, read when they are asked for."""
+        return Frames(self, {(name, state): inputs[name] for name in self.sources})
+
+    def replace_cache(self, kept: Materialized, table: LakeTable, files: list[DataFile]) -> int:
+        """A cache of exactly these files, as its next version."""
+        notes = {"view": self.name, "cache": kept.name}
+        if table.exists():
+            return table.become(files, notes)
+        table.create(Cache.fields(kept), files, notes, f'Cache of the view "{self.name}"')
+        return 0
+
+    def timed(self, report: RefreshReport, timer: Timer, jobs: Jobs) -> RefreshReport:
+        return replace(
+            report,
+            jobs=report.jobs + jobs.count,
+            seconds=timer.seconds,
+            phases=dict(timer.phases),
+            refresh=str(uuid4()),
+            at=int(time.time() * 1000),
+        )
+
+    # --- feeding others -------------------------------------------------------------------------
+
+    def feed(self, name: str) -> Feed:
+        """The changes of something that the view reads."""
+        source = self.sources[name]
+        return Feed(self.lake.spark, name, source.declared, source.table)
+
+    def changes_written(self, batch: ChangeBatch | None) -> dict[str, Any]:
+        """The notes about the view's own changes, for views that read it."""
+        if batch is None:
+            return {}
+        if batch.is_empty:
+            return {CHANGES: None}
+        return Feed(self.lake.spark, self.name, self.layout.declared, self.table).write(batch)
+
+
+class Frames(dict[Any, Any]):
+    """Relations by name; those of tables are made when they are asked for."""
+
+    def __init__(self, view: View, versions: Mapping[tuple[str, str], int]) -> None:
+        super().__init__()
+        self._view, self._versions = view, dict(versions)
+
+    def __missing__(self, key: Any) -> Scanned:
+        if key not in self._versions:
+            raise KeyError(key)
+        table = self._view.sources[key[0]].table
+        snapshot = table.snapshot(self._versions[key])
+        self[key] = found = Scanned.whole(self._view.lake.spark, table, snapshot)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._versions
+
+
+def leaf_frame(frames: Mapping[Any, DataFrame | Scanned], leaf: Any) -> DataFrame:
+    """The rows of a leaf of a query."""
+    found = frames[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
+    return found.frame if isinstance(found, Scanned) else found

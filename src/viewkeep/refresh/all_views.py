@@ -1,0 +1,151 @@
+"""A round of refreshes: all views brought to the same versions of the base tables.
+
+A round pins the newest version of every table, and takes the views in the order in which they
+read each other. When another process refreshes at the same time, one of the two loses a commit; it
+then looks at the newest versions and goes round again, and finds most of its work done.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from viewkeep.errors import ViewkeepError
+from viewkeep.execute.spark.report import problem_of
+from viewkeep.lake import Pins, RefreshReport
+from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.problems import note_problems
+from viewkeep.lake.view import View
+from viewkeep.refresh.run import refresh_view
+from viewkeep.tables.delta import ConflictError, StorageError
+
+TRIES = 50
+WAIT = 0.2
+
+Plan = Callable[[ViewDefinition, Catalog], View]
+
+
+class RefreshError(ViewkeepError):
+    """Views that could not be refreshed; `reports` tells of all, also of those that could."""
+
+    def __init__(self, reports: Iterable[RefreshReport]) -> None:
+        self.reports = list(reports)
+        failed = [each for each in self.reports if each.error]
+        lines = [f'view "{each.view}": {each.error}' for each in failed]
+        fresh = len(self.reports) - len(failed)
+        super().__init__("\n".join([*lines, f"the other views ({fresh}) are up to date"]))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round did: a report for each view, the versions that it pinned or made, for each of
+    these the versions of the base tables below it, and why others have none."""
+
+    reports: Mapping[str, RefreshReport]
+    pins: Pins
+    below: Mapping[str, Pins]
+    problems: Mapping[str, str]
+
+    def inputs(self, definition: ViewDefinition) -> dict[str, int]:
+        """The versions that a view is to read."""
+        return {name: self.pins[name] for name in definition.inputs if name in self.pins}
+
+    def tables(self, definition: ViewDefinition) -> dict[str, int]:
+        """The versions of all base tables below a view."""
+        found: dict[str, int] = {}
+        for name in definition.inputs:
+            found |= self.below.get(name, {})
+        return found
+
+
+def refresh_round(lake: Lake, wanted: Iterable[str] | None, plan: Plan) -> list[RefreshReport]:
+    """Refresh the views, or those that are wanted with what they read; reports in their order."""
+    names = None if wanted is None else list(wanted)
+    done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), names, (), plan))
+    note_problems(lake, done.reports.values())
+    return _checked(done)
+
+
+def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan) -> Round:
+    """Refresh what a view reads, and pin it, so that the view can be built from it."""
+
+    def attempt() -> Round:
+        catalog = lake.catalog.read()
+        views = [name for name in definition.inputs if name in catalog.views]
+        return _round(lake, catalog, views, definition.inputs, plan)
+
+    done = _until_settled(lake, attempt)
+    note_problems(lake, done.reports.values())
+    _checked(done)
+    for name in definition.inputs:
+        if name in done.problems:
+            raise StorageError(done.problems[name])
+    return done
+
+
+def _until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
+    for number in range(TRIES):
+        try:
+            return attempt()
+        except ConflictError:
+            time.sleep(WAIT * random.random() * (number + 1))
+    raise ConflictError(f"{lake.uri}: other processes refresh all the time; try again later")
+
+
+def _checked(done: Round) -> list[RefreshReport]:
+    reports = list(done.reports.values())
+    if any(each.error for each in reports):
+        raise RefreshError(reports)
+    return reports
+
+
+def _round(
+    lake: Lake,
+    catalog: Catalog,
+    wanted: list[str] | None,
+    also_pinned: Iterable[str],
+    plan: Plan,
+) -> Round:
+    order = catalog.order(wanted)
+    read = {name for view in order for name in view.inputs} | set(also_pinned)
+    pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
+    below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
+    reports: dict[str, RefreshReport] = {}
+    done = Round(reports, pins, below, problems)
+    for definition in order:
+        report = _refresh(definition, catalog, plan, done)
+        reports[definition.name] = report
+        if report.error:
+            problems[definition.name] = f"not refreshed, since it reads {definition.name}"
+        else:
+            pins[definition.name] = report.version
+            below[definition.name] = done.tables(definition)
+    return done
+
+
+def _pinned(lake: Lake, tables: Iterable[TableDefinition]) -> tuple[dict[str, int], dict[str, str]]:
+    """The newest version of each table, or why it has none: other tables may still be read."""
+    pins: dict[str, int] = {}
+    problems: dict[str, str] = {}
+    for each in tables:
+        try:
+            pins[each.name] = lake.at(each.location).version()
+        except StorageError as error:
+            problems[each.name] = f'table "{each.name}": {error}'
+    return pins, problems
+
+
+def _refresh(
+    definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round
+) -> RefreshReport:
+    for name in definition.inputs:
+        if name in done.problems:
+            return RefreshReport(definition.name, "none", error=done.problems[name])
+    try:
+        view = plan(definition, catalog)
+        return refresh_view(view, done.inputs(definition), done.tables(definition))
+    except ConflictError:
+        raise
+    except Exception as error:  # whatever happens inside a view stops no other view
+        return RefreshReport(definition.name, "none", error=problem_of(error))

@@ -1,1 +1,0 @@
-"""Runs delta scripts on Spark DataFrames; the only part that imports pyspark."""

@@ -1,0 +1,31 @@
+"""Look-ups on the driver: asked for together, and refused for good when they find too much."""
+
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
+from viewkeep.query.types import INT, Field
+
+LINES = ("lines", "post")
+
+
+def test_keys_that_were_refused_together_are_not_asked_for_again() -> None:
+    """Two statements look up other keys of one table, and together they find too many rows: asking
+    again, one by one or together, would go on for ever."""
+    nothing = cast(Any, None)
+    fetched = Fetched(
+        nothing, lambda source: nothing, {LINES: (Field("product_id", INT),)}, limit=3
+    )
+    asked = [{(1,), (2,)}, {(2,), (3,)}]
+    for keys in asked:
+        with pytest.raises(MissingError):
+            fetched.look_up(LINES, ["product_id"], keys)
+    [name] = fetched.requests()
+    fetched.fill({name: pa.table({"product_id": pa.array([1, 1, 2, 3], pa.int32())})})
+    for keys in asked:
+        with pytest.raises(NotHereError):
+            fetched.look_up(LINES, ["product_id"], keys)
+    with pytest.raises(MissingError):  # others may be fewer
+        fetched.look_up(LINES, ["product_id"], {(4,)})
