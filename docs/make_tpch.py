@@ -18,7 +18,7 @@ from viewkeep.analysis.reduct import reduct
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, ForeignKey, Key
-from viewkeep.query.notation import parse, parse_many
+from viewkeep.query.notation.parse import parse, parse_many
 from viewkeep.query.tables import Table
 from viewkeep.sql.conjunctive import from_sql
 from viewkeep.sql.flatten import NotConjunctive

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.evaluate import compile_condition, compile_expression
+from viewkeep.query.evaluate.compile import compile_condition, compile_expression
 
 Row = tuple[Any, ...]
 Database = Mapping[str, Mapping[Row, int]]

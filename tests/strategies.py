@@ -24,7 +24,7 @@ from viewkeep.query.expressions import (
     literal,
     rename_columns,
 )
-from viewkeep.query.types import BIGINT, DATE, DECIMAL, STRING
+from viewkeep.query.types.data_types import BIGINT, DATE, DECIMAL, STRING
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from docs.make_tpch import (
 )
 from viewkeep.analysis import analyze_query
 from viewkeep.analysis.reduct import reduct
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 from viewkeep.sql.conjunctive import from_sql
 
 TABLES = make_tpch.read_tables()

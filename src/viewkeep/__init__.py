@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from viewkeep.query.conjunctive import Atom as Atom
     from viewkeep.query.conjunctive import ConjunctiveQuery as ConjunctiveQuery
     from viewkeep.query.constraints import Constraints as Constraints
-    from viewkeep.query.notation import parse as parse
-    from viewkeep.query.notation import parse_many as parse_many
+    from viewkeep.query.notation.parse import parse as parse
+    from viewkeep.query.notation.parse import parse_many as parse_many
     from viewkeep.query.tables import Table as Table
     from viewkeep.rings import Relation as Relation
     from viewkeep.rings import Ring as Ring
@@ -62,8 +62,8 @@ _MODULES = {
     "from_sql": "viewkeep.sql",
     "graph": "viewkeep",
     "maintain": "viewkeep.maintainer",
-    "parse": "viewkeep.query.notation",
-    "parse_many": "viewkeep.query.notation",
+    "parse": "viewkeep.query.notation.parse",
+    "parse_many": "viewkeep.query.notation.parse",
 }
 """Where each public name lives; the imports above repeat it for type checkers."""
 

@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 from viewkeep.changes import MisfitError, converter
 from viewkeep.errors import SchemaError, ViewkeepError, did_you_mean
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.exact_text import read_exactly
+from viewkeep.query.evaluate.exact_text import read_exactly
 from viewkeep.query.tables import Table
-from viewkeep.query.types import STRING, Field
+from viewkeep.query.types.data_types import STRING, Field
 
 Row = tuple[Any, ...]
 Read = Callable[[str], Any]

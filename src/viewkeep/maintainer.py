@@ -35,7 +35,7 @@ from viewkeep.plan.payload import Payload, plan_payload
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 from viewkeep.rings import Ring
 
 if TYPE_CHECKING:

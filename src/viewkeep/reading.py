@@ -13,7 +13,7 @@ from viewkeep.errors import ParseError, QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.algebra import Node as Node  # the command line names it too
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, ForeignKey, Key
-from viewkeep.query.notation import parse_many
+from viewkeep.query.notation.parse import parse_many
 from viewkeep.query.tables import Table as Table  # the command line names it too
 
 Tables = Mapping[str, Table]

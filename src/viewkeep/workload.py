@@ -24,7 +24,7 @@ from viewkeep.query.constraints import Constraints
 class Workload:
     """Queries by name; updates go to all of them. Threads that share a workload take turns.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> q1 = parse("Q1(a, b, c, d) = R(a, b) * S(b, c) * T(c, d)")
     >>> q2 = parse("Q2(a, b, c) = R(a, b) * S(b, c)")
     >>> work = Workload([q2, q1], Constraints(), Options())

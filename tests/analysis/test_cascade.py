@@ -7,7 +7,7 @@ from tests.strategies import queries
 from viewkeep.analysis import analyze
 from viewkeep.analysis.cascade import rewritings_with
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 from viewkeep.query.tables import Table
 from viewkeep.rings import Relation
 from viewkeep.sql import from_sql

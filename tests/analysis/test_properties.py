@@ -17,7 +17,7 @@ from viewkeep.analysis.static_dynamic import static_preprocessing
 from viewkeep.analysis.variable_order import JoinShape
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 plain = queries(inputs=False, aggregates=False, conditions=False)
 small = queries(

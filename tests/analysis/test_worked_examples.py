@@ -8,7 +8,7 @@ from viewkeep.analysis import analyze
 from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.analysis.static_dynamic import EXPONENTIAL, static_preprocessing
 from viewkeep.query.constraints import Constraints
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 HALF = Fraction(1, 2)
 

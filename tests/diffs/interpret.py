@@ -23,10 +23,10 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
 )
-from viewkeep.query.evaluate import compile_condition, compile_expression
-from viewkeep.query.evaluate_casts import cast_to
+from viewkeep.query.evaluate.casts import cast_to
+from viewkeep.query.evaluate.compile import compile_condition, compile_expression
 from viewkeep.query.expressions import Call, Column, Expression, conjuncts
-from viewkeep.query.inference import find_field
+from viewkeep.query.types.inference import find_field
 
 Row = tuple[Any, ...]
 Rows = list[Row]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from viewkeep.changes import ChangeBatch, Key, Row, RowFormat, difference
 from viewkeep.query.tables import Reference, Table
-from viewkeep.query.types import Field, Type
+from viewkeep.query.types.data_types import Field, Type
 
 Database = dict[str, dict[Key, Row]]
 KINDS = ("insert", "delete", "update")

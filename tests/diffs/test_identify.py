@@ -15,7 +15,7 @@ from viewkeep.diffs.schemas import base_diffs, conditional_sets, every_change, u
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Scan, Stored
 from viewkeep.query.tables import Table
-from viewkeep.query.types import INT, Field
+from viewkeep.query.types.data_types import INT, Field
 from viewkeep.sql.parse import parse_view
 
 R = {

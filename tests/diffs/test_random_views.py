@@ -30,7 +30,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import BIGINT, INT, VOID
+from viewkeep.query.types.data_types import BIGINT, INT, VOID
 
 TABLES = {
     "r": Table({"a": "int", "b": "int", "c": "int not null"}, key=["a"]),

@@ -33,11 +33,11 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
 )
-from viewkeep.query.evaluate import compile_expression
-from viewkeep.query.evaluate_functions import DECIMALS
+from viewkeep.query.evaluate.compile import compile_expression
+from viewkeep.query.evaluate.functions import DECIMALS
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     BIGINT,
     BINARY,
     BOOLEAN,

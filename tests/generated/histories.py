@@ -11,7 +11,7 @@ from random import Random
 from tests.diffs.random_tables import Database, apply_batches, random_batch, random_database
 from viewkeep.changes import ChangeBatch, Row, RowFormat, difference
 from viewkeep.query.tables import Table
-from viewkeep.query.types import STRING, Field
+from viewkeep.query.types.data_types import STRING, Field
 
 ROWS = 6
 """The most rows of a table at the start."""

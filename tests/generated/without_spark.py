@@ -20,7 +20,7 @@ from viewkeep.execute.spark.frames import Builder
 from viewkeep.lake import Pins
 from viewkeep.lake.view import View
 from viewkeep.query.algebra import Node
-from viewkeep.query.evaluate_casts import cast_to
+from viewkeep.query.evaluate.casts import cast_to
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.delta import DataFile
 from viewkeep.tables.parquet import Folder

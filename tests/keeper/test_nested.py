@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from tests.keeper.lakes import check_verified, location
 from viewkeep import Keeper, SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
-from viewkeep.query.types import parse_type
+from viewkeep.query.types.data_types import parse_type
 from viewkeep.sql.parse import parse_view
 from viewkeep.tables.arrow_rows import arrow_type, declared_type, to_arrow, to_rows
 

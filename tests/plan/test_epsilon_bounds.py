@@ -12,7 +12,7 @@ from viewkeep.analysis.exponents import value_at
 from viewkeep.plan.choose import plan
 from viewkeep.plan.program import INPUT, Map, Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 EPSILONS = (Fraction(3, 10), Fraction(1, 2), Fraction(7, 10))
 

@@ -22,7 +22,7 @@ from viewkeep.plan.payload import distinct
 from viewkeep.plan.program import Program
 from viewkeep.plan.tree import Leaf
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 from viewkeep.rings import INTEGERS, ProductRing
 
 SIMPLEST = "Q(a) = R(a, b) * S(b)"

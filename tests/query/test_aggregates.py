@@ -12,7 +12,7 @@ from tests.strategies import polynomials
 from viewkeep.errors import QueryError
 from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.expressions import Call, Column, Expression, Literal, columns_of
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 OPERATORS: dict[str, Callable[..., int]] = {"+": add, "-": sub, "*": mul, "negate": neg}
 

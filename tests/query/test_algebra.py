@@ -23,7 +23,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import BIGINT, DOUBLE, INT, Field
+from viewkeep.query.types.data_types import BIGINT, DOUBLE, INT, Field
 
 PARTS = Scan("parts", Table({"pid": "int", "price": "int"}, key=["pid"]), "p")
 USES = Scan("uses", Table({"did": "int", "pid": "int"}, key=["did", "pid"]), "u")

@@ -11,7 +11,7 @@ from viewkeep.query.aggregates import Aggregate
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
 from viewkeep.query.expressions import Call, Column, literal
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 # Parts ---------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from viewkeep.query.constraints import (
     closure,
     dependencies,
 )
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 
 def resolved(text: str, **constraints: list[str]) -> set[tuple[str, str, int, int]]:

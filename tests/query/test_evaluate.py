@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from tests.sql.evaluate import value as direct_value
 from viewkeep.errors import QueryError
-from viewkeep.query.evaluate import compile_condition, compile_expression
-from viewkeep.query.expression_parser import TokenReader, read_expression
+from viewkeep.query.evaluate.compile import compile_condition, compile_expression
 from viewkeep.query.expressions import (
     Call,
     Cast,
@@ -25,8 +24,9 @@ from viewkeep.query.expressions import (
     literal,
     walk,
 )
-from viewkeep.query.functions import COMPARABLE, FUNCTIONS
-from viewkeep.query.types import BIGINT, DOUBLE
+from viewkeep.query.notation.expressions import TokenReader, read_expression
+from viewkeep.query.types.data_types import BIGINT, DOUBLE
+from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS
 
 NAN, INFINITY = math.nan, math.inf
 

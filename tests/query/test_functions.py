@@ -4,9 +4,9 @@ import pytest
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Value
-from viewkeep.query.functions import FUNCTIONS, Typed, aggregate_result, find_function
-from viewkeep.query.type_rules import common_type
-from viewkeep.query.types import VOID, parse_type
+from viewkeep.query.types.data_types import VOID, parse_type
+from viewkeep.query.types.functions import FUNCTIONS, Typed, aggregate_result, find_function
+from viewkeep.query.types.rules import common_type
 
 
 def _typed(text: str, value: Value = None) -> Typed:

@@ -13,8 +13,8 @@ from viewkeep.errors import ParseError
 from viewkeep.query.aggregates import Aggregate
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Cast, Column, Literal, literal
-from viewkeep.query.notation import parse, parse_many
-from viewkeep.query.types import DECIMAL
+from viewkeep.query.notation.parse import parse, parse_many
+from viewkeep.query.types.data_types import DECIMAL
 
 # Forms ---------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import pytest
 from viewkeep.errors import SchemaError
 from viewkeep.query.constraints import FunctionalDependency
 from viewkeep.query.tables import Reference, Table
-from viewkeep.query.types import DECIMAL, INT, STRING, Field, parse_type
+from viewkeep.query.types.data_types import DECIMAL, INT, STRING, Field, parse_type
 
 
 def test_columns_take_types_as_text_or_values() -> None:

@@ -21,7 +21,7 @@ from viewkeep.query.algebra import (
     UnionAll,
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
-from viewkeep.query.types import INTEGRAL, Type
+from viewkeep.query.types.data_types import INTEGRAL, Type
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]

@@ -12,7 +12,7 @@ def fracture(query: ConjunctiveQuery) -> ConjunctiveQuery:
     Definition 4.7: every occurrence of an input variable becomes fresh, and then the fresh
     variables of one component that come from the same input become one again.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(fracture(parse("Q(c | a, b) = E(a, b) * E(b, c) * E(c, a)")))
     Q(c | a_1, a_2, b_1, b_2) = E(a_1, b_1) * E(b_2, c) * E(c, a_2)
     """

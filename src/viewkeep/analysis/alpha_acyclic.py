@@ -23,7 +23,7 @@ class Reduction:
 def alpha_acyclic(query: ConjunctiveQuery) -> Verdict:
     """Whether the atoms have a join tree.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(alpha_acyclic(parse("Q() = R(a, b) * S(b, c) * T(c, a)")))
     no: cyclic core R(a, b), S(b, c), T(c, a) is left by GYO reduction
     """

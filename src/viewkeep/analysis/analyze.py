@@ -30,7 +30,7 @@ from viewkeep.analysis.verdict import Verdict
 from viewkeep.errors import QueryError
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, dependencies
-from viewkeep.query.notation import parse
+from viewkeep.query.notation.parse import parse
 
 PROPERTIES: tuple[Callable[[ConjunctiveQuery], Verdict], ...] = (
     alpha_acyclic,

@@ -11,7 +11,7 @@ def delta_rank(query: ConjunctiveQuery) -> Verdict:
 
     Rank 0 is q-hierarchical. Only hierarchical queries have a rank.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(delta_rank(parse("Q(a) = R(a, b) * S(b)")).because)
     rank 1: b is bound, and beside S the free variable a needs 1 more atom of {R, S}
     """

@@ -8,7 +8,7 @@ from viewkeep.query.conjunctive import ConjunctiveQuery
 def free_connex(query: ConjunctiveQuery) -> Verdict:
     """Whether the query is alpha-acyclic, also with its head as one more atom.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(free_connex(parse("Q(a, c) = R(a, b) * S(b, c)")))
     no: with the head (a, c) as an atom, a cyclic core R(a, b), S(b, c) is left by GYO reduction
     """

@@ -9,7 +9,7 @@ from viewkeep.query.conjunctive import ConjunctiveQuery
 def hierarchical(query: ConjunctiveQuery) -> Verdict:
     """Whether any two variables have atom sets that are disjoint or nested.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(hierarchical(parse("Q() = R(x) * S(x, y) * T(y)")))
     no: x and y: atoms {R, S} and {S, T} overlap, neither contains the other
     """

@@ -11,7 +11,7 @@ from viewkeep.query.conjunctive import ConjunctiveQuery
 def q_hierarchical(query: ConjunctiveQuery) -> Verdict:
     """Whether the query is hierarchical and no bound variable dominates a free one.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(q_hierarchical(parse("Q(x) = R(x, y) * S(y)")))
     no: bound y dominates free x: atoms {R, S} strictly contain {R}
     """

@@ -16,7 +16,7 @@ def reduct(query: ConjunctiveQuery) -> ConjunctiveQuery:
     Atoms that grow get a prime, several of one relation more and more of them.
 
     >>> from viewkeep.query.constraints import Constraints
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> query = parse("Q(z, y, x, w) = R(x, w) * S(x, y) * T(y, z)")
     >>> print(reduct(query.with_constraints(Constraints.parse(fds=["x -> y", "y -> z"]))))
     Q(z, y, x, w) = R'(x, w, y, z) * S'(x, y, z) * T(y, z)

@@ -23,7 +23,7 @@ def tractable_with_static(query: ConjunctiveQuery) -> Verdict:
     bound every dynamic one, all its states could be tabulated in exponential time.
 
     >>> from viewkeep.query.constraints import Constraints
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> query = parse("Q(a, b) = R(a) * S(a, b) * T(b)")
     >>> print(tractable_with_static(query.with_constraints(Constraints.parse(static=["S"]))))
     yes: static S bound the values of every dynamic atom, so all states can be tabulated: \

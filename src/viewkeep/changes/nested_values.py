@@ -10,7 +10,7 @@ What is inside fits as the values of columns do.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from viewkeep.query.types import Type
+from viewkeep.query.types.data_types import Type
 
 Convert = Callable[[Any], Any]
 Refuse = Callable[[Any, str], Exception]

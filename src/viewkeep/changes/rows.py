@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from viewkeep.changes.values import Convert, MisfitError, column_converter, shown
 from viewkeep.errors import SchemaError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 from viewkeep.rings.index import key_function
 
 Row = tuple[Any, ...]

@@ -15,7 +15,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from viewkeep.changes.nested_values import nested_converter
-from viewkeep.query.types import INTEGRAL, MAX_PRECISION, Field, Type
+from viewkeep.query.types.data_types import INTEGRAL, MAX_PRECISION, Field, Type
 
 Convert = Callable[[Any], Any]
 
@@ -58,7 +58,7 @@ def column_converter(field: Field, in_key: bool) -> Convert:
 def converter(type_: Type) -> Convert:
     """The function that brings a value (not NULL) into the form of a type, or raises `MisfitError`.
 
-    >>> from viewkeep.query.types import DECIMAL
+    >>> from viewkeep.query.types.data_types import DECIMAL
     >>> converter(DECIMAL(10, 2))(7)
     Decimal('7.00')
     """

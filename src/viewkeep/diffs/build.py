@@ -24,9 +24,9 @@ from viewkeep.query.expressions import (
     literal,
     substitute,
 )
-from viewkeep.query.functions import COMPARABLE
-from viewkeep.query.inference import Schema, find_field
-from viewkeep.query.types import BOOLEAN
+from viewkeep.query.types.data_types import BOOLEAN
+from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.inference import Schema, find_field
 
 FALSE = Literal(False, BOOLEAN)
 KEY = "#key"

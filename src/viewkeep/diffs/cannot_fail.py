@@ -6,11 +6,9 @@ here only what cannot fail is pushed.
 """
 
 from viewkeep.errors import ViewkeepError
-from viewkeep.query.evaluate import compile_expression
+from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.type_rules import as_decimal, common_type, digits, is_decimal
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     DATE,
     DOUBLE,
     FLOAT,
@@ -21,6 +19,8 @@ from viewkeep.query.types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.rules import as_decimal, common_type, digits, is_decimal
 
 _COMPARISONS = "= <> < <= > >= <=> and or not isnull isnotnull in"
 _CHOICES = "case coalesce nullif greatest least"
@@ -34,7 +34,7 @@ def cannot_fail(expression: Expression, schema: Schema) -> bool:
     """Whether an expression has a value for every row of a schema.
 
     >>> from viewkeep.query.expressions import literal
-    >>> from viewkeep.query.types import INT, Field
+    >>> from viewkeep.query.types.data_types import INT, Field
     >>> a, b = Column("a"), (Field("a", INT),)
     >>> cannot_fail(Call(">", (a, literal(1))), b), cannot_fail(Call("/", (literal(1), a)), b)
     (True, False)

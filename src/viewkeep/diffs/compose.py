@@ -41,7 +41,7 @@ from viewkeep.query.algebra import (
     with_children,
 )
 from viewkeep.query.expressions import Call, Column, conjunction, conjuncts
-from viewkeep.query.inference import find_field
+from viewkeep.query.types.inference import find_field
 
 VIEW = "view"
 AFTER = re.compile(

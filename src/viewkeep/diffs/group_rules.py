@@ -27,8 +27,8 @@ from viewkeep.diffs.rules import (
 )
 from viewkeep.query.algebra import AggregateColumn, Distinct, GroupBy, Node
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
-from viewkeep.query.inference import find_field, type_of
-from viewkeep.query.types import BIGINT, DOUBLE, FLOAT, VOID
+from viewkeep.query.types.data_types import BIGINT, DOUBLE, FLOAT, VOID
+from viewkeep.query.types.inference import find_field, type_of
 
 SIGN = "#sign"
 EXACT = ("sum", "count", "avg")

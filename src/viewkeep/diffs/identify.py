@@ -37,8 +37,8 @@ from viewkeep.query.expressions import (
     conjuncts,
     literal,
 )
-from viewkeep.query.inference import find_field
-from viewkeep.query.types import BIGINT, VOID, Type
+from viewkeep.query.types.data_types import BIGINT, VOID, Type
+from viewkeep.query.types.inference import find_field
 
 ROWS = "#rows"
 """How many rows a group has."""

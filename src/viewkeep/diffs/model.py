@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from viewkeep.query.algebra import Node, Stored
-from viewkeep.query.inference import Schema
+from viewkeep.query.types.inference import Schema
 
 INSERT, DELETE, UPDATE = "insert", "delete", "update"
 SIGNS = {INSERT: "+", DELETE: "-", UPDATE: "u"}

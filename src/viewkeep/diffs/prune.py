@@ -22,7 +22,7 @@ def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
     """The query without its empty parts, or None if it has no rows.
 
     >>> from viewkeep.query.algebra import Join
-    >>> from viewkeep.query.types import INT, Field
+    >>> from viewkeep.query.types.data_types import INT, Field
     >>> a, b = (Stored(name, (Field(name, INT),)) for name in "ab")
     >>> print(prune(AntiJoin(a, b), lambda name: name == "b"))
     a

@@ -31,7 +31,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
-from viewkeep.query.inference import Schema
+from viewkeep.query.types.inference import Schema
 
 Conditions = tuple[Expression, ...]
 

@@ -43,8 +43,8 @@ from viewkeep.query.expressions import (
     conjuncts,
     literal,
 )
-from viewkeep.query.functions import COMPARABLE
-from viewkeep.query.types import VOID, Type
+from viewkeep.query.types.data_types import VOID, Type
+from viewkeep.query.types.functions import COMPARABLE
 
 Leaf = Scan | Stored
 NameOf = Callable[[Leaf], str]

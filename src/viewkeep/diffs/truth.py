@@ -10,9 +10,9 @@ from viewkeep.query.expressions import (
     conjunction,
     conjuncts,
 )
-from viewkeep.query.functions import find_function
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.types import BOOLEAN
+from viewkeep.query.types.data_types import BOOLEAN
+from viewkeep.query.types.functions import find_function
+from viewkeep.query.types.inference import Schema, type_of
 
 FALSE = Literal(False, BOOLEAN)
 """The condition that never holds."""
@@ -23,7 +23,7 @@ _NOT_STRICT = frozenset({"and", "or", "in", "nullif"})
 def never_true(condition: Expression, schema: Schema) -> bool:
     """Whether a condition is FALSE or NULL for every row.
 
-    >>> from viewkeep.query.types import INT, Field
+    >>> from viewkeep.query.types.data_types import INT, Field
     >>> never_true(Call("isnull", (Column("a"),)), (Field("a", INT, nullable=False),))
     True
     """

@@ -8,7 +8,7 @@ from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
 from viewkeep.errors import QueryError, SchemaError, did_you_mean
 from viewkeep.plan.payload import Payload, distinct, plan_payload
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
-from viewkeep.query.evaluate import compile_condition
+from viewkeep.query.evaluate.compile import compile_condition
 from viewkeep.query.expressions import columns_of
 from viewkeep.rings.index import key_function
 

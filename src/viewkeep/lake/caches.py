@@ -19,7 +19,7 @@ from viewkeep.diffs.script import Materialized, Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.scanned import Scanned
-from viewkeep.query.types import BOOLEAN, Field
+from viewkeep.query.types.data_types import BOOLEAN, Field
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import without
 from viewkeep.tables.parquet import Folder, write_frame

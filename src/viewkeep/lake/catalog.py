@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
-from viewkeep.query.types import STRING, Field
+from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.delta import ConflictError, LakeTable, StorageError
 from viewkeep.tables.parquet import Folder

@@ -16,7 +16,7 @@ from viewkeep.execute.spark.collect import type_text
 from viewkeep.execute.spark.exact_cast import exact_columns, refuse_misfit
 from viewkeep.execute.spark.report import SPARK_ERRORS, named
 from viewkeep.query.tables import Table
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import declared_fields
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import key_tuples, repeated

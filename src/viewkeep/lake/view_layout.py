@@ -14,9 +14,9 @@ from viewkeep.diffs.script import Script
 from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.algebra import Node
-from viewkeep.query.inference import find_field
 from viewkeep.query.tables import HIDDEN, Table
-from viewkeep.query.types import DOUBLE, FLOAT, Field
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
+from viewkeep.query.types.inference import find_field
 
 
 @dataclass(frozen=True)

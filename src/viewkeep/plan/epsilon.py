@@ -130,7 +130,7 @@ def best_epsilon(query: ConjunctiveQuery) -> Fraction:
     """The exponent that makes the larger of update time and delay smallest, as `explain` tells it;
     1/2 where the bounds do not depend on it, or none are known.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(best_epsilon(parse("Q(a, c, d) = R(a, b) * S(b, c) * T(b, d)")))
     1/3
     """

@@ -13,7 +13,7 @@ from typing import Any
 from viewkeep.errors import QueryError, RingError
 from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.evaluate import compile_expression
+from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.expressions import Expression, columns_of
 from viewkeep.rings import (
     INTEGERS,

@@ -14,10 +14,10 @@ from typing import TypeAlias, cast
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import TRUE, Column, Expression, substitute
-from viewkeep.query.functions import aggregate_result
-from viewkeep.query.inference import Schema, check_condition, check_names, find_field, type_of
 from viewkeep.query.tables import Table
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.functions import aggregate_result
+from viewkeep.query.types.inference import Schema, check_condition, check_names, find_field, type_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import reduce
 from math import isfinite
 from typing import TypeAlias
 
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     BIGINT,
     BINARY,
     BOOLEAN,

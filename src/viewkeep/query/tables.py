@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from viewkeep.errors import ConstraintError, SchemaError, did_you_mean
 from viewkeep.query.constraints import ForeignKey, FunctionalDependency
-from viewkeep.query.types import Field, Type, parse_type
+from viewkeep.query.types.data_types import Field, Type, parse_type
 
 T = TypeVar("T")
 HIDDEN = "#"

@@ -20,7 +20,7 @@ from viewkeep.lake.catalog import Catalog
 from viewkeep.lake.lineage import replaced_history
 from viewkeep.lake.status import unseen_changes
 from viewkeep.lake.view import View, leaf_frame
-from viewkeep.query.types import DOUBLE, FLOAT
+from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.tables.delta import StorageError
 
 LISTED = 20

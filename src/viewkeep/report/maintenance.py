@@ -86,7 +86,7 @@ def result_table(
 def change_line(query: ConjunctiveQuery, row: Row, before: Any, after: Any) -> str:
     """One change of the output: `+` came, `-` went, `~` has another payload.
 
-    >>> from viewkeep.query.notation import parse
+    >>> from viewkeep.query.notation.parse import parse
     >>> print(change_line(parse("Q(a, b) = R(a, b)"), (1, "x"), 3, 4))
     ~ (1, 'x') 3 -> 4
     """

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from viewkeep.query.algebra import AntiJoin, Node, Select, SemiJoin
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, conjunction, literal
-from viewkeep.query.functions import Typed
+from viewkeep.query.types.functions import Typed
 from viewkeep.sql.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.context import Context, with_common_tables
 from viewkeep.sql.from_clause import translate_from

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.functions import AGGREGATES
+from viewkeep.query.types.functions import AGGREGATES
 from viewkeep.sql.source import Source
 
 _SELECT = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint"}

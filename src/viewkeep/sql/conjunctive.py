@@ -17,10 +17,10 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
-from viewkeep.query.inference import Schema, find_field, type_of
 from viewkeep.query.tables import Table
-from viewkeep.query.type_rules import is_decimal
-from viewkeep.query.types import INTEGRAL, Type
+from viewkeep.query.types.data_types import INTEGRAL, Type
+from viewkeep.query.types.inference import Schema, find_field, type_of
+from viewkeep.query.types.rules import is_decimal
 from viewkeep.sql.flatten import Flat, NotConjunctive, flatten
 from viewkeep.sql.locate import describe_position, locate
 from viewkeep.sql.parse import parse_view

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from viewkeep.query.algebra import Distinct, Node
-from viewkeep.query.functions import ONLY_CARRIED
+from viewkeep.query.types.functions import ONLY_CARRIED
 from viewkeep.sql.context import Context
 
 

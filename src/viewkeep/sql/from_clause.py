@@ -9,9 +9,9 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.errors import did_you_mean
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.expressions import TRUE, Column, Expression, conjunction
-from viewkeep.query.functions import Typed
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.sql.context import Context, cycle_problem
 from viewkeep.sql.joins import join
 from viewkeep.sql.outputs import renamed

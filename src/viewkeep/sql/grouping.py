@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Column, Expression, literal
-from viewkeep.query.functions import Typed, aggregate_result
+from viewkeep.query.types.functions import Typed, aggregate_result
 from viewkeep.sql.clauses import AGGREGATE_NAMES, contains_aggregate
 from viewkeep.sql.scalar import Translator, constant
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn

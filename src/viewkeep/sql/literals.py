@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from viewkeep.errors import SchemaError
 from viewkeep.query.expressions import Literal, literal
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     DATE,
     DECIMAL,
     DOUBLE,

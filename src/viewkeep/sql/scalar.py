@@ -8,7 +8,17 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Call, Cast, Literal, literal
-from viewkeep.query.functions import (
+from viewkeep.query.types.data_types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    Type,
+)
+from viewkeep.query.types.functions import (
     AGGREGATES,
     BARE_FUNCTIONS,
     FUNCTIONS,
@@ -17,8 +27,7 @@ from viewkeep.query.functions import (
     Typed,
     is_deterministic,
 )
-from viewkeep.query.inference import cast_result
-from viewkeep.query.types import BINARY, BOOLEAN, DATE, INTEGRAL, STRING, TIMESTAMP, VOID, Type
+from viewkeep.query.types.inference import cast_result
 from viewkeep.sql.literals import Span, number, read_interval, read_text, read_type, typed_literal
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.source import Source

@@ -5,8 +5,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import AntiJoin, Node, Output, Project, SemiJoin, UnionAll
 from viewkeep.query.expressions import Call, Cast, Column, conjunction
-from viewkeep.query.type_rules import common_type
-from viewkeep.query.types import Type
+from viewkeep.query.types.data_types import Type
+from viewkeep.query.types.rules import common_type
 from viewkeep.sql.clauses import refuse_clauses
 from viewkeep.sql.context import Context
 from viewkeep.sql.distinct import distinct

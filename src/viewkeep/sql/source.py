@@ -24,7 +24,7 @@ class ViewDialect(Spark):
     SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is named as one
 
     class Parser(SparkParser):
-        """Without sqlglot's function table: `query/functions.py` says what a name means."""
+        """Without sqlglot's function table: `query/types/functions.py` says what a name means."""
 
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {

@@ -12,7 +12,7 @@ from sqlglot import exp, parse_one
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from viewkeep.query.functions import SYNONYMS
+from viewkeep.query.types.functions import SYNONYMS
 from viewkeep.sql.source import ViewDialect
 
 _TYPES = {

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.changes import converter
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     ARRAY,
     DATE,
     INTEGRAL,
@@ -53,7 +53,7 @@ _SAME = {
 def arrow_type(type_: Type) -> pa.DataType:
     """The Arrow type of a type.
 
-    >>> from viewkeep.query.types import DECIMAL
+    >>> from viewkeep.query.types.data_types import DECIMAL
     >>> arrow_type(DECIMAL(10, 2))
     Decimal128Type(decimal128(10, 2))
     """

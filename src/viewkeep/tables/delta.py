@@ -22,7 +22,7 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from viewkeep.errors import SchemaError
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 from viewkeep.tables import durable
 from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, has_bounds
 from viewkeep.tables.durable import local_path

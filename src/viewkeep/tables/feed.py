@@ -21,7 +21,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.execute.spark.collect import group_rows
 from viewkeep.query.tables import Table
-from viewkeep.query.types import STRING, Field
+from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import arrow_type, to_arrow, to_rows
 from viewkeep.tables.delta import CHANGES as CHANGES
 from viewkeep.tables.delta import (

@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.changes import MisfitError, column_converter
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_column, arrow_type
 
 Values: TypeAlias = "Sequence[Any] | pa.ChunkedArray"
@@ -36,7 +36,7 @@ class ColumnMisfitError(Exception):
 def fit_column(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
     """The values in the declared type, or a `ColumnMisfitError`.
 
-    >>> from viewkeep.query.types import INT
+    >>> from viewkeep.query.types.data_types import INT
     >>> fit_column(pa.chunked_array([[1.0, None]]), Field("n", INT), in_key=False).to_pylist()
     [1, None]
     """

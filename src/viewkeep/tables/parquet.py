@@ -30,7 +30,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS, reason
-from viewkeep.query.types import BOOLEAN, STRING, Field
+from viewkeep.query.types.data_types import BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds, to_arrow
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told
 from viewkeep.tables.key_match import near_rows

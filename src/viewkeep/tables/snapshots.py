@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake import DeltaTable
 
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.expressions import Call, Column, Expression, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import INT, Field
+from viewkeep.query.types.data_types import INT, Field
 
 Connection = duckdb.DuckDBPyConnection
 

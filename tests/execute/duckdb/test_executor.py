@@ -30,7 +30,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.expressions import Call, Cast, Column, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import INT, STRING, Field, Type
+from viewkeep.query.types.data_types import INT, STRING, Field, Type
 
 Rows = Sequence[tuple[Any, ...]]
 Connection = duckdb.DuckDBPyConnection

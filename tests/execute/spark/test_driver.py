@@ -19,7 +19,7 @@ from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.driver import Driver, Inputs
 from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError, Source
 from viewkeep.query.algebra import Node, Project, Scan, Select, Stored, walk, with_children
-from viewkeep.query.inference import Schema
+from viewkeep.query.types.inference import Schema
 from viewkeep.sql.parse import parse_view
 
 BATCHES = 2

@@ -13,12 +13,21 @@ from pyspark.sql import SparkSession
 from viewkeep.diffs.sql_text import expression, quote
 from viewkeep.errors import QueryError
 from viewkeep.execute.spark.collect import Collected, collect_local
-from viewkeep.query.evaluate_exact import InexactError, compile_exact
-from viewkeep.query.evaluate_forms import Row
+from viewkeep.query.evaluate.exact import InexactError, compile_exact
+from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
-from viewkeep.query.functions import COMPARABLE, FUNCTIONS
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, Field, parse_type
+from viewkeep.query.types.data_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    Field,
+    parse_type,
+)
+from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS
+from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.tables.arrow_rows import to_rows
 
 INTS = [0, 1, -1, 2, 7, -128, 127]

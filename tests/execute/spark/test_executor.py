@@ -22,7 +22,7 @@ from viewkeep.execute.spark.run import Run, create, run
 from viewkeep.query.algebra import Output, Project, Scan, Select, Stored
 from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.types import INT, Field
+from viewkeep.query.types.data_types import INT, Field
 from viewkeep.sql.parse import parse_view
 
 Rows = Sequence[tuple[Any, ...]]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
-from viewkeep.query.types import INT, Field
+from viewkeep.query.types.data_types import INT, Field
 
 LINES = ("lines", "post")
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from viewkeep.execute.spark import scanned
 from viewkeep.execute.spark.scanned import Scanned
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.delta import LakeTable, StorageError
 

@@ -17,8 +17,7 @@ from viewkeep.query.algebra import (
     walk,
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -29,6 +28,7 @@ from viewkeep.query.types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.inference import Schema, type_of
 
 _LOGIC = frozenset(["and", "or", "not", "isnull", "isnotnull", "case", "coalesce", "nullif"])
 _COMPARISONS = frozenset(["=", "<>", "<", "<=", ">", ">=", "<=>", "in"])

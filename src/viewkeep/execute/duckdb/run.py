@@ -32,7 +32,7 @@ from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, RunError, Sources
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.query.algebra import Node, Stored
-from viewkeep.query.inference import Schema
+from viewkeep.query.types.inference import Schema
 
 T = TypeVar("T")
 

@@ -20,9 +20,19 @@ from viewkeep.query.algebra import (
     rewrite,
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
-from viewkeep.query.inference import Schema, find_field, type_of
-from viewkeep.query.type_rules import as_decimal, is_decimal
-from viewkeep.query.types import BIGINT, BINARY, DATE, DOUBLE, FLOAT, INT, STRING, VOID, Type
+from viewkeep.query.types.data_types import (
+    BIGINT,
+    BINARY,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    VOID,
+    Type,
+)
+from viewkeep.query.types.inference import Schema, find_field, type_of
+from viewkeep.query.types.rules import as_decimal, is_decimal
 
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
 _OTHER_RESULT = frozenset(

@@ -17,7 +17,7 @@ from viewkeep.diffs.script import Materialized
 from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import Relation, distinct
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
-from viewkeep.query.inference import find_field
+from viewkeep.query.types.inference import find_field
 
 _MATCHED = "viewkeep#matched"
 

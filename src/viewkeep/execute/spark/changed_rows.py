@@ -13,9 +13,9 @@ from viewkeep.diffs.script import Materialized
 from viewkeep.execute.spark.apply_diff import Changed, Part, matched_ids
 from viewkeep.execute.spark.collect import collect
 from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
-from viewkeep.query.evaluate_forms import Row
-from viewkeep.query.evaluate_rows import Rows, key_of
-from viewkeep.query.inference import find_field
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.rows import Rows, key_of
+from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema, to_arrow, to_rows
 
 

@@ -38,9 +38,9 @@ from viewkeep.query.algebra import (
     children,
     walk,
 )
-from viewkeep.query.evaluate_exact import InexactError
-from viewkeep.query.evaluate_forms import Row
-from viewkeep.query.evaluate_rows import (
+from viewkeep.query.evaluate.exact import InexactError
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.rows import (
     Pair,
     Paired,
     Rows,
@@ -54,7 +54,7 @@ from viewkeep.query.evaluate_rows import (
     select,
 )
 from viewkeep.query.expressions import Column
-from viewkeep.query.inference import find_field
+from viewkeep.query.types.inference import find_field
 
 _REFUSED = (InexactError, QueryError)
 MOST_AHEAD = 1000

@@ -15,7 +15,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.execute.spark.collect import spark_type, type_text
 from viewkeep.query.tables import Table
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
 
 _INTS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _FLOATS = ("float", "double")

@@ -29,9 +29,9 @@ from viewkeep.query.algebra import (
     UnionAll,
     walk,
 )
-from viewkeep.query.evaluate_rows import Pair, equal_columns
+from viewkeep.query.evaluate.rows import Pair, equal_columns
 from viewkeep.query.expressions import TRUE, Column, conjuncts
-from viewkeep.query.inference import find_field
+from viewkeep.query.types.inference import find_field
 
 
 class Builder:

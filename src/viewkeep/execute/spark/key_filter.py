@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.sql_text import expression, quote
 from viewkeep.query.expressions import literal
-from viewkeep.query.types import DATE, INTEGRAL, STRING, Type
+from viewkeep.query.types.data_types import DATE, INTEGRAL, STRING, Type
 
 MAX_KEYS = 2000
 """The most keys that are listed; of more, only the least and the greatest are told."""

@@ -39,9 +39,9 @@ from viewkeep.query.algebra import (
     walk,
     with_children,
 )
-from viewkeep.query.evaluate_rows import Rows
+from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import columns_of
-from viewkeep.query.inference import Schema
+from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import to_rows
 
 Given: TypeAlias = DataFrame | pa.Table | Scanned | Layered

@@ -13,7 +13,7 @@ from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import local
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
 from viewkeep.execute.spark.scanned import Scanned
-from viewkeep.query.evaluate_rows import Rows
+from viewkeep.query.evaluate.rows import Rows
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.key_match import key_tuples
 from viewkeep.tables.rewrite import anti_join

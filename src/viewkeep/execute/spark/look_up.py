@@ -18,9 +18,9 @@ from viewkeep.execute.spark.collect import Collected, with_types
 from viewkeep.execute.spark.key_filter import MAX_KEYS, between, has_literals, one_of
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.scanned import Scanned
-from viewkeep.query.evaluate_forms import Row
-from viewkeep.query.evaluate_rows import Rows
-from viewkeep.query.inference import Schema, find_field
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.rows import Rows
+from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_rows
 
 Source = tuple[str, str] | str

@@ -12,8 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.sql_text import quote
-from viewkeep.query.inference import Schema
-from viewkeep.query.types import Field
+from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import arrow_schema, arrow_type
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import may_hold

@@ -9,16 +9,7 @@ from dataclasses import dataclass
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Value
-from viewkeep.query.type_rules import (
-    arithmetic_type,
-    as_decimal,
-    bounded_decimal,
-    common_type,
-    digits,
-    is_decimal,
-    is_numeric,
-)
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -31,6 +22,15 @@ from viewkeep.query.types import (
     TIMESTAMP,
     VOID,
     Type,
+)
+from viewkeep.query.types.rules import (
+    arithmetic_type,
+    as_decimal,
+    bounded_decimal,
+    common_type,
+    digits,
+    is_decimal,
+    is_numeric,
 )
 
 

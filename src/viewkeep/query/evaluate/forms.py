@@ -8,7 +8,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 from viewkeep.errors import QueryError
-from viewkeep.query.evaluate_functions import STRICT, like_pattern, moment
+from viewkeep.query.evaluate.functions import STRICT, like_pattern, moment
 from viewkeep.query.expressions import Call, Expression, Literal
 
 Row: TypeAlias = tuple[Any, ...]

@@ -1,6 +1,6 @@
 """Scalar expressions compiled into Python with exactly the values that Spark SQL computes.
 
-`query.evaluate` is for whoever has no types at hand: its integers have no bounds, its decimals no
+`evaluate/compile.py` needs no types: its integers have no bounds, its decimals no
 scale. Here every value has the form of its expression's type, as in Spark, and what Python would
 compute otherwise is refused with `InexactError`: when an expression is compiled if no values could
 be right (rounded decimals, time zones), when a row is evaluated if only these values are not
@@ -14,14 +14,11 @@ from math import isfinite
 from operator import itemgetter
 from typing import Any
 
-from viewkeep.query.evaluate_casts import cast_to
-from viewkeep.query.evaluate_forms import FORMS, Evaluator, Row, strict
-from viewkeep.query.evaluate_functions import STRICT
+from viewkeep.query.evaluate.casts import cast_to
+from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, strict
+from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
-from viewkeep.query.functions import COMPARABLE, find_function
-from viewkeep.query.inference import Schema, type_of
-from viewkeep.query.type_rules import as_decimal, common_type, digits, is_decimal
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -36,6 +33,9 @@ from viewkeep.query.types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.functions import COMPARABLE, find_function
+from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.rules import as_decimal, common_type, digits, is_decimal
 
 Convert = Callable[[Any], Any]
 """From a value that is not NULL to one in the form of a type."""
@@ -65,14 +65,14 @@ def compile_exact(expression: Expression, schema: Schema) -> Evaluator:
     """The function from a row to the value of the expression.
 
     >>> from viewkeep.query.expressions import literal
-    >>> from viewkeep.query.types import Field
+    >>> from viewkeep.query.types.data_types import Field
     >>> half = Call("/", (Column("a"), literal(2)))
     >>> compile_exact(half, (Field("a", INT),))((3,))
     1.5
     >>> compile_exact(half, (Field("a", Type("decimal", 4, 2)),))
     Traceback (most recent call last):
     ...
-    viewkeep.query.evaluate_exact.InexactError: a / 2
+    viewkeep.query.evaluate.exact.InexactError: a / 2
     """
     match expression:
         case Column():
@@ -99,7 +99,7 @@ def fitting(type_: Type) -> Convert:
     >>> fitting(TINYINT)(128)
     Traceback (most recent call last):
     ...
-    viewkeep.query.evaluate_exact.InexactError: 128 is not a tinyint
+    viewkeep.query.evaluate.exact.InexactError: 128 is not a tinyint
     """
     if type_ in INTEGRAL:
         return partial(_within, type_, 1 << _BITS[type_] - 1)

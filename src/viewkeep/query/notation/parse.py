@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from viewkeep.errors import ParseError, QueryError, did_you_mean
 from viewkeep.query.aggregates import FUNCTIONS, Aggregate
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery, columns, unsafe_head
-from viewkeep.query.expression_parser import TokenReader, read_arguments, read_expression
 from viewkeep.query.expressions import Expression
-from viewkeep.query.tokens import Token
+from viewkeep.query.notation.expressions import TokenReader, read_arguments, read_expression
+from viewkeep.query.notation.tokens import Token
 
 Schema = Mapping[str, int]
 """The relations that exist and how many columns each has."""

@@ -16,8 +16,8 @@ from viewkeep.query.expressions import (
     Value,
     literal,
 )
-from viewkeep.query.tokens import Token, tokenize
-from viewkeep.query.types import parse_type
+from viewkeep.query.notation.tokens import Token, tokenize
+from viewkeep.query.types.data_types import parse_type
 
 _TYPED_LITERALS: dict[str, Callable[[str], Value]] = {
     "date": date.fromisoformat,

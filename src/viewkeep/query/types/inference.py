@@ -4,9 +4,18 @@ from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
-from viewkeep.query.functions import Typed, find_function
-from viewkeep.query.type_rules import is_numeric
-from viewkeep.query.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Field, Type
+from viewkeep.query.types.data_types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    Field,
+    Type,
+)
+from viewkeep.query.types.functions import Typed, find_function
+from viewkeep.query.types.rules import is_numeric
 
 Schema = tuple[Field, ...]
 """The columns of a table or of an operator's output, in order, with distinct names."""
@@ -15,7 +24,7 @@ Schema = tuple[Field, ...]
 def type_of(expression: Expression, schema: Schema) -> Typed:
     """The type of an expression over columns, or a QueryError that names the clash.
 
-    >>> from viewkeep.query.types import INT
+    >>> from viewkeep.query.types.data_types import INT
     >>> print(type_of(Call("/", (Column("a"), Column("a"))), (Field("a", INT),)).type)
     double
     """

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.evaluate_casts import cast_to
-from viewkeep.query.evaluate_forms import FORMS, Evaluator, Row, refuse, strict, unary
-from viewkeep.query.evaluate_functions import STRICT
+from viewkeep.query.evaluate.casts import cast_to
+from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, refuse, strict, unary
+from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
-from viewkeep.query.functions import Function, find_function
+from viewkeep.query.types.functions import Function, find_function
 
 
 def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluator:

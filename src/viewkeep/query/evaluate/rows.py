@@ -21,18 +21,18 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
 )
-from viewkeep.query.evaluate_exact import (
+from viewkeep.query.evaluate.exact import (
     InexactError,
     compile_exact,
     compile_exact_condition,
     fitting,
 )
-from viewkeep.query.evaluate_forms import Evaluator, Row
-from viewkeep.query.evaluate_functions import STRICT
+from viewkeep.query.evaluate.forms import Evaluator, Row
+from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
-from viewkeep.query.inference import Schema, find_field, type_of
-from viewkeep.query.type_rules import is_decimal
-from viewkeep.query.types import DOUBLE, FLOAT, INTEGRAL, Type
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
+from viewkeep.query.types.inference import Schema, find_field, type_of
+from viewkeep.query.types.rules import is_decimal
 
 Rows = list[Row]
 Paired = Join | SemiJoin | AntiJoin

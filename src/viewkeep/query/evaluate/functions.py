@@ -15,8 +15,8 @@ from functools import lru_cache
 from numbers import Number
 from typing import Any
 
-from viewkeep.query.functions import COMPARABLE
-from viewkeep.query.types import MAX_PRECISION
+from viewkeep.query.types.data_types import MAX_PRECISION
+from viewkeep.query.types.functions import COMPARABLE
 
 DECIMALS = Context(prec=MAX_PRECISION, rounding=ROUND_HALF_UP)
 """How exact decimals are computed."""

@@ -4,7 +4,7 @@ Decimals follow Spark's rules: every operation asks for the digits it may need, 
 fit in 38 digits loses scale, but never below 6.
 """
 
-from viewkeep.query.types import (
+from viewkeep.query.types.data_types import (
     BIGINT,
     DATE,
     DECIMAL,

@@ -12,8 +12,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from viewkeep.query.evaluate_functions import WIDE, as_decimal
-from viewkeep.query.types import BIGINT, INT, INTEGRAL, SMALLINT, TINYINT, Type
+from viewkeep.query.evaluate.functions import WIDE, as_decimal
+from viewkeep.query.types.data_types import BIGINT, INT, INTEGRAL, SMALLINT, TINYINT, Type
 
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
 WHOLE = re.compile(r"[+-]?[0-9]+")

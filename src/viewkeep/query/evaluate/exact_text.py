@@ -9,14 +9,14 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from viewkeep.query.evaluate_casts import FRACTION, WHOLE, cast_to, read_date, read_timestamp
-from viewkeep.query.types import DATE, DOUBLE, FLOAT, TIMESTAMP, Type
+from viewkeep.query.evaluate.casts import FRACTION, WHOLE, cast_to, read_date, read_timestamp
+from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, TIMESTAMP, Type
 
 
 def read_exactly(type_: Type) -> Callable[[str], Any]:
     """The function from text to the value it says, which may still be none of the type's.
 
-    >>> from viewkeep.query.types import DECIMAL, INT
+    >>> from viewkeep.query.types.data_types import DECIMAL, INT
     >>> read_exactly(DECIMAL(4, 1))("1.55"), read_exactly(INT)("7")
     (Decimal('1.55'), 7)
     """

@@ -1,0 +1,1 @@
+"""Scalar expressions compiled into Python functions of a row."""

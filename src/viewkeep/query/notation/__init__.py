@@ -1,0 +1,1 @@
+"""The query notation: from text to conjunctive queries."""
