@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench._devices import DELETES, INSERTS, PRICES, Changes, Connection, Devices
-from viewkeep.diffs.passes import generate
+from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements

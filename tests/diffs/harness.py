@@ -14,12 +14,12 @@ from tests.diffs.random_tables import (
     random_batch,
 )
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
-from viewkeep.diffs.compose import compose
-from viewkeep.diffs.identify import IdPlan, identify
-from viewkeep.diffs.instantiate import RuleDag, instantiate
-from viewkeep.diffs.minimize import minimize
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.optimize import optimize
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.compose import compose
+from viewkeep.diffs.passes.identify import IdPlan, identify
+from viewkeep.diffs.passes.instantiate import RuleDag, instantiate
+from viewkeep.diffs.passes.minimize import minimize
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff, Script
 from viewkeep.query.algebra import Node, Scan, walk

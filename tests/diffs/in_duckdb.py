@@ -11,10 +11,10 @@ from tests.diffs.harness import Bag, as_bag, expect, plain, rounded, states
 from tests.diffs.interpret import Rows, evaluate
 from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as_arrow
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
-from viewkeep.diffs.identify import IdPlan, identify
+from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.optimize import optimize
-from viewkeep.diffs.passes import Generated, generate
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.execute.duckdb.prepared import Prepared

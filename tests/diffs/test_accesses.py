@@ -20,7 +20,7 @@ import duckdb
 import pytest
 
 from bench._devices import PRICES, Connection, Devices
-from viewkeep.diffs.passes import generate
+from viewkeep.diffs.generate import generate
 from viewkeep.diffs.report import RunReport
 from viewkeep.diffs.script import Compute, Script
 from viewkeep.execute.duckdb.run import create, run

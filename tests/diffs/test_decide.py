@@ -5,7 +5,7 @@ import pytest
 import viewkeep as vk
 from viewkeep.diffs.components import components
 from viewkeep.diffs.decide import decide
-from viewkeep.diffs.identify import identify
+from viewkeep.diffs.passes.identify import identify
 from viewkeep.errors import QueryError, UnsupportedError
 from viewkeep.sql import parse_view
 

@@ -14,8 +14,8 @@ from tests.diffs.random_tables import Database, random_batch, random_database
 from tests.diffs.views import TABLES, VIEWS
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.needs import needed_columns
-from viewkeep.diffs.rules import Change
+from viewkeep.diffs.optimize.needs import needed_columns
+from viewkeep.diffs.rules.common import Change
 from viewkeep.query.algebra import Node
 from viewkeep.sql.parse import parse_view
 

@@ -8,9 +8,9 @@ from tests.diffs.harness import states
 from tests.diffs.interpret import evaluate
 from tests.diffs.random_tables import random_database
 from tests.diffs.views import TABLES, VIEWS
-from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.optimize import optimize
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, conditional_sets, every_change, update_sets
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Scan, Stored

@@ -3,8 +3,6 @@
 import pytest
 
 import viewkeep as vk
-from viewkeep.diffs.build import project, semijoin
-from viewkeep.diffs.minimize import minimize
 from viewkeep.diffs.model import (
     DELETE,
     INSERT,
@@ -13,7 +11,9 @@ from viewkeep.diffs.model import (
     base_diff_columns,
     base_diff_name,
 )
-from viewkeep.diffs.rules import as_delete
+from viewkeep.diffs.passes.minimize import minimize
+from viewkeep.diffs.rules.build import project, semijoin
+from viewkeep.diffs.rules.common import as_delete
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Materialized, Script
 from viewkeep.query.algebra import AntiJoin, Node, Project, Scan, Stored, walk
 from viewkeep.query.expressions import Column

@@ -29,8 +29,8 @@ from tests.diffs.test_random_views import views
 from tests.diffs.views import TABLES as VIEW_TABLES
 from tests.diffs.views import VIEWS
 from viewkeep.changes import ChangeBatch, RowUpdate
-from viewkeep.diffs.optimize import RULES, optimize
-from viewkeep.diffs.passes import generate
+from viewkeep.diffs.generate import generate
+from viewkeep.diffs.optimize.optimize import RULES, optimize
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import GroupBy, Join, Node, Scan, Select, SemiJoin, walk
 from viewkeep.query.expressions import TRUE, columns_of

@@ -14,10 +14,10 @@ import pytest
 from tests.diffs.harness import PlayedView
 from tests.diffs.interpret import run_script
 from viewkeep.changes import ChangeBatch
-from viewkeep.diffs.identify import identify
+from viewkeep.diffs.generate import generate
 from viewkeep.diffs.model import UPDATE
-from viewkeep.diffs.optimize import optimize
-from viewkeep.diffs.passes import generate
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.identify import identify
 from viewkeep.diffs.script import Compute, Script
 from viewkeep.query.algebra import Scan, Stored, walk
 from viewkeep.query.tables import Table

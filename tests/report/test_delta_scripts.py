@@ -16,7 +16,7 @@ from rich.console import Console, Group
 from typer.testing import CliRunner
 
 from viewkeep.cli.main import app
-from viewkeep.diffs.passes import generate
+from viewkeep.diffs.generate import generate
 from viewkeep.diffs.show import show_lines, show_script
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node

@@ -1,7 +1,7 @@
 """What is kept besides the view: the output of group-bys, and their input where that pays
 (id_based_ivm, section 4, pass 3)."""
 
-from viewkeep.diffs.identify import IdPlan
+from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.query.algebra import (
     GroupBy,
     Join,

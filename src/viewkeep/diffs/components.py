@@ -6,7 +6,7 @@ table determines the columns of that table. A diff may name rows by any of the c
 
 from dataclasses import dataclass
 
-from viewkeep.diffs.identify import BRANCH, IdPlan, equal_ids
+from viewkeep.diffs.passes.identify import BRANCH, IdPlan, equal_ids
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from viewkeep.diffs.identify import IdPlan, MissingKeyError, identify
-from viewkeep.diffs.optimize import optimize
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError, identify
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table

@@ -23,12 +23,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from viewkeep.diffs.build import keep, project, select
-from viewkeep.diffs.compose import VIEW, compose
-from viewkeep.diffs.identify import IdPlan, identify
-from viewkeep.diffs.instantiate import instantiate
-from viewkeep.diffs.minimize import minimize
-from viewkeep.diffs.optimize import optimize
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.compose import VIEW, compose
+from viewkeep.diffs.passes.identify import IdPlan, identify
+from viewkeep.diffs.passes.instantiate import instantiate
+from viewkeep.diffs.passes.minimize import minimize
+from viewkeep.diffs.rules.build import keep, project, select
 from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError

@@ -4,9 +4,9 @@ update for each set of columns that some condition reads, and for the rest."""
 from collections.abc import Iterable, Mapping
 
 from viewkeep.diffs.caches import caches
-from viewkeep.diffs.identify import IdPlan
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_name
-from viewkeep.diffs.needs import needed_columns
+from viewkeep.diffs.optimize.needs import needed_columns
+from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.query.algebra import (
     AntiJoin,

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from viewkeep.diffs.build import FALSE, KEY
-from viewkeep.diffs.identify import BRANCH, ROWS
+from viewkeep.diffs.passes.identify import BRANCH, ROWS
+from viewkeep.diffs.rules.build import FALSE, KEY
 from viewkeep.query.expressions import (
     TRUE,
     Call,

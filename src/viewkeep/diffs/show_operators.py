@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeep.diffs.build import KEY, project, renamed
+from viewkeep.diffs.rules.build import KEY, project, renamed
 from viewkeep.diffs.show_names import column_text, condition_text, expression_text, relation_text
 from viewkeep.query.algebra import (
     AggregateColumn,

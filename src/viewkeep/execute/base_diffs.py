@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
-from viewkeep.diffs.identify import IdPlan
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.schemas import base_diffs, update_sets
 from viewkeep.query.algebra import Scan, walk
 from viewkeep.query.tables import Table

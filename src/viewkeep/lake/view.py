@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.decide import RECURSIVE, Decision
-from viewkeep.diffs.passes import generate
+from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.execute.base_diffs import Kinds

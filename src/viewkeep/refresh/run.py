@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame
 
 from viewkeep.changes import ChangeBatch, ChangeError, difference
-from viewkeep.diffs.identify import IdPlan
+from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import QueryError, ViewkeepError
 from viewkeep.execute.base_diffs import Inputs, diff_inputs
 from viewkeep.execute.spark.changed_rows import RowChanges

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from viewkeep.diffs.passes import Generated, generate
+from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
 from viewkeep.diffs.show import reads, show_lines, statement_text
 from viewkeep.diffs.show_names import column_text, note_text, relation_text

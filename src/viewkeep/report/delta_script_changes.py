@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from viewkeep.diffs.identify import IdPlan, identify
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.optimize import optimize
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import update_sets
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from viewkeep.diffs.instantiate import BLOCKING, RuleDag
+from viewkeep.diffs.generate import Generated
 from viewkeep.diffs.model import DELETE, INSERT
-from viewkeep.diffs.passes import Generated
-from viewkeep.diffs.rules import Piece
+from viewkeep.diffs.passes.instantiate import BLOCKING, RuleDag
+from viewkeep.diffs.rules.common import Piece
 from viewkeep.diffs.script import BaseDiff, Materialized
 from viewkeep.diffs.show_names import column_text, relation_text
 from viewkeep.diffs.show_operators import details
@@ -23,7 +23,7 @@ from viewkeep.report.style import FAIR, GOOD, HEADING, section
 Json = dict[str, Any]
 
 STATES = {"pre": "before", "post": "after", "new": "after", "after": "after"}
-"""Rows before and after the changes, as rules ask for them (diffs/rules.py)."""
+"""Rows before and after the changes, as rules ask for them (diffs/rules/common.py)."""
 
 
 def operator_text(node: Node) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from textwrap import shorten, wrap
 from xml.sax.saxutils import escape
 
-from viewkeep.diffs.instantiate import BLOCKING
+from viewkeep.diffs.generate import Generated
 from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE
-from viewkeep.diffs.passes import Generated
+from viewkeep.diffs.passes.instantiate import BLOCKING
 from viewkeep.diffs.show_names import column_text
 from viewkeep.diffs.show_operators import details
 from viewkeep.query.algebra import Node, Scan, children

@@ -18,7 +18,7 @@ from tests.diffs.harness import Bag, Kinds, as_bag, base_changes, expect, plain,
 from tests.diffs.interpret import Rows, evaluate
 from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as_arrow
 from viewkeep.changes import ChangeBatch
-from viewkeep.diffs.passes import Generated, generate
+from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.collect import collect, spark_schema
 from viewkeep.execute.spark.run import LOCAL_ROWS, Run, changed_rows, create, run

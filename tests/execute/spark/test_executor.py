@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.execute.spark.kept import bag
+from viewkeep.diffs.generate import generate
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_columns
-from viewkeep.diffs.passes import generate
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.execute.duckdb.run import run as run_in_duckdb
 from viewkeep.execute.spark.collect import empty

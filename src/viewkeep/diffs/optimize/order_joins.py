@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewkeep.diffs.build import keep, select
-from viewkeep.diffs.cannot_fail import cannot_fail
+from viewkeep.diffs.optimize.cannot_fail import cannot_fail
+from viewkeep.diffs.rules.build import keep, select
 from viewkeep.query.algebra import (
     AntiJoin,
     GroupBy,

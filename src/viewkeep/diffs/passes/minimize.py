@@ -13,8 +13,8 @@ up: the diff has them. What is left without effect goes too.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from viewkeep.diffs.build import FALSE, is_whole, project, select
 from viewkeep.diffs.model import DELETE, INSERT, post, pre
+from viewkeep.diffs.rules.build import FALSE, is_whole, project, select
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
 from viewkeep.query.algebra import (
     AntiJoin,

@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from viewkeep.diffs.build import (
+from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE, DiffSchema, post, pre
+from viewkeep.diffs.passes.identify import IdPlan
+from viewkeep.diffs.rules.build import (
     antijoin,
     differ,
     join_on,
@@ -14,8 +16,6 @@ from viewkeep.diffs.build import (
     select,
     semijoin,
 )
-from viewkeep.diffs.identify import IdPlan
-from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE, DiffSchema, post, pre
 from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.expressions import Column, Expression
 

@@ -8,8 +8,8 @@ the sums and counts that its averages are made of.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from viewkeep.diffs.build import keep, project
-from viewkeep.diffs.rename_groups import rename_groups
+from viewkeep.diffs.passes.rename_groups import rename_groups
+from viewkeep.diffs.rules.build import keep, project
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import (
     AggregateColumn,

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from viewkeep.diffs.build import fails, holds, select, semijoin
 from viewkeep.diffs.model import DELETE, DiffSchema
-from viewkeep.diffs.rules import POST, Change, Operator, as_insert, pass_on, recompute
+from viewkeep.diffs.rules.build import fails, holds, select, semijoin
+from viewkeep.diffs.rules.common import POST, Change, Operator, as_insert, pass_on, recompute
 from viewkeep.query.algebra import Select
 from viewkeep.query.expressions import columns_of, conjunction
 

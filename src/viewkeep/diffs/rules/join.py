@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from viewkeep.diffs.build import join_on, project, semijoin
-from viewkeep.diffs.identify import equal_ids
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
-from viewkeep.diffs.rules import (
+from viewkeep.diffs.passes.identify import equal_ids
+from viewkeep.diffs.rules.build import join_on, project, semijoin
+from viewkeep.diffs.rules.common import (
     POST,
     PRE,
     Change,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from viewkeep.diffs.build import keep, project, semijoin
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.rules import (
+from viewkeep.diffs.rules.build import keep, project, semijoin
+from viewkeep.diffs.rules.common import (
     POST,
     PRE,
     Change,

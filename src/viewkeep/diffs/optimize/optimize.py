@@ -7,10 +7,10 @@ as it is written would not compute them.
 
 from functools import lru_cache, reduce
 
-from viewkeep.diffs.drop_columns import drop_columns
-from viewkeep.diffs.merge_projections import merge_projections
-from viewkeep.diffs.order_joins import order_joins
-from viewkeep.diffs.push_selections import push_selections
+from viewkeep.diffs.optimize.drop_columns import drop_columns
+from viewkeep.diffs.optimize.merge_projections import merge_projections
+from viewkeep.diffs.optimize.order_joins import order_joins
+from viewkeep.diffs.optimize.push_selections import push_selections
 from viewkeep.query.algebra import Node
 
 RULES = (push_selections, order_joins, drop_columns, merge_projections)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from viewkeep.diffs.compose import compose
-from viewkeep.diffs.identify import IdPlan, identify
-from viewkeep.diffs.instantiate import RuleDag, instantiate
-from viewkeep.diffs.minimize import minimize
-from viewkeep.diffs.optimize import optimize
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.compose import compose
+from viewkeep.diffs.passes.identify import IdPlan, identify
+from viewkeep.diffs.passes.instantiate import RuleDag, instantiate
+from viewkeep.diffs.passes.minimize import minimize
 from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Script
 from viewkeep.query.algebra import Node

@@ -5,18 +5,18 @@ change at a time."""
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from viewkeep.diffs.build import project
 from viewkeep.diffs.caches import caches
-from viewkeep.diffs.group_rules import group_rules
-from viewkeep.diffs.identify import IdPlan
-from viewkeep.diffs.join_rules import join_rules
 from viewkeep.diffs.model import DiffSchema, base_diff_columns, post, pre
-from viewkeep.diffs.project_rules import project_rules
-from viewkeep.diffs.rules import Change, Operator, Piece
+from viewkeep.diffs.passes.identify import IdPlan
+from viewkeep.diffs.rules.build import project
+from viewkeep.diffs.rules.common import Change, Operator, Piece
+from viewkeep.diffs.rules.group import group_rules
+from viewkeep.diffs.rules.join import join_rules
+from viewkeep.diffs.rules.project import project_rules
+from viewkeep.diffs.rules.select import select_rules
+from viewkeep.diffs.rules.semijoin import semijoin_rules
+from viewkeep.diffs.rules.union import union_rules
 from viewkeep.diffs.script import BaseDiff
-from viewkeep.diffs.select_rules import select_rules
-from viewkeep.diffs.semijoin_rules import semijoin_rules
-from viewkeep.diffs.union_rules import union_rules
 from viewkeep.query.algebra import (
     AntiJoin,
     GroupBy,

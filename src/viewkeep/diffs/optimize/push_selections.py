@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from viewkeep.diffs.build import select
-from viewkeep.diffs.cannot_fail import cannot_fail
-from viewkeep.diffs.truth import FALSE, disjunction, disjuncts, never_true, simplify
+from viewkeep.diffs.optimize.cannot_fail import cannot_fail
+from viewkeep.diffs.optimize.truth import FALSE, disjunction, disjuncts, never_true, simplify
+from viewkeep.diffs.rules.build import select
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,

@@ -8,11 +8,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from viewkeep.diffs.build import KEY, antijoin, join_on, keep, project, union_all
 from viewkeep.diffs.caches import caches
-from viewkeep.diffs.instantiate import RuleDag
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
-from viewkeep.diffs.rules import (
+from viewkeep.diffs.passes.instantiate import RuleDag
+from viewkeep.diffs.rules.build import KEY, antijoin, join_on, keep, project, union_all
+from viewkeep.diffs.rules.common import (
     NEW,
     POST,
     PRE,

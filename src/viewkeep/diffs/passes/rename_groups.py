@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from viewkeep.diffs.build import project
-from viewkeep.diffs.merge_projections import merge_projections
+from viewkeep.diffs.optimize.merge_projections import merge_projections
+from viewkeep.diffs.rules.build import project
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node, Project
 from viewkeep.query.expressions import Column, columns_of
 

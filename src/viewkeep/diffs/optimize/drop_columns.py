@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
-from viewkeep.diffs.build import keep
-from viewkeep.diffs.needs import aggregates_needed, branches_need, needed_columns, outputs_needed
+from viewkeep.diffs.optimize.needs import (
+    aggregates_needed,
+    branches_need,
+    needed_columns,
+    outputs_needed,
+)
+from viewkeep.diffs.rules.build import keep
 from viewkeep.query.algebra import (
     GroupBy,
     Node,
@@ -21,7 +26,7 @@ from viewkeep.query.expressions import columns_of
 def drop_columns(root: Node) -> Node:
     """Compute only what is read, and project joins below group-bys on it: their rows may be kept.
 
-    IDs are added back where they are needed (`diffs/identify.py`).
+    IDs are added back where they are needed (`diffs/passes/identify.py`).
     """
     needs = needed_columns(root)
     done: dict[Node, Node] = {}

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from viewkeep.diffs.build import project
-from viewkeep.diffs.identify import BRANCH
 from viewkeep.diffs.model import INSERT, DiffSchema, post, pre
-from viewkeep.diffs.rules import Change, Operator, as_insert, insert_rows
+from viewkeep.diffs.passes.identify import BRANCH
+from viewkeep.diffs.rules.build import project
+from viewkeep.diffs.rules.common import Change, Operator, as_insert, insert_rows
 from viewkeep.query.algebra import UnionAll
 from viewkeep.query.expressions import Column, Expression, literal
 

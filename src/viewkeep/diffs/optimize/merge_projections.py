@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from viewkeep.diffs.build import is_whole
+from viewkeep.diffs.rules.build import is_whole
 from viewkeep.query.algebra import Node, Output, Project, rewrite
 from viewkeep.query.expressions import Column, Expression, Literal, substitute, walk
 

@@ -4,7 +4,9 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from viewkeep.diffs.build import (
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
+from viewkeep.diffs.passes.identify import ALL, ROWS, sum_of, value_columns
+from viewkeep.diffs.rules.build import (
     antijoin,
     differ,
     join_on,
@@ -15,9 +17,7 @@ from viewkeep.diffs.build import (
     semijoin,
     union_all,
 )
-from viewkeep.diffs.identify import ALL, ROWS, sum_of, value_columns
-from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
-from viewkeep.diffs.rules import (
+from viewkeep.diffs.rules.common import (
     POST,
     PRE,
     Change,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from viewkeep.diffs.build import differ, project, select
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
-from viewkeep.diffs.rules import Change, Operator, recompute
+from viewkeep.diffs.rules.build import differ, project, select
+from viewkeep.diffs.rules.common import Change, Operator, recompute
 from viewkeep.query.algebra import Node, Project
 from viewkeep.query.expressions import Column, Expression, columns_of
 

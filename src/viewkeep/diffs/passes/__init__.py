@@ -1,0 +1,1 @@
+"""The passes from a view to its delta script, one file each."""

@@ -1,0 +1,1 @@
+"""How changes of an operator's inputs change its output: one file per operator."""
