@@ -29,8 +29,8 @@ from viewkeep.engine.subscribers import OutputChange as OutputChange
 from viewkeep.engine.subscribers import Subscribers
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.options import Options
+from viewkeep.plan.adaptive.thresholds import Thresholds
 from viewkeep.plan.choose import plan
-from viewkeep.plan.epsilon import Thresholds
 from viewkeep.plan.payload import Payload, plan_payload
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery

@@ -6,8 +6,8 @@ from typing import Any
 
 from viewkeep.engine.select import ENGINES
 from viewkeep.errors import QueryError
+from viewkeep.plan.adaptive.thresholds import Thresholds
 from viewkeep.plan.choose import DEFAULTS
-from viewkeep.plan.epsilon import Thresholds
 from viewkeep.rings import Ring
 
 MODES = ("eager", "lazy")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import viewkeep as vk
 from viewkeep.analysis.exponents import Linear
-from viewkeep.plan.degrees import FREE, Cost, Degree, Power, cheapest, number_of
+from viewkeep.plan.adaptive.degrees import FREE, Cost, Degree, Power, cheapest, number_of
 
 # --- the same bounds as by trying every chain -----------------------------------------------------
 

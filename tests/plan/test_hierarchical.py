@@ -16,8 +16,8 @@ from tests.oracle import recompute
 from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.plan.adaptive.hierarchical import plan_hierarchical
 from viewkeep.plan.choose import names
-from viewkeep.plan.hierarchical import plan_hierarchical
 from viewkeep.plan.payload import distinct
 from viewkeep.plan.program import Program
 from viewkeep.plan.tree import Leaf

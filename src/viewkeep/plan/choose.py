@@ -12,9 +12,9 @@ from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tabulable, tractable_with_static
 from viewkeep.analysis.variable_order import JoinShape, VariableOrder
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.plan.adaptive.thresholds import Thresholds, plan_epsilon
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.delta import plan_delta
-from viewkeep.plan.epsilon import Thresholds, plan_epsilon
 from viewkeep.plan.payload import distinct
 from viewkeep.plan.program import NOTHING, Program
 from viewkeep.plan.recompute import plan_recompute

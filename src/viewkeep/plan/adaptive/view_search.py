@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from viewkeep.plan.degrees import FREE, Cost, Factor, cheapest, number_of
+from viewkeep.plan.adaptive.degrees import FREE, Cost, Factor, cheapest, number_of
 from viewkeep.plan.program import Access, Join, fresh, opened
 
 

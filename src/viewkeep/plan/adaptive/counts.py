@@ -10,8 +10,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from viewkeep.analysis.exponents import HALF, value_at
+from viewkeep.plan.adaptive.degrees import Cost, Factor, number_of
+from viewkeep.plan.adaptive.splits import (
+    THIRDS,
+    Epsilon,
+    candidates,
+    consistent_choices,
+    factor_of,
+    parts_of,
+)
+from viewkeep.plan.adaptive.view_search import (
+    Delta,
+    Exhausted,
+    Names,
+    Tries,
+    View,
+    ViewSearch,
+    in_order,
+)
 from viewkeep.plan.assemble import assemble
-from viewkeep.plan.degrees import Cost, Factor, number_of
 from viewkeep.plan.program import (
     INPUT,
     UPDATE,
@@ -26,15 +43,6 @@ from viewkeep.plan.program import (
     Step,
     Trigger,
     Update,
-)
-from viewkeep.plan.skew_views import Delta, Exhausted, Names, Tries, View, ViewSearch, in_order
-from viewkeep.plan.splits import (
-    THIRDS,
-    Epsilon,
-    candidates,
-    consistent_choices,
-    factor_of,
-    parts_of,
 )
 from viewkeep.plan.tree import Leaf
 from viewkeep.plan.view_tree import RESULT

@@ -7,7 +7,7 @@ from itertools import product
 from types import MappingProxyType
 
 from viewkeep.analysis.exponents import HALF, Linear
-from viewkeep.plan.degrees import LINEAR, Degree, Factor, Power
+from viewkeep.plan.adaptive.degrees import LINEAR, Degree, Factor, Power
 from viewkeep.plan.program import Part, Split, fresh
 from viewkeep.plan.tree import Leaf
 

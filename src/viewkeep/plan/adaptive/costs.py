@@ -4,9 +4,9 @@ large maps can be, by the degrees that the levels of parts promise."""
 from collections.abc import Iterable
 from dataclasses import replace
 
-from viewkeep.plan.degrees import FREE, Cost, Degree, Factor, cheapest, number_of
+from viewkeep.plan.adaptive.degrees import FREE, Cost, Degree, Factor, cheapest, number_of
+from viewkeep.plan.adaptive.splits import factor_of
 from viewkeep.plan.program import UPDATE, Block, Collect, Join, Map, Program, Step, Trigger
-from viewkeep.plan.splits import factor_of
 
 
 def with_costs(program: Program) -> Program:

@@ -19,9 +19,11 @@ from fractions import Fraction
 from itertools import product
 
 from viewkeep.analysis.exponents import HALF, Exponent, value_at
+from viewkeep.plan.adaptive.counts import Parts
+from viewkeep.plan.adaptive.degrees import Factor, number_of
+from viewkeep.plan.adaptive.splits import Epsilon, candidates
+from viewkeep.plan.adaptive.view_search import cheapest_joins
 from viewkeep.plan.assemble import assemble
-from viewkeep.plan.degrees import Factor, number_of
-from viewkeep.plan.heavy_light import Parts
 from viewkeep.plan.program import (
     UPDATE,
     Access,
@@ -38,8 +40,6 @@ from viewkeep.plan.program import (
     Update,
     opened,
 )
-from viewkeep.plan.skew_views import cheapest_joins
-from viewkeep.plan.splits import Epsilon, candidates
 from viewkeep.plan.tree import Leaf
 
 ALL_TRIANGLES = Fraction(3, 2)

@@ -10,13 +10,13 @@ from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.exponents import HALF
 from viewkeep.analysis.routes import routes
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.plan.costs import with_costs
-from viewkeep.plan.heavy_light import plan_heavy_light
-from viewkeep.plan.hierarchical import plan_hierarchical
+from viewkeep.plan.adaptive.costs import with_costs
+from viewkeep.plan.adaptive.counts import plan_heavy_light
+from viewkeep.plan.adaptive.hierarchical import plan_hierarchical
+from viewkeep.plan.adaptive.splits import Epsilon
+from viewkeep.plan.adaptive.triangles import plan_triangles
 from viewkeep.plan.program import Program, Split
-from viewkeep.plan.splits import Epsilon
 from viewkeep.plan.tree import Leaf
-from viewkeep.plan.triangles import plan_triangles
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 SPACES = ("fast", "linear")

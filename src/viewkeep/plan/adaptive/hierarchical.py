@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 
 from viewkeep.analysis.hierarchical import crossing_pair
+from viewkeep.plan.adaptive.splits import Epsilon, parts_of
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.program import (
     INPUT,
@@ -35,7 +36,6 @@ from viewkeep.plan.program import (
     Update,
     fresh,
 )
-from viewkeep.plan.splits import Epsilon, parts_of
 from viewkeep.plan.tree import Leaf, Node, Tree
 from viewkeep.plan.view_tree import ViewTreePlanner, look_ups_first
 from viewkeep.query.conjunctive import ConjunctiveQuery

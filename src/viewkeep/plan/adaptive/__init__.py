@@ -1,0 +1,1 @@
+"""The adaptive strategy: relations split by degree into heavy and light parts."""
