@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 import viewkeep as vk
-from viewkeep.report.page import analysis_page
-from viewkeep.report.workload import analysis_line, workload_page
+from viewkeep.report.query.page import analysis_page
+from viewkeep.report.query.workload import analysis_line, workload_page
 
 JOIN = "Join(a, b, c) = R(a, b) * S(b, c)"
 CYCLE = "Cycle() = R(a, b) * S(b, c) * T(c, a)"

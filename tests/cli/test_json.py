@@ -11,7 +11,7 @@ from tests.strategies import queries
 from viewkeep.analysis import analyze_query
 from viewkeep.cli.main import app
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.report.as_json import analysis_json
+from viewkeep.report.query.as_json import analysis_json
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "explain.md"
 COST = {"exponent": str, "order": str, "value": float}

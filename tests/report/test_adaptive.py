@@ -7,9 +7,14 @@ import pytest
 import viewkeep as vk
 from viewkeep.plan.choose import plan
 from viewkeep.plan.program import Update
-from viewkeep.report.adaptive import adaptive_json, adaptive_program, adaptive_sections, describe
-from viewkeep.report.deltas import deltas_of
 from viewkeep.report.narrow import CostColumn
+from viewkeep.report.query.adaptive import (
+    adaptive_json,
+    adaptive_program,
+    adaptive_sections,
+    describe,
+)
+from viewkeep.report.query.deltas import deltas_of
 from viewkeep.report.text import plain_text
 
 QUERIES = [

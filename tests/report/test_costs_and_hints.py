@@ -10,8 +10,8 @@ import viewkeep as vk
 from tests.strategies import queries
 from viewkeep.analysis import analyze_query
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.report.costs import update_costs
-from viewkeep.report.hints import hints
+from viewkeep.report.query.costs import update_costs
+from viewkeep.report.query.hints import hints
 
 
 def test_the_costly_table_is_named_with_what_it_leaves_open() -> None:

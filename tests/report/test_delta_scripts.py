@@ -20,14 +20,14 @@ from viewkeep.diffs.generate import generate
 from viewkeep.diffs.show import show_lines, show_script
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node
-from viewkeep.report.delta_script import (
+from viewkeep.report.script.page import (
     ScriptOptions,
     delta_script,
     reads_by_change,
     script_json,
     script_sections,
 )
-from viewkeep.report.plan_picture import plan_picture
+from viewkeep.report.script.picture import plan_picture
 from viewkeep.report.text import plain_text
 from viewkeep.sql import parse_view, read_schema
 

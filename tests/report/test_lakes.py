@@ -16,11 +16,11 @@ from viewkeep.lake import (
     ViewStatus,
     speed_up,
 )
-from viewkeep.report.definitions import tables_json, tables_page, view_page, views_page
-from viewkeep.report.freshness import created_text, status_json, status_page
-from viewkeep.report.refreshes import history_page, refresh_json, refresh_page
+from viewkeep.report.lake.definitions import tables_json, tables_page, view_page, views_page
+from viewkeep.report.lake.freshness import created_text, status_json, status_page
+from viewkeep.report.lake.refreshes import history_page, refresh_json, refresh_page
+from viewkeep.report.lake.verification import verification_json, verification_page
 from viewkeep.report.text import plain_text
-from viewkeep.report.verification import verification_json, verification_page
 
 REFRESH = RefreshReport(
     *("cost", "id"),

@@ -8,9 +8,9 @@ from rich.console import Console
 
 import viewkeep as vk
 from viewkeep.explain import Analyzed, explain
-from viewkeep.report.page import analysis_page
+from viewkeep.report.query.page import analysis_page
+from viewkeep.report.query.workload import analysis_line, failed_line, workload_page
 from viewkeep.report.text import plain_text
-from viewkeep.report.workload import analysis_line, failed_line, workload_page
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

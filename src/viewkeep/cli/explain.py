@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from viewkeep.explain import Explanation, Outcome
     from viewkeep.reading import Node
-    from viewkeep.report.delta_script import ScriptOptions
-    from viewkeep.report.workload import Line
+    from viewkeep.report.query.workload import Line
+    from viewkeep.report.script.page import ScriptOptions
 
 SOME_FAILED = 1
 """The exit code when some of several queries are not valid."""
@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
 
     @property
     def options(self) -> "ScriptOptions":
-        from viewkeep.report.delta_script import ScriptOptions
+        from viewkeep.report.script.page import ScriptOptions
 
         return ScriptOptions(self.changes, self.tuple_based, self.full)
 
@@ -164,9 +164,9 @@ def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
     from viewkeep.explain import Analyzed
     from viewkeep.maintainer import engine_obstacle
     from viewkeep.reading import Unclassified
-    from viewkeep.report.delta_script import script_sections
-    from viewkeep.report.page import algebra_page, analysis_page
-    from viewkeep.report.workload import workload_page
+    from viewkeep.report.query.page import algebra_page, analysis_page
+    from viewkeep.report.query.workload import workload_page
+    from viewkeep.report.script.page import script_sections
 
     match explanation.outcomes:
         case (Analyzed(_, analysis),):
@@ -183,7 +183,7 @@ def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
 def _line(outcome: "Outcome") -> "Line":
     from viewkeep.explain import Analyzed
     from viewkeep.reading import Failed, Unclassified
-    from viewkeep.report.workload import analysis_line, failed_line, unsupported_line
+    from viewkeep.report.query.workload import analysis_line, failed_line, unsupported_line
 
     match outcome:
         case Analyzed(_, analysis):
@@ -196,7 +196,7 @@ def _line(outcome: "Outcome") -> "Line":
 
 
 def _document(explanation: "Explanation", wanted: Wanted) -> dict[str, Any]:
-    from viewkeep.report.as_json import document
+    from viewkeep.report.query.as_json import document
 
     return document([_json(each, wanted) for each in explanation.outcomes], explanation.cascades)
 
@@ -205,8 +205,8 @@ def _json(outcome: "Outcome", wanted: Wanted) -> dict[str, Any]:
     from viewkeep.explain import Analyzed
     from viewkeep.maintainer import engine_obstacle
     from viewkeep.reading import Failed, Unclassified
-    from viewkeep.report.as_json import analysis_json, failed_json, unsupported_json
-    from viewkeep.report.delta_script import script_json
+    from viewkeep.report.query.as_json import analysis_json, failed_json, unsupported_json
+    from viewkeep.report.script.page import script_json
 
     match outcome:
         case Analyzed(_, analysis):

@@ -12,7 +12,7 @@ from viewkeep.errors import ViewkeepError
 
 if TYPE_CHECKING:
     from viewkeep.reading import Node
-    from viewkeep.report.delta_script import ScriptOptions
+    from viewkeep.report.script.page import ScriptOptions
 
 SECTIONED = ("id", "tuple")
 """Strategies whose scripts have a page of their own."""
@@ -37,7 +37,7 @@ def explain_view(
     as_json: bool,
 ) -> None:
     """Say how a view is kept; the script is that of its own strategy unless another is wanted."""
-    from viewkeep.report.delta_script import ScriptOptions
+    from viewkeep.report.script.page import ScriptOptions
 
     with opened(lake, "reading ...") as keeper:
         [view] = keeper.status(name)
@@ -57,7 +57,7 @@ def _show(head: str, tree: "Node", options: "ScriptOptions | None") -> None:
     from rich.console import Group
     from rich.text import Text
 
-    from viewkeep.report.delta_script import script_sections
+    from viewkeep.report.script.page import script_sections
 
     sections = () if options is None else script_sections(tree, options)
     show(Group(Text(f"{head}\n"), *sections))
@@ -65,8 +65,8 @@ def _show(head: str, tree: "Node", options: "ScriptOptions | None") -> None:
 
 def draw(name: str, tree: "Node", options: "ScriptOptions", file: str) -> None:
     """Write a picture of the plan of a script."""
-    from viewkeep.report.delta_script import delta_script
-    from viewkeep.report.plan_picture import plan_picture
+    from viewkeep.report.script.page import delta_script
+    from viewkeep.report.script.picture import plan_picture
 
     picture = plan_picture(delta_script(tree, options), name)
     try:
@@ -78,8 +78,8 @@ def draw(name: str, tree: "Node", options: "ScriptOptions", file: str) -> None:
 def _document(
     name: str, strategy: str, head: str, tree: "Node", options: "ScriptOptions"
 ) -> dict[str, object]:
-    from viewkeep.report.delta_script import script_json
-    from viewkeep.report.refreshes import FORMAT
+    from viewkeep.report.lake.refreshes import FORMAT
+    from viewkeep.report.script.page import script_json
 
     known = {"format": FORMAT, "view": name, "strategy": strategy, "explanation": head}
     return {**known, **script_json(tree, options)}

@@ -229,7 +229,7 @@ def _number(text: str) -> float | None:
 
 def _finish(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> None:
     """The summary, with what is heavy now below it; of JSON the summary is the last line."""
-    from viewkeep.report.heavy import heavy_json, heavy_section
+    from viewkeep.report.live.heavy import heavy_json, heavy_section
 
     live = stream.live
     partitions = () if quiet else live.partitions()

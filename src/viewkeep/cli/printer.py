@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from viewkeep.maintainer import OutputChange
-    from viewkeep.report.maintenance import Json, Output
+    from viewkeep.report.live.maintenance import Json, Output
     from viewkeep.stream import Stream
 
 SHOWN_ROWS = 20
@@ -52,7 +52,7 @@ class Printer:
             self._stream.watch()
         live = self._stream.live
         if self._as_json:
-            from viewkeep.report.maintenance import start_json
+            from viewkeep.report.live.maintenance import start_json
 
             self._line(start_json(live.query, live.program, with_program))
         elif with_program:
@@ -68,7 +68,7 @@ class Printer:
             self._show_result(updates)
 
     def _show_result(self, updates: int) -> None:
-        from viewkeep.report.maintenance import result_json, result_table
+        from viewkeep.report.live.maintenance import result_json, result_table
 
         rows, more = self._rows()
         query = self._stream.live.query
@@ -86,7 +86,7 @@ class Printer:
         return rows[: self._limit], len(rows) > self._limit
 
     def _show_changes(self, updates: int) -> None:
-        from viewkeep.report.maintenance import change_line, changes_json, counted
+        from viewkeep.report.live.maintenance import change_line, changes_json, counted
 
         query = self._stream.live.query
         changes = [
@@ -111,7 +111,7 @@ class Printer:
 
     def summary(self, interrupted: bool = False) -> None:
         """What was done and what it cost."""
-        from viewkeep.report.maintenance import Summary, summary_json, summary_page
+        from viewkeep.report.live.maintenance import Summary, summary_json, summary_page
 
         if self._quiet:
             return
@@ -144,7 +144,7 @@ class Printer:
             yield
 
     def _picture(self) -> "RenderableType":
-        from viewkeep.report.maintenance import progress_line
+        from viewkeep.report.live.maintenance import progress_line
 
         progress, changes = self._stream.progress, self._stream.changes
         done = changes.done if changes else None

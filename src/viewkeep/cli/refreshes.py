@@ -30,7 +30,7 @@ def refresh(views: Views = None, lake: LakePath = None, as_json: AsJson = False)
     viewkeep refresh cost --json
     ```
     """
-    from viewkeep.report.refreshes import refresh_json, refresh_page
+    from viewkeep.report.lake.refreshes import refresh_json, refresh_page
 
     with opened(lake, "refreshing ...") as keeper:
         if not all(each.is_fresh for each in keeper.status(*(views or ()))):
@@ -62,7 +62,7 @@ def status(
     viewkeep status --check || viewkeep refresh
     ```
     """
-    from viewkeep.report.freshness import status_json, status_page
+    from viewkeep.report.lake.freshness import status_json, status_page
 
     with opened(lake, "reading ...") as keeper:
         found = keeper.status(*(views or ()))
@@ -87,7 +87,7 @@ def history(
     viewkeep history cost --limit 5
     ```
     """
-    from viewkeep.report.refreshes import history_json, history_page
+    from viewkeep.report.lake.refreshes import history_json, history_page
 
     with opened(lake, "reading ...") as keeper:
         reports = keeper.history(view)
@@ -112,7 +112,7 @@ def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) 
     viewkeep verify cost --json
     ```
     """
-    from viewkeep.report.verification import verification_json, verification_page
+    from viewkeep.report.lake.verification import verification_json, verification_page
 
     with opened(lake, "comparing ...", start=True) as keeper:
         found = [keeper.verify(name) for name in views or keeper.views]
@@ -148,7 +148,7 @@ def vacuum(
     viewkeep vacuum --hours 24
     ```
     """
-    from viewkeep.report.definitions import vacuum_json, vacuum_page
+    from viewkeep.report.lake.definitions import vacuum_json, vacuum_page
 
     with opened(lake, "removing ...") as keeper:
         files = keeper.vacuum(hours, dry_run, force)

@@ -132,7 +132,7 @@ def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
     viewkeep table list --lake /data/lake
     ```
     """
-    from viewkeep.report.definitions import tables_json, tables_page
+    from viewkeep.report.lake.definitions import tables_json, tables_page
 
     with opened(lake, "reading ...") as keeper:
         tables = keeper.describe_tables()
@@ -180,7 +180,7 @@ def apply(
     ```
     """
     from viewkeep.cli.rows import read_rows_file
-    from viewkeep.report.maintenance import counted
+    from viewkeep.report.live.maintenance import counted
 
     files = {"inserts": inserts, "updates": updates, "deletes": deletes}
     named = {kind: file for kind, file in files.items() if file is not None}

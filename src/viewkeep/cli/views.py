@@ -50,8 +50,8 @@ def create(
       --policy strict
     ```
     """
-    from viewkeep.report.freshness import created_text
-    from viewkeep.report.refreshes import refresh_json
+    from viewkeep.report.lake.freshness import created_text
+    from viewkeep.report.lake.refreshes import refresh_json
 
     source = read_argument(sql)
     doing = f"computing {name} ..."
@@ -71,7 +71,7 @@ def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
     viewkeep view list --lake /data/lake
     ```
     """
-    from viewkeep.report.definitions import views_json, views_page
+    from viewkeep.report.lake.definitions import views_json, views_page
 
     with opened(lake, "reading ...") as keeper:
         views = keeper.describe_views()
@@ -95,8 +95,8 @@ def show(
     viewkeep view show cost --rows 10
     ```
     """
-    from viewkeep.report.definitions import view_json, view_page
-    from viewkeep.report.freshness import status_json
+    from viewkeep.report.lake.definitions import view_json, view_page
+    from viewkeep.report.lake.freshness import status_json
 
     with opened(lake, "reading ...") as keeper:
         [view], [status] = keeper.describe_views(name), keeper.status(name)
@@ -118,7 +118,7 @@ def repair(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
     viewkeep view repair cost
     ```
     """
-    from viewkeep.report.refreshes import refresh_json, refresh_page
+    from viewkeep.report.lake.refreshes import refresh_json, refresh_page
 
     with opened(lake, f"computing {name} ...", start=True) as keeper:
         report = keeper.repair(name)

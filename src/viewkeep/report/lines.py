@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from viewkeep.report.maintenance import cell
+from viewkeep.report.live.maintenance import cell
 from viewkeep.report.style import HEADING
 
 

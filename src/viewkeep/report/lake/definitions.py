@@ -10,10 +10,10 @@ from rich.text import Text
 
 from viewkeep.lake import TableDescription, ViewDescription, ViewStatus
 from viewkeep.report.amounts import duration, size, times
-from viewkeep.report.freshness import freshness
+from viewkeep.report.lake.freshness import freshness
+from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
-from viewkeep.report.maintenance import counted, row_json
-from viewkeep.report.refreshes import FORMAT
+from viewkeep.report.live.maintenance import counted, row_json
 from viewkeep.report.style import BAD, section
 
 Json = dict[str, Any]

@@ -19,9 +19,9 @@ from viewkeep.diffs.show_names import column_text, note_text, relation_text
 from viewkeep.diffs.show_operators import details
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.algebra import Node, Stored, walk
-from viewkeep.report.delta_script_changes import read_changes
-from viewkeep.report.delta_script_text import Formulas, Symbols, indented, plain_columns
-from viewkeep.report.id_plan import (
+from viewkeep.report.script.changes import read_changes
+from viewkeep.report.script.formulas import Formulas, Symbols, indented, plain_columns
+from viewkeep.report.script.id_plan import (
     change_text,
     diffs_section,
     plan_json,

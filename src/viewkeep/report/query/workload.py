@@ -13,8 +13,8 @@ from viewkeep.analysis import Analysis
 from viewkeep.analysis.cascade import Cascade
 from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.report.narrow import FirstThatFits
+from viewkeep.report.query.summary import at_best, query_class
 from viewkeep.report.style import BAD, FAIR, GOOD, HEADING, grade, section
-from viewkeep.report.summary import at_best, query_class
 
 COLUMNS = ("query", "class", "update", "delay", "preprocessing", "strategy", "optimal")
 

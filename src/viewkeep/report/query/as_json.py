@@ -13,13 +13,13 @@ from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.query.algebra import Node
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
-from viewkeep.report.adaptive import adaptive_json
-from viewkeep.report.bounds import COSTS
-from viewkeep.report.costs import UpdateCost, update_costs
-from viewkeep.report.hints import Hint, hints
+from viewkeep.report.query.adaptive import adaptive_json
+from viewkeep.report.query.bounds import COSTS
+from viewkeep.report.query.costs import UpdateCost, update_costs
+from viewkeep.report.query.hints import Hint, hints
+from viewkeep.report.query.summary import headline, query_class
+from viewkeep.report.query.variable_order import atoms_below
 from viewkeep.report.style import kind_of
-from viewkeep.report.summary import headline, query_class
-from viewkeep.report.variable_order import atoms_below
 
 FORMAT = 1
 """The version of the layout, first in every document."""

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from viewkeep.lake import RefreshReport, ViewStatus
 from viewkeep.report.amounts import ago, duration, times
+from viewkeep.report.lake.refreshes import FORMAT, report_json, strategy_text
 from viewkeep.report.lines import lines_table
-from viewkeep.report.maintenance import counted
-from viewkeep.report.refreshes import FORMAT, report_json, strategy_text
+from viewkeep.report.live.maintenance import counted
 from viewkeep.report.style import BAD, FAIR, GOOD
 
 COLUMNS = ("view", "rows", "freshness", "waiting", "refreshed", "by", "seconds", "speed-up")

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from viewkeep.plan.program import Program, Split
-from viewkeep.report.adaptive import LEVELS, relations_of
-from viewkeep.report.maintenance import Json, Row, row_json, row_text
+from viewkeep.report.live.maintenance import Json, Row, row_json, row_text
+from viewkeep.report.query.adaptive import LEVELS, relations_of
 from viewkeep.report.style import HEADING, section
 
 MOST_VALUES = 3

@@ -12,15 +12,15 @@ from viewkeep.analysis import Analysis
 from viewkeep.analysis.exponents import order
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.algebra import Node
-from viewkeep.report.adaptive import adaptive_sections
-from viewkeep.report.bounds import averaging_note, bounds_table, lower_bound_text
-from viewkeep.report.costs import costs_table, update_costs
-from viewkeep.report.delta_script import DEFAULT, ScriptOptions, script_sections
-from viewkeep.report.hints import hints
+from viewkeep.report.query.adaptive import adaptive_sections
+from viewkeep.report.query.bounds import averaging_note, bounds_table, lower_bound_text
+from viewkeep.report.query.costs import costs_table, update_costs
+from viewkeep.report.query.hints import hints
+from viewkeep.report.query.summary import headline, obstacle
+from viewkeep.report.query.variable_order import order_tree
+from viewkeep.report.query.verdicts import reasons, verdict_table
+from viewkeep.report.script.page import DEFAULT, ScriptOptions, script_sections
 from viewkeep.report.style import FAIR, grade, query_text, section
-from viewkeep.report.summary import headline, obstacle
-from viewkeep.report.variable_order import order_tree
-from viewkeep.report.verdicts import reasons, verdict_table
 
 STRATEGIES = {
     "viewtree": "A tree of views along the variable order: a change climbs from its table to the "

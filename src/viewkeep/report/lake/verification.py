@@ -8,9 +8,9 @@ from rich.text import Text
 
 from viewkeep.lake import Verification
 from viewkeep.report.amounts import duration
+from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lines import lines_table, rows_table
-from viewkeep.report.maintenance import counted, row_json
-from viewkeep.report.refreshes import FORMAT
+from viewkeep.report.live.maintenance import counted, row_json
 from viewkeep.report.style import BAD, FAIR, GOOD, section
 
 Json = dict[str, Any]

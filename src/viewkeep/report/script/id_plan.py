@@ -17,7 +17,7 @@ from viewkeep.diffs.script import BaseDiff, Materialized
 from viewkeep.diffs.show_names import column_text, relation_text
 from viewkeep.diffs.show_operators import details
 from viewkeep.query.algebra import Node, Stored, children, walk
-from viewkeep.report.delta_script_text import Symbols, plain_columns
+from viewkeep.report.script.formulas import Symbols, plain_columns
 from viewkeep.report.style import FAIR, GOOD, HEADING, section
 
 Json = dict[str, Any]

@@ -14,7 +14,7 @@ from viewkeep.analysis.exponents import HALF, value_at
 from viewkeep.analysis.routes import best_route
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, Key, closure, dependencies
-from viewkeep.report.summary import at_best, describe_costs
+from viewkeep.report.query.summary import at_best, describe_costs
 
 BUDGET = 180
 """Each try takes longer the more variables there are: this many divided by theirs are made."""

@@ -15,7 +15,7 @@ from viewkeep.diffs.passes.instantiate import BLOCKING
 from viewkeep.diffs.show_names import column_text
 from viewkeep.diffs.show_operators import details
 from viewkeep.query.algebra import Node, Scan, children
-from viewkeep.report.id_plan import kept_nodes
+from viewkeep.report.script.id_plan import kept_nodes
 
 WIDTH, HEIGHT = 236, 78
 """The size of a box."""

@@ -1,0 +1,1 @@
+"""Tables, views and refreshes of a lake."""

@@ -1,0 +1,1 @@
+"""A live query: its result, its changes and what they cost."""

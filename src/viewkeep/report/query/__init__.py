@@ -1,0 +1,1 @@
+"""One query or many: class, bounds, reasons, costs and hints."""
