@@ -25,7 +25,7 @@ import viewkeep as vk
 from bench._engine_data import STAR, SUMMED, TRIANGLE, Workload, housing, hubs, star, zipf
 from bench._engine_plots import draw
 from bench._engine_rivals import checks, dicts_rate, duckdb_seconds, pathway_rate, timed, twin_rate
-from viewkeep.engine.compiled_machine import CACHE_VARIABLE
+from viewkeep.engine.compiled.llvm.machine import CACHE_VARIABLE
 from viewkeep.rings import INTEGERS
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -58,7 +58,7 @@ LIBRARY_FENCES = {
     "pyspark": ("execute/spark/*",),
     "deltalake": ("tables/*",),
     "duckdb": ("execute/duckdb/*",),
-    "llvmlite": ("engine/compiled*.py",),
+    "llvmlite": ("engine/compiled/llvm/*",),
     "numba": (),
     "rich": ("report/*", "cli/*"),
     "typer": ("cli/*",),
@@ -120,8 +120,9 @@ def test_the_package_itself_imports_no_part_when_it_is_loaded() -> None:
     assert loaded == {"importlib", "typing"}
 
 
-def test_modules_are_at_most_three_levels_deep() -> None:
-    assert [module for module in MODULES if module.count("/") > 2] == []
+def test_modules_are_at_most_three_folders_deep() -> None:
+    """A part, a family within it, and once a family within that: `engine/compiled/emit/`."""
+    assert [module for module in MODULES if module.count("/") > 3] == []
 
 
 def test_the_table_in_the_documentation_is_the_one_checked_here() -> None:
@@ -152,7 +153,7 @@ def test_the_table_of_imports_has_no_cycle_and_no_unknown_part() -> None:
         ("query/notation/parse.py", "from viewkeep import parse"),
         ("query/notation/parse.py", "import viewkeep"),
         ("query/notation/parse.py", "import sqlglot.expressions"),
-        ("engine/reference.py", "import llvmlite.binding"),
+        ("engine/compiled/emit/maps.py", "import llvmlite.binding"),
         ("maintainer.py", "from viewkeep.execute import run"),
         ("cli/main.py", "from viewkeep.analysis import analyze"),
     ],
@@ -169,7 +170,7 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
         ("analysis/widths.py", "from . import bounds"),
         ("analysis/widths.py", "from .bounds import Bounds"),
         ("sql/parse.py", "import sqlglot"),
-        ("engine/compiled_maps.py", "import llvmlite.binding"),
+        ("engine/compiled/llvm/machine.py", "import llvmlite.binding"),
         ("cli/main.py", "from viewkeep.explain import explain"),
     ],
 )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.arguments import checked
-from viewkeep.engine.check import Checker
 from viewkeep.engine.frames import as_table
 from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import (
@@ -20,13 +19,14 @@ from viewkeep.engine.intake import (
     intakes_of,
     known_relation,
 )
-from viewkeep.engine.partitions import Partition
+from viewkeep.engine.interpreter.check import Checker
+from viewkeep.engine.interpreter.partitions import Partition
 from viewkeep.engine.pending import Pending
 from viewkeep.engine.runner import Runner, restore_compiled
-from viewkeep.engine.select import Engine, Engines, obstacle
-from viewkeep.engine.state import damaged, is_arrow_file, read_state
+from viewkeep.engine.save import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
 from viewkeep.engine.subscribers import Subscribers
+from viewkeep.engine.switching import Engine, Engines, obstacle
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.options import Options
 from viewkeep.plan.adaptive.thresholds import Thresholds

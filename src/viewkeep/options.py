@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewkeep.engine.select import ENGINES
+from viewkeep.engine.switching import ENGINES
 from viewkeep.errors import QueryError
 from viewkeep.plan.adaptive.thresholds import Thresholds
 from viewkeep.plan.choose import DEFAULTS

@@ -16,7 +16,7 @@ from tests.engine.test_adaptive import (
     listed_from_scratch,
     skewed_stream,
 )
-from viewkeep.engine.check import Checker
+from viewkeep.engine.interpreter.check import Checker
 from viewkeep.rings import Ring
 
 TEXTS = [TRIANGLE, DIRECTED, COMPOSITE, PATH_4, LISTED]

@@ -24,9 +24,10 @@ from tests.engine.engines import LONG
 from tests.engine.streams import WAYS, Database, Replica, assert_equals_recomputation, streams
 from tests.engine.test_adaptive import LISTED, TRIANGLE, skewed_stream
 from tests.strategies import queries
-from viewkeep.engine import compiled_machine, select
-from viewkeep.engine.compiled import CompiledEngine
-from viewkeep.engine.compiled_values import PLAIN
+from viewkeep.engine import switching
+from viewkeep.engine.compiled.engine import CompiledEngine
+from viewkeep.engine.compiled.llvm import machine
+from viewkeep.engine.compiled.values import PLAIN
 from viewkeep.rings import INTEGERS, REALS, MatrixRing, ProductRing
 
 STAR = "Q(y) = R(y, x) * S(y, z) * T(y, w)"
@@ -527,7 +528,7 @@ def test_inputs_that_nothing_reads_need_not_be_kept(tmp_path):
 
 def test_auto_compiles_when_it_pays(monkeypatch):
     monkeypatch.delenv("VIEWKEEP_ENGINE", raising=False)
-    monkeypatch.setattr(select, "WORTHWHILE", 1_000)
+    monkeypatch.setattr(switching, "WORTHWHILE", 1_000)
     live = vk.maintain("Q(a, c) = R(a, b) * S(b, c)")
     live.load({"R": [(i, i % 9) for i in range(100)]})
     assert not isinstance(live.engine, CompiledEngine)
@@ -539,12 +540,12 @@ def test_auto_compiles_when_it_pays(monkeypatch):
 
 
 def test_what_is_not_installed_is_told(monkeypatch):
-    monkeypatch.setattr(select, "NEEDED", ("llvmlite_of_nowhere",))
+    monkeypatch.setattr(switching, "NEEDED", ("llvmlite_of_nowhere",))
     with pytest.raises(
         vk.QueryError, match=r"llvmlite_of_nowhere: pip install 'viewkeep\[compiled\]'"
     ):
         vk.maintain(STAR, engine="compiled")
-    monkeypatch.setattr(select, "WORTHWHILE", 0)
+    monkeypatch.setattr(switching, "WORTHWHILE", 0)
     live = vk.maintain(STAR, engine="auto")
     with pytest.warns(UserWarning, match="pure Python: pip install"):
         live.load({"R": [(1, 2)]})
@@ -560,7 +561,7 @@ print(dict(live.enumerate()))
 
 
 def test_several_processes_compile_at_once(tmp_path):
-    environment = {**os.environ, compiled_machine.CACHE_VARIABLE: str(tmp_path)}
+    environment = {**os.environ, machine.CACHE_VARIABLE: str(tmp_path)}
     running = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True

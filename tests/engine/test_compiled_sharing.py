@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewkeep.engine import compiled_sharing
-from viewkeep.engine.compiled_sharing import share
+from viewkeep.engine.compiled.llvm import share_blocks
+from viewkeep.engine.compiled.llvm.share_blocks import share
 
 LOOPS = """
 def first(s, n, p):
@@ -94,7 +94,7 @@ def third(s, n):
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_sharing, "NODES_AT_LEAST", 5)
+    monkeypatch.setattr(share_blocks, "NODES_AT_LEAST", 5)
 
 
 def functions(source: str) -> list[ast.FunctionDef]:

@@ -10,12 +10,12 @@ import pytest
 
 import viewkeep as vk
 from tests.engine.streams import Replica
-from viewkeep.engine import compiled
-from viewkeep.engine.compiled import CompiledEngine
+from viewkeep.engine.compiled import engine as compiled_engine
+from viewkeep.engine.compiled.engine import CompiledEngine
 from viewkeep.graph import TriangleCounter
 
 JOIN = "Q(a, c) = R(a, b) * S(b, c)"
-MOST = 2 * compiled.FEW
+MOST = 2 * compiled_engine.FEW
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -120,8 +120,8 @@ VALUES = [*(f"t{i}" for i in range(12)), 2**80, 0.5, 1.0, None, 3, Decimal("0.25
 def test_forgetting_after_every_change_changes_no_result(
     monkeypatch, tmp_path, text, options, seed
 ):
-    monkeypatch.setattr(compiled, "FEW", -1_000_000)
-    monkeypatch.setattr(compiled, "OFTEN", 0)
+    monkeypatch.setattr(compiled_engine, "FEW", -1_000_000)
+    monkeypatch.setattr(compiled_engine, "OFTEN", 0)
     choose = random.Random(seed)
     live, reference = vk.maintain(text, **options), vk.maintain(text, engine="reference", **options)
     replica = Replica(live) if seed else None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import viewkeep as vk
-from viewkeep.engine.compiled import CompiledEngine
+from viewkeep.engine.compiled.engine import CompiledEngine
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,7 +3,7 @@
 import pytest
 
 import viewkeep as vk
-from viewkeep.engine.check import Checker, InvariantError
+from viewkeep.engine.interpreter.check import Checker, InvariantError
 from viewkeep.rings import INTEGERS
 
 TRIANGLE = "Q() = R(a, b) * S(b, c) * T(c, a)"

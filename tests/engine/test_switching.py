@@ -15,8 +15,10 @@ from tests.engine.engines import LONG
 from tests.engine.streams import WAYS, Database, assert_equals_recomputation, streams
 from tests.engine.test_adaptive import LISTED, TRIANGLE
 from tests.strategies import queries
-from viewkeep.engine import compiled, compiled_machine, select
-from viewkeep.engine.compiled import CompiledEngine
+from viewkeep.engine import switching
+from viewkeep.engine.compiled import engine as compiled_engine
+from viewkeep.engine.compiled.engine import CompiledEngine
+from viewkeep.engine.compiled.llvm import machine
 
 SUMS = "Q(a; sum(b)) = R(a, b) * S(a)"
 
@@ -99,8 +101,8 @@ def break_llvm(*arguments: Any) -> None:
 
 
 def test_a_failed_compilation_leaves_the_reference_engine_running(monkeypatch):
-    monkeypatch.setattr(select, "WORTHWHILE", 5)
-    monkeypatch.setattr(compiled_machine, "load", break_llvm)
+    monkeypatch.setattr(switching, "WORTHWHILE", 5)
+    monkeypatch.setattr(machine, "load", break_llvm)
     live = vk.maintain("Q(a) = R(a, b) * S(b)")
     with pytest.warns(UserWarning, match="LLVM is out of order"):
         live.update_batch("R", [(i, i) for i in range(6)])
@@ -115,7 +117,7 @@ def test_a_failed_move_leaves_the_reference_engine_running(monkeypatch):
     def refuse(*arguments: Any) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(select, "WORTHWHILE", 5)
+    monkeypatch.setattr(switching, "WORTHWHILE", 5)
     monkeypatch.setattr(CompiledEngine, "load", refuse)
     live = vk.maintain("Q(a) = R(a, b) * S(b)")
     live.update_batch("R", [(1, 2)])
@@ -131,7 +133,7 @@ def test_code_for_subscribers_that_cannot_be_compiled_leaves_the_reference_engin
     live, heard = vk.maintain("Q(a) = R(a, b) * S(b)", engine="compiled"), []
     live.update("R", (1, 2))
     live.subscribe(heard.append)
-    monkeypatch.setattr(compiled.compiled_machine, "load", break_llvm)
+    monkeypatch.setattr(compiled_engine.machine, "load", break_llvm)
     live.update("S", (2,))
     assert heard == [[vk.OutputChange((1,), None, 1)]]
     assert "LLVM is out of order" in live.engine_reason
@@ -140,7 +142,7 @@ def test_code_for_subscribers_that_cannot_be_compiled_leaves_the_reference_engin
 @pytest.mark.parametrize("multiplicity", [1, 2**70])
 def test_the_single_update_that_makes_compiling_pay(monkeypatch, multiplicity):
     """It goes to the engine that runs from then on, which may have to refuse it."""
-    monkeypatch.setattr(select, "WORTHWHILE", 4096)
+    monkeypatch.setattr(switching, "WORTHWHILE", 4096)
     live = vk.maintain("Q(a) = R(a, b) * R(b, c)")
     for i in range(4095):
         live.update("R", (0, i % 7))
@@ -172,7 +174,7 @@ SHAPES = [
 @pytest.mark.parametrize("text", SHAPES)
 @pytest.mark.parametrize("strategy", ["auto", "viewtree", "delta", "epsilon"])
 def test_shapes_compile_or_say_why_not(monkeypatch, text, strategy):
-    monkeypatch.setattr(select, "WORTHWHILE", 20)
+    monkeypatch.setattr(switching, "WORTHWHILE", 20)
     try:
         live = vk.maintain(text, strategy=strategy)
     except vk.QueryError:
@@ -185,7 +187,7 @@ def test_shapes_compile_or_say_why_not(monkeypatch, text, strategy):
 def test_random_queries_compile_or_say_why_not(query, way, data):
     """Warnings are errors here, so a compilation that fails for no good reason is one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "WORTHWHILE", 3)
+        patch.setattr(switching, "WORTHWHILE", 3)
         live, database = vk.maintain(query, **way), Database()
         inputs = dict.fromkeys(query.inputs, 1)
         for update in data.draw(streams(query)):
@@ -253,7 +255,7 @@ def test_any_history_is_that_of_the_reference_engine(history, start, stream, tmp
     text, strategy = history
     path = tmp_path_factory.mktemp("state") / "state"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "WORTHWHILE", 6)
+        patch.setattr(switching, "WORTHWHILE", 6)
         if start == "env":
             patch.setenv("VIEWKEEP_ENGINE", "compiled")
         asked = "compiled" if start == "compiled" else "auto"

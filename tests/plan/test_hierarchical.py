@@ -15,7 +15,7 @@ from tests.engine.streams import Database, Update, streams
 from tests.oracle import recompute
 from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.q_hierarchical import q_hierarchical
-from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.plan.adaptive.hierarchical import plan_hierarchical
 from viewkeep.plan.choose import names
 from viewkeep.plan.payload import distinct

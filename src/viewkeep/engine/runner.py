@@ -6,15 +6,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from viewkeep.engine.check import Checker
-from viewkeep.engine.compiled_rings import Overflow, Unfit
+from viewkeep.engine.compiled.rings import Overflow, Unfit
 from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import Change, Row
-from viewkeep.engine.partitions import Layout
-from viewkeep.engine.reference import ReferenceEngine
-from viewkeep.engine.select import INSTALL, Engine, Engines, missing_libraries, moved
-from viewkeep.engine.state import write_state
+from viewkeep.engine.interpreter.check import Checker
+from viewkeep.engine.interpreter.engine import ReferenceEngine
+from viewkeep.engine.interpreter.partitions import Layout
+from viewkeep.engine.save import write_state
 from viewkeep.engine.subscribers import Subscribers
+from viewkeep.engine.switching import INSTALL, Engine, Engines, missing_libraries, moved
 from viewkeep.errors import RingError, ViewkeepError
 from viewkeep.plan.payload import Payload
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -271,7 +271,7 @@ class Runner:
             maps = {name: list(relation.items()) for name, relation in engine.maps.items()}
             write_state(path, {**header, "base": base, "maps": maps})
             return
-        from viewkeep.engine.compiled_files import write_engine  # loads Arrow
+        from viewkeep.engine.compiled.files import write_engine  # loads Arrow
 
         engine.forget_unused()
         write_engine(path, engine, header)
@@ -315,7 +315,7 @@ class Runner:
         """Output tuples as Arrow record batches."""
         if missing := missing_libraries():
             raise ViewkeepError(f"Arrow batches need {missing}: {INSTALL}")
-        from viewkeep.engine.compiled_output import batches_of  # loads Arrow
+        from viewkeep.engine.compiled.output import batches_of  # loads Arrow
 
         return batches_of(self.engine, self.enumerate, given, query, payload, rows)
 
@@ -343,7 +343,7 @@ def restore_compiled(
     """What `begin` makes of the header of a file, with the engine of that file."""
     if missing := missing_libraries():
         raise ViewkeepError(f"cannot restore {path}: it needs {missing}: {INSTALL}")
-    from viewkeep.engine.compiled_files import read_engine  # loads Arrow
+    from viewkeep.engine.compiled.files import read_engine  # loads Arrow
 
     begun: list[tuple[Restored, Runner]] = []
 

@@ -12,7 +12,8 @@ Its steps then run one after another:
 
 Relations may be told apart in *parts*: a *split* sets the values of some variables in levels, by
 their degree against powers of the database size, and each part has a trigger of its own. Which
-part an update goes to, and when tuples move, is the engine's matter (`engine/partitions.py`).
+part an update goes to, and when tuples move, is up to the engine
+(`engine/interpreter/partitions.py`).
 
 The payload of an update is its multiplicity times the lifting functions of the variables that are
 assigned to the atom: lifting at the atom gives the same sums as lifting just before a variable is

@@ -20,7 +20,7 @@ MOST_VALUES_JSON = 10
 
 
 class Partition(Protocol):
-    """What is read of a partition of the engine (engine/partitions.py)."""
+    """What is read of a partition of the engine (engine/interpreter/partitions.py)."""
 
     @property
     def split(self) -> Split: ...

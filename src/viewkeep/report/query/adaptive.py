@@ -34,7 +34,7 @@ REBALANCING = (
     "1/2 of them; when the database outgrows N or falls below N/4, N doubles or halves and all is "
     "split anew. The updates in between pay for both."
 )
-"""How parts are kept in balance (engine/partitions.py)."""
+"""How parts are kept in balance (engine/interpreter/partitions.py)."""
 
 Json = dict[str, Any]
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from viewkeep.engine.compiled_layout import BASE, MAJOR, MINOR, SIZE
-from viewkeep.engine.compiled_parts import level_name
-from viewkeep.engine.compiled_state import State
-from viewkeep.engine.compiled_values import Coder, Domain
-from viewkeep.engine.partitions import Layout, Partition, Row
+from viewkeep.engine.compiled.emit.parts import level_name
+from viewkeep.engine.compiled.layout import BASE, MAJOR, MINOR, SIZE
+from viewkeep.engine.compiled.memory import State
+from viewkeep.engine.compiled.values import Coder, Domain
+from viewkeep.engine.interpreter.partitions import Layout, Partition, Row
 from viewkeep.plan.program import Program
 
 

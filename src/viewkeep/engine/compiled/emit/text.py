@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from viewkeep.engine.compiled_layout import Memory, Store, Table
-from viewkeep.engine.compiled_maps import words
-from viewkeep.engine.compiled_rings import Shape
-from viewkeep.engine.compiled_tables import descriptor, joined
+from viewkeep.engine.compiled.emit.maps import words
+from viewkeep.engine.compiled.emit.tables import descriptor, joined
+from viewkeep.engine.compiled.layout import Memory, Store, Table
+from viewkeep.engine.compiled.rings import Shape
 
 Names = dict[str, str]
 """The variables of the text that hold the bound variables of the query."""

@@ -1,9 +1,14 @@
-"""The text that keeps heavy and light parts in balance (see `engine/partitions.py`, of which this
-is the compiled form: the same levels, thresholds and moves after every update)."""
+"""The text that keeps heavy and light parts in balance (the compiled form of
+`engine/interpreter/partitions.py`): the same levels, thresholds and moves after every update."""
 
 from collections.abc import Callable, Iterable, Iterator
 
-from viewkeep.engine.compiled_layout import (
+from viewkeep.engine.compiled.emit.maps import function_name
+from viewkeep.engine.compiled.emit.parts import PartWriter, degree_name, level_name, theta_name
+from viewkeep.engine.compiled.emit.tables import EMPTY, descriptor, joined, keys
+from viewkeep.engine.compiled.emit.text import Payload
+from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.layout import (
     BASE,
     MAJOR,
     MINOR,
@@ -11,11 +16,6 @@ from viewkeep.engine.compiled_layout import (
     Memory,
     writes_skewed,
 )
-from viewkeep.engine.compiled_maps import function_name
-from viewkeep.engine.compiled_parts import PartWriter, degree_name, level_name, theta_name
-from viewkeep.engine.compiled_steps import StepWriter
-from viewkeep.engine.compiled_tables import EMPTY, descriptor, joined, keys
-from viewkeep.engine.compiled_text import Payload
 from viewkeep.plan.program import Block, Collect, Part, Program, Split, Trigger
 
 WriteTrigger = Callable[[str, int, Trigger, Iterable[Block]], str]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewkeep.engine.compiled_rings import Shape, shape_of
-from viewkeep.engine.compiled_values import PLAIN, Column
+from viewkeep.engine.compiled.rings import Shape, shape_of
+from viewkeep.engine.compiled.values import PLAIN, Column
 from viewkeep.plan.payload import Payload
 from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery

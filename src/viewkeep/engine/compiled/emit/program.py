@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from viewkeep.engine.compiled_language import Text
-from viewkeep.engine.compiled_layout import (
+from viewkeep.engine.compiled.emit.balance import split_text
+from viewkeep.engine.compiled.emit.maps import function_name, memory_text, words
+from viewkeep.engine.compiled.emit.parts import level_name, split_areas, split_locals
+from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
+from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
+from viewkeep.engine.compiled.emit.text import Names, Payload
+from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.layout import (
     Index,
     Local,
     Memory,
@@ -15,14 +21,8 @@ from viewkeep.engine.compiled_layout import (
     local_name,
     touches,
 )
-from viewkeep.engine.compiled_maps import function_name, memory_text, words
-from viewkeep.engine.compiled_parts import level_name, split_areas, split_locals
-from viewkeep.engine.compiled_reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
-from viewkeep.engine.compiled_rings import COUNT, Shape
-from viewkeep.engine.compiled_splits import split_text
-from viewkeep.engine.compiled_steps import StepWriter
-from viewkeep.engine.compiled_tables import descriptor, joined, keys
-from viewkeep.engine.compiled_text import Names, Payload
+from viewkeep.engine.compiled.llvm.translate import Text
+from viewkeep.engine.compiled.rings import COUNT, Shape
 from viewkeep.plan.program import (
     NOTHING,
     UPDATE,

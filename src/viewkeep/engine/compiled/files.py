@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.engine.compiled import CompiledEngine
-from viewkeep.engine.compiled_state import Words, blocks, words_at
-from viewkeep.engine.compiled_values import Coder
-from viewkeep.engine.state import damaged, put_in_place
+from viewkeep.engine.compiled.engine import CompiledEngine
+from viewkeep.engine.compiled.memory import Words, blocks, words_at
+from viewkeep.engine.compiled.values import Coder
+from viewkeep.engine.save import damaged, put_in_place
 from viewkeep.errors import ViewkeepError
 
 _KEY, _COLUMN = b"viewkeep", "words"

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from viewkeep.engine.compiled_layout import LOADING, Index, Memory, Store
-from viewkeep.engine.compiled_tables import (
+from viewkeep.engine.compiled.emit.tables import (
     CLAIM,
     START_POOL,
     descriptor,
@@ -13,6 +12,7 @@ from viewkeep.engine.compiled_tables import (
     list_text,
     table_text,
 )
+from viewkeep.engine.compiled.layout import LOADING, Index, Memory, Store
 
 
 def word(store: Store, i: int, row: str = "row") -> str:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from viewkeep.engine.compiled_layout import Store, without_opens
-from viewkeep.engine.compiled_loops import LoopWriter
-from viewkeep.engine.compiled_maps import function_name, words
-from viewkeep.engine.compiled_rings import COUNT
-from viewkeep.engine.compiled_tables import descriptor, joined
-from viewkeep.engine.compiled_text import Names, Payload, Then
+from viewkeep.engine.compiled.emit.loops import LoopWriter
+from viewkeep.engine.compiled.emit.maps import function_name, words
+from viewkeep.engine.compiled.emit.tables import descriptor, joined
+from viewkeep.engine.compiled.emit.text import Names, Payload, Then
+from viewkeep.engine.compiled.layout import Store, without_opens
+from viewkeep.engine.compiled.rings import COUNT
 from viewkeep.plan.program import Access, Branch, Collect, Join, Step, Union, Update
 
 

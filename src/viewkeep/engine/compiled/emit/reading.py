@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from viewkeep.engine.compiled_layout import Memory, Store
-from viewkeep.engine.compiled_maps import entry_width, set_word, words
-from viewkeep.engine.compiled_steps import StepWriter
-from viewkeep.engine.compiled_tables import descriptor, joined, keys
-from viewkeep.engine.compiled_text import Names, Payload
+from viewkeep.engine.compiled.emit.maps import entry_width, set_word, words
+from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
+from viewkeep.engine.compiled.emit.text import Names, Payload
+from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.layout import Memory, Store
 from viewkeep.plan.program import Access, Join, Program, Step, Union
 
 OUTPUT, TOTAL = "output", "total"

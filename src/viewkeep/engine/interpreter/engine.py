@@ -8,8 +8,8 @@ a map look-up, an insert, a removal or an iteration.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from viewkeep.engine.partitions import Layout, Partitions
-from viewkeep.engine.steps import PAYLOAD, ROW, Bindings, Row, StepCompiler, accumulate
+from viewkeep.engine.interpreter.partitions import Layout, Partitions
+from viewkeep.engine.interpreter.steps import PAYLOAD, ROW, Bindings, Row, StepCompiler, accumulate
 from viewkeep.plan.program import (
     NOTHING,
     UPDATE,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewkeep.engine.compiled_layout import Memory, Store, Table
-from viewkeep.engine.compiled_tables import EMPTY
+from viewkeep.engine.compiled.emit.tables import EMPTY
+from viewkeep.engine.compiled.layout import Memory, Store, Table
 
 Words = NDArray[np.int64]
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from viewkeep.engine.partitions import Row
-from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.engine.interpreter.engine import ReferenceEngine
+from viewkeep.engine.interpreter.partitions import Row
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.program import Part, Program, Split
 from viewkeep.rings import Relation, Ring

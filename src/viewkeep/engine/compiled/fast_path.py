@@ -3,12 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from viewkeep.engine.compiled_intake import Batches, ColumnIntake
-from viewkeep.engine.compiled_lifts import lifted_words, single_words
-from viewkeep.engine.compiled_machine import Code
-from viewkeep.engine.compiled_rings import Shape
-from viewkeep.engine.compiled_rows import UPDATE, api_text, available, single_text, update_text
-from viewkeep.engine.compiled_values import Coder
+from viewkeep.engine.compiled.lifts import lifted_words, single_words
+from viewkeep.engine.compiled.llvm.machine import Code
+from viewkeep.engine.compiled.llvm.python_rows import (
+    UPDATE,
+    api_text,
+    available,
+    single_text,
+    update_text,
+)
+from viewkeep.engine.compiled.rings import Shape
+from viewkeep.engine.compiled.table_intake import Batches, ColumnIntake
+from viewkeep.engine.compiled.values import Coder
 from viewkeep.plan.payload import Payload, distinct
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from viewkeep.engine import compiled_machine
-from viewkeep.engine.compiled_inlets import Inlets
-from viewkeep.engine.compiled_intake import Batches, Columns
-from viewkeep.engine.compiled_layout import BASE, LOADING, SIZE, UPDATES, Store, unread_inputs
-from viewkeep.engine.compiled_partitions import CompiledPartitions
-from viewkeep.engine.compiled_program import write
-from viewkeep.engine.compiled_reading import OUTPUT, TOTAL
-from viewkeep.engine.compiled_rings import Overflow, Unfit, shape_of
-from viewkeep.engine.compiled_state import State, blocks, words_at
-from viewkeep.engine.compiled_values import PLAIN, Coder, Domain
-from viewkeep.engine.partitions import Layout
+from viewkeep.engine.compiled.emit.program import write
+from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL
+from viewkeep.engine.compiled.fast_path import Inlets
+from viewkeep.engine.compiled.layout import BASE, LOADING, SIZE, UPDATES, Store, unread_inputs
+from viewkeep.engine.compiled.llvm import machine
+from viewkeep.engine.compiled.memory import State, blocks, words_at
+from viewkeep.engine.compiled.partitions import CompiledPartitions
+from viewkeep.engine.compiled.rings import Overflow, Unfit, shape_of
+from viewkeep.engine.compiled.table_intake import Batches, Columns
+from viewkeep.engine.compiled.values import PLAIN, Coder, Domain
+from viewkeep.engine.interpreter.partitions import Layout
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.payload import Payload
 from viewkeep.plan.program import Map, Program
@@ -63,7 +63,7 @@ class CompiledEngine:
         self._inlets = Inlets(program, payload, query, self.coder, shape)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
         self.source = write(program, shape, self._inlets.lifts(), self.dropped)
-        self.code = compiled_machine.load(self.source.main, self._inlets.module())
+        self.code = machine.load(self.source.main, self._inlets.module())
         self.counter = [0]
         self.state = State(self.source.memory, self.code.function("start", 1))
         self._until_tidy = 0
@@ -438,9 +438,9 @@ class CompiledEngine:
             self._functions[name] = self._changes_code().typed(name, types)
         return self._functions[name](self.state.address, *numbers)
 
-    def _changes_code(self) -> compiled_machine.Code:
+    def _changes_code(self) -> machine.Code:
         try:
-            return compiled_machine.load(self.source.changes)
+            return machine.load(self.source.changes)
         except Exception as error:
             raise Unfit(f"compiling failed ({type(error).__name__}: {error})") from error
 

@@ -9,7 +9,7 @@ group, a dense list of the rest of the keys, with the payloads where a trigger w
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from viewkeep.engine.compiled_rings import COUNT, Shape
+from viewkeep.engine.compiled.rings import COUNT, Shape
 from viewkeep.plan.assemble import joins
 from viewkeep.plan.program import (
     NOTHING,

@@ -14,7 +14,7 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # has no stubs
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-from viewkeep.engine.compiled_language import Text, translate
+from viewkeep.engine.compiled.llvm.translate import Text, translate
 
 CACHE_VARIABLE = "VIEWKEEP_CACHE"
 """The environment variable with the folder for machine code; empty keeps none."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from viewkeep.engine.compiled_layout import Index, Store, identifier
-from viewkeep.engine.compiled_maps import entry_width, words
-from viewkeep.engine.compiled_tables import EMPTY, descriptor, joined
-from viewkeep.engine.compiled_text import Names, Payload, TextWriter, Then
+from viewkeep.engine.compiled.emit.maps import entry_width, words
+from viewkeep.engine.compiled.emit.tables import EMPTY, descriptor, joined
+from viewkeep.engine.compiled.emit.text import Names, Payload, TextWriter, Then
+from viewkeep.engine.compiled.layout import Index, Store, identifier
 from viewkeep.plan.program import Access, Join
 
 TURNS_AHEAD = 6

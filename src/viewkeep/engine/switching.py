@@ -5,16 +5,16 @@ import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
-from viewkeep.engine.compiled_rings import Unfit
-from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.engine.compiled.rings import Unfit
+from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.errors import QueryError
 from viewkeep.plan.payload import Payload
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 if TYPE_CHECKING:
-    from viewkeep.engine.compiled import CompiledEngine
-    from viewkeep.engine.compiled_values import Coder
+    from viewkeep.engine.compiled.engine import CompiledEngine
+    from viewkeep.engine.compiled.values import Coder
 
 Engine: TypeAlias = "ReferenceEngine | CompiledEngine"
 
@@ -33,7 +33,7 @@ NEEDED = ("llvmlite", "numpy", "pyarrow")
 
 def obstacle(payload: Payload) -> str:
     """Why payloads cannot be words of the compiled engine; nothing if they can."""
-    from viewkeep.engine.compiled_rings import shape_of  # only text: needs no library
+    from viewkeep.engine.compiled.rings import shape_of  # only text: needs no library
 
     shape = shape_of(payload.ring)
     return shape if isinstance(shape, str) else ""
@@ -105,7 +105,7 @@ class Engines:
 
     def with_coder(self, coder: "Coder | None") -> "CompiledEngine":
         """An empty compiled engine whose values are coded like this."""
-        from viewkeep.engine.compiled import CompiledEngine
+        from viewkeep.engine.compiled.engine import CompiledEngine
 
         return CompiledEngine(self._program, self._payload, self._query, coder, self._keep_inputs)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from numpy.typing import NDArray
 
-from viewkeep.engine.compiled import CompiledEngine
-from viewkeep.engine.compiled_values import PLAIN, Coder, Domain
-from viewkeep.engine.reference import ReferenceEngine
+from viewkeep.engine.compiled.engine import CompiledEngine
+from viewkeep.engine.compiled.values import PLAIN, Coder, Domain
+from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.plan.payload import Payload
 from viewkeep.query.conjunctive import ConjunctiveQuery
 

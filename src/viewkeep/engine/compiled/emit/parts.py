@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from viewkeep.engine.compiled_layout import Index, Local, Memory, Store
-from viewkeep.engine.compiled_maps import function_name
-from viewkeep.engine.compiled_rings import COUNT
-from viewkeep.engine.compiled_tables import EMPTY, joined, keys
+from viewkeep.engine.compiled.emit.maps import function_name
+from viewkeep.engine.compiled.emit.tables import EMPTY, joined, keys
+from viewkeep.engine.compiled.layout import Index, Local, Memory, Store
+from viewkeep.engine.compiled.rings import COUNT
 from viewkeep.plan.program import Part, Program
 
 

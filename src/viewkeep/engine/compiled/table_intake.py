@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewkeep.engine import compiled_machine
-from viewkeep.engine.compiled_language import Text
-from viewkeep.engine.compiled_lifts import Lifted, Lifter
-from viewkeep.engine.compiled_rings import Shape
-from viewkeep.engine.compiled_rows import MOST_COLUMNS, available, parse_module
-from viewkeep.engine.compiled_values import PLAIN, Coder, Column, Domain
+from viewkeep.engine.compiled.lifts import Lifted, Lifter
+from viewkeep.engine.compiled.llvm import machine
+from viewkeep.engine.compiled.llvm.python_rows import MOST_COLUMNS, available, parse_module
+from viewkeep.engine.compiled.llvm.translate import Text
+from viewkeep.engine.compiled.rings import Shape
+from viewkeep.engine.compiled.values import PLAIN, Coder, Column, Domain
 from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
 from viewkeep.plan.payload import distinct
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -256,4 +256,4 @@ def _counts(multiplicities: Any, length: int) -> Column | None:
 
 @cache
 def _parser() -> Any:
-    return compiled_machine.load(Text(""), parse_module()).builtin("parse")
+    return machine.load(Text(""), parse_module()).builtin("parse")

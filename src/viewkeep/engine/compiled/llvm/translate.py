@@ -18,7 +18,7 @@ i64 @twice(i64 %n) no
 import ast
 from dataclasses import dataclass
 
-from viewkeep.engine.compiled_sharing import share
+from viewkeep.engine.compiled.llvm.share_blocks import share
 
 INTEGER, FLOAT = "i64", "double"
 

@@ -1,0 +1,1 @@
+"""The compiled engine: a trigger program as machine code."""

@@ -1,0 +1,1 @@
+"""From a trigger program to the text that is compiled."""

@@ -1,0 +1,1 @@
+"""The reference engine: it defines what is correct and counts elementary steps."""
