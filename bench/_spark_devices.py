@@ -26,7 +26,6 @@ from rich.table import Table
 from bench._devices import Changes, Devices
 from bench.idivm import KINDS, RECOMPUTE, STRATEGIES
 from viewkeep.diffs.script import Script
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import Relation
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
@@ -34,6 +33,7 @@ from viewkeep.execute.spark.run import changed_rows, create, run
 from viewkeep.execute.spark.session import session
 from viewkeep.lake.caches import order_of
 from viewkeep.query.algebra import Node
+from viewkeep.query.expressions import quote
 
 Frames = dict[Any, Any]
 TABLES = ("parts", "devices", "devices_parts")

@@ -20,7 +20,6 @@ from uuid import uuid4
 from viewkeep.arguments import checked
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
-from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.execute.spark.report import SPARK_ERRORS, RunError
 from viewkeep.execute.spark.report import reason as failure_reason
@@ -45,6 +44,7 @@ from viewkeep.lake.vacuum import clean
 from viewkeep.lake.view import STATE, Source, View
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.constraints import FunctionalDependency
+from viewkeep.query.expressions import quote
 from viewkeep.query.tables import HIDDEN, Reference, Table
 from viewkeep.refresh.all_views import RefreshError as RefreshError
 from viewkeep.refresh.all_views import pinned_inputs, refresh_round

@@ -13,12 +13,12 @@ diff to start from, a kept relation is read as a whole: one access per tuple.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
-from viewkeep.diffs.sql_text import Leaf
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,
     GroupBy,
     Join,
+    Leaf,
     Node,
     Output,
     Project,

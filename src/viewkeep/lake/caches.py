@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.model import INSERT, UPDATE
 from viewkeep.diffs.script import Materialized, Script
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import BOOLEAN, Field
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import without

@@ -10,11 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructType
 
 from viewkeep.changes import ChangeError
-from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.execute.spark.collect import type_text
 from viewkeep.execute.spark.exact_cast import exact_columns, refuse_misfit
 from viewkeep.execute.spark.report import SPARK_ERRORS, named
+from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import declared_fields

@@ -11,9 +11,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame
 
 from viewkeep.diffs.script import Script
-from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError
 from viewkeep.query.algebra import Node
+from viewkeep.query.expressions import quote
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.types.inference import find_field

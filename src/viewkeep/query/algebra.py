@@ -217,6 +217,9 @@ class Distinct(_Operator):
         return self.child.schema
 
 
+Leaf: TypeAlias = Scan | Stored
+"""An operator without inputs: its rows are kept somewhere."""
+
 Node: TypeAlias = (
     Scan | Stored | Select | Project | Join | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct
 )

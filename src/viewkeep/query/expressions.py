@@ -181,6 +181,15 @@ def constant_column(condition: Expression) -> str | None:
     return None
 
 
+def quote(name: str) -> str:
+    """A name in back quotes.
+
+    >>> print(quote("x#post"), quote("a`b"))
+    `x#post` `a``b`
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def quote_identifier(name: str) -> str:
     """A name as the notation writes it: bare where it can be, else in back quotes.
 
@@ -189,7 +198,7 @@ def quote_identifier(name: str) -> str:
     """
     # Not str.isidentifier: it allows the middle dot, which the notation reads as a product.
     plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in KEYWORDS
-    return name if plain else "`" + name.replace("`", "``") + "`"
+    return name if plain else quote(name)
 
 
 def _print_call(call: Call) -> str:

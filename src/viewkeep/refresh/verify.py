@@ -11,7 +11,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import Relation, with_types
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.report import named
@@ -20,6 +19,7 @@ from viewkeep.lake.catalog import Catalog
 from viewkeep.lake.lineage import replaced_history
 from viewkeep.lake.status import unseen_changes
 from viewkeep.lake.view import View, leaf_frame
+from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.tables.delta import StorageError
 

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.changes import ChangeBatch, ChangeError, Row, RowFormat, compose
-from viewkeep.diffs.sql_text import quote
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.execute.spark.collect import group_rows
+from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import arrow_type, to_arrow, to_rows

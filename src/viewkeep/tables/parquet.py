@@ -27,9 +27,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS, reason
+from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds, to_arrow
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot, StorageError, file_system, told

@@ -13,9 +13,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import local
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets
+from viewkeep.query.expressions import quote
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import matches, may_hold, without

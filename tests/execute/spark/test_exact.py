@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from viewkeep.diffs.sql_text import expression, quote
 from viewkeep.errors import QueryError
 from viewkeep.execute.spark.collect import Collected, collect_local
 from viewkeep.query.evaluate.exact import InexactError, compile_exact
 from viewkeep.query.evaluate.forms import Row
-from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
+from viewkeep.query.expressions import Call, Cast, Column, Expression, literal, quote
 from viewkeep.query.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -28,6 +27,7 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.sql.text import expression
 from viewkeep.tables.arrow_rows import to_rows
 
 INTS = [0, 1, -1, 2, 7, -128, 127]

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script
-from viewkeep.diffs.sql_text import Leaf
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.statements import quote
-from viewkeep.query.algebra import Node, Scan, Stored, walk
+from viewkeep.query.algebra import Leaf, Node, Scan, Stored, walk
 
 Sources = Mapping[tuple[str, str] | str, str]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
 from viewkeep.diffs.script import Materialized
-from viewkeep.diffs.sql_text import Dialect, Leaf, to_sql
 from viewkeep.execute.duckdb.typed import with_types
-from viewkeep.query.algebra import AntiJoin, Join, Node, SemiJoin
+from viewkeep.query.algebra import AntiJoin, Join, Leaf, Node, SemiJoin
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
+from viewkeep.sql.text import Dialect, to_sql
 from viewkeep.sql.transpile import expression_to_duckdb
 
 Resolve = Callable[[Leaf], str]

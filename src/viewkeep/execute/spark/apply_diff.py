@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Materialized
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import Relation, distinct
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
+from viewkeep.query.expressions import quote
 from viewkeep.query.types.inference import find_field
 
 _MATCHED = "viewkeep#matched"

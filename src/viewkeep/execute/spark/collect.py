@@ -38,13 +38,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from viewkeep.diffs.sql_text import expression, quote
 from viewkeep.query.evaluate.rows import Rows
-from viewkeep.query.expressions import Call
+from viewkeep.query.expressions import Call, quote
 from viewkeep.query.expressions import Column as Reference
 from viewkeep.query.types.data_types import Field, Type
 from viewkeep.query.types.functions import COMPARABLE
 from viewkeep.query.types.inference import Schema
+from viewkeep.sql.text import expression
 from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, to_arrow, to_rows
 
 _TAG = "viewkeep#tag"

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.accesses import count_accesses
 from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Compute, Materialized
-from viewkeep.diffs.sql_text import Leaf, quote
 from viewkeep.execute.spark.apply_diff import Part, apply, inserted, matching
 from viewkeep.execute.spark.frames import Builder
-from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.algebra import Leaf, Node, Scan
+from viewkeep.query.expressions import quote
 
 
 def compute_accesses(

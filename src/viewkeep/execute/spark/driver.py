@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from viewkeep.diffs.sql_text import Leaf
 from viewkeep.errors import QueryError
 from viewkeep.execute.spark.look_up import (
     Columns,
@@ -28,6 +27,7 @@ from viewkeep.query.algebra import (
     Distinct,
     GroupBy,
     Join,
+    Leaf,
     Node,
     Project,
     Scan,

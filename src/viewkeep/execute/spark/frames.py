@@ -1,6 +1,6 @@
 """Algebra as DataFrames, with what a script knows that Spark does not: which inputs are small.
 
-The text of whole queries (`diffs.sql_text`) could not say so. Expressions are that text. No
+The text of whole queries (`sql/text.py`) could not say so. Expressions are that text. No
 temporary views are made, so runs at the same time in one session do not meet.
 """
 
@@ -12,7 +12,6 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import Leaf, expression, quote
 from viewkeep.execute.spark.collect import Relation, distinct
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
 from viewkeep.query.algebra import (
@@ -20,6 +19,7 @@ from viewkeep.query.algebra import (
     Distinct,
     GroupBy,
     Join,
+    Leaf,
     Node,
     Project,
     Scan,
@@ -30,8 +30,9 @@ from viewkeep.query.algebra import (
     walk,
 )
 from viewkeep.query.evaluate.rows import Pair, equal_columns
-from viewkeep.query.expressions import TRUE, Column, conjuncts
+from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
 from viewkeep.query.types.inference import find_field
+from viewkeep.sql.text import expression
 
 
 class Builder:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import expression, quote
-from viewkeep.query.expressions import literal
+from viewkeep.query.expressions import literal, quote
 from viewkeep.query.types.data_types import DATE, INTEGRAL, STRING, Type
+from viewkeep.sql.text import expression
 
 MAX_KEYS = 2000
 """The most keys that are listed; of more, only the least and the greatest are told."""

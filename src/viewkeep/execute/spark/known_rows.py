@@ -8,7 +8,6 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.script import Compute, Script
-from viewkeep.diffs.sql_text import Leaf
 from viewkeep.execute.spark.collect import (
     Collected,
     Relation,
@@ -29,6 +28,7 @@ from viewkeep.query.algebra import (
     Distinct,
     GroupBy,
     Join,
+    Leaf,
     Node,
     Project,
     Scan,

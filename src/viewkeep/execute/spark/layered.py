@@ -9,11 +9,11 @@ from functools import cached_property
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import local
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.evaluate.rows import Rows
+from viewkeep.query.expressions import quote
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.key_match import key_tuples
 from viewkeep.tables.rewrite import anti_join

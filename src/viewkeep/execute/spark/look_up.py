@@ -13,13 +13,13 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.sql_text import quote
 from viewkeep.execute.spark.collect import Collected, with_types
 from viewkeep.execute.spark.key_filter import MAX_KEYS, between, has_literals, one_of
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows
+from viewkeep.query.expressions import quote
 from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_rows
 

@@ -24,7 +24,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.report import StatementReport
 from viewkeep.diffs.script import Apply, Script
-from viewkeep.diffs.sql_text import Leaf
 from viewkeep.execute.spark.apply_diff import Changed, Part
 from viewkeep.execute.spark.changed_rows import RowChanges, find_rows, rows_changed
 from viewkeep.execute.spark.collect import Relation, with_types
@@ -36,7 +35,7 @@ from viewkeep.execute.spark.look_up import Fetched
 from viewkeep.execute.spark.merge_diffs import check_effective, merged
 from viewkeep.execute.spark.report import RunError, SparkReport, named
 from viewkeep.execute.spark.schedule import Rounds
-from viewkeep.query.algebra import Stored
+from viewkeep.query.algebra import Leaf, Stored
 
 LOCAL_ROWS = 20_000
 """The most rows of a diff that are collected, and of a relation that are looked up."""

@@ -11,7 +11,7 @@ from functools import cached_property
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeep.diffs.sql_text import quote
+from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import arrow_schema, arrow_type

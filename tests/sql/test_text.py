@@ -15,7 +15,6 @@ from tests.query.test_evaluate import EXAMPLES, parse
 from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import evaluate
 from tests.sql.test_against_duckdb import ORACLE_TEXT, QUERIES
-from viewkeep.diffs.sql_text import quote, to_sql
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.typed import with_types
 from viewkeep.query.algebra import (
@@ -35,7 +34,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.evaluate.functions import DECIMALS
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal, quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import (
     BIGINT,
@@ -55,6 +54,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.sql.parse import parse_view
+from viewkeep.sql.text import to_sql
 
 SEEDS = range(4)
 ONE = Stored("one", (Field("i", INT),))

@@ -21,6 +21,7 @@ from viewkeep.query.algebra import (
     Distinct,
     GroupBy,
     Join,
+    Leaf,
     Node,
     Project,
     Scan,
@@ -42,24 +43,15 @@ from viewkeep.query.expressions import (
     Value,
     conjuncts,
     literal,
+    quote,
 )
 from viewkeep.query.types.data_types import VOID, Type
 from viewkeep.query.types.functions import COMPARABLE
 
-Leaf = Scan | Stored
 NameOf = Callable[[Leaf], str]
 """The quoted name of the relation that holds the rows of a leaf."""
 
 _INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-
-
-def quote(name: str) -> str:
-    """A name in back quotes.
-
-    >>> print(quote("x#post"), quote("a`b"))
-    `x#post` `a``b`
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)
