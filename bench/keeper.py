@@ -136,7 +136,7 @@ def of_size(
 ) -> tuple[Seconds, dict[tuple[str, str, str], int]]:
     """Median seconds and jobs at one size."""
     path = folder / f"lake{uses}"
-    lake = Lake(vk.Keeper(spark, path), spark, uses)
+    lake = Lake(vk.Keeper(path, spark), spark, uses)
     start = perf_counter()
     lake.fill()
     console.print(f"{uses:,} rows of devices_parts: written in {perf_counter() - start:.1f} s")
@@ -234,7 +234,7 @@ def page(rows: list[tuple[str, ...]], tiny: str, changes: int, rounds: int) -> s
 
 def latency(spark: SparkSession, folder: Path) -> str:
     """From `refresh` to visible on a tiny lake, once Spark is warm."""
-    lake = Lake(vk.Keeper(spark, folder / "tiny"), spark, 1000)
+    lake = Lake(vk.Keeper(folder / "tiny", spark), spark, 1000)
     lake.fill()
     lake.keeper.create_view("cost", VIEWS["V'"])
     seconds = []

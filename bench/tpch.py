@@ -71,7 +71,7 @@ class Lake:
     """The tables of one scale factor, and two views of every query that can be kept."""
 
     def __init__(self, spark: SparkSession, folder: Path, given: argparse.Namespace) -> None:
-        self.keeper = vk.Keeper(spark, folder / "lake")
+        self.keeper = vk.Keeper(folder / "lake", spark)
         self.data, self.changes, self.folder = Tpch(given.scale), given.changes, folder
         files = {name: given.data / f"{name}.parquet" for name in TABLES} if given.data else None
         for name, path in (files or self.data.tables(folder / "data")).items():

@@ -325,7 +325,7 @@ def main(arguments: list[str] | None = None) -> None:
     with lake_folder(given.lake) as folder:
         with screen.busy("starting Spark"):
             spark = local_session()
-        shop = Shop(vk.Keeper(spark, folder), given.rows)
+        shop = Shop(vk.Keeper(folder, spark), given.rows)
         with screen.busy(f"writing {given.rows:,} rows"):
             start = perf_counter()
             sizes = shop.fill(spark)

@@ -109,6 +109,30 @@ def cause(error: BaseException) -> str:
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ..."
 
 
+def problem_of(error: Exception) -> str:
+    """An error as one view's problem; one that nobody foresaw has its type before it.
+
+    >>> problem_of(KeyError("x"))
+    "unexpected KeyError: 'x'"
+    """
+    if isinstance(error, ViewkeepError) or type(error).__module__.startswith(("pyspark", "py4j")):
+        return reason(error)
+    return f"unexpected {type(error).__name__}: {reason(error)}"
+
+
+def reason(error: Exception) -> str:
+    """What an engine complains of: the innermost cause, without the calls that led to it.
+
+    >>> reason(ValueError("calling o1\\n: aborted\\n\\tat A\\nCaused by: B: full\\n\\tat C"))
+    'B: full'
+    """
+    if not isinstance(error, ViewkeepError):
+        return cause(error)
+    lines = brief(error).split("\n")
+    causes = [each.removeprefix("Caused by: ") for each in lines if each.startswith("Caused by: ")]
+    return causes[-1] if causes else "\n".join(each for each in lines if each[:4] != "\tat ")
+
+
 def without_colours(text: str) -> str:
     """The text without what only terminals understand."""
     return _COLOURS.sub("", text)

@@ -13,18 +13,16 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
 from viewkeep.arguments import checked
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
-from viewkeep.errors import QueryError, SchemaError, ViewkeepError
-from viewkeep.execute.spark.report import SPARK_ERRORS, RunError
-from viewkeep.execute.spark.report import reason as failure_reason
-from viewkeep.execute.spark.session import Frame, Session, SparkStartError, checked_session
-from viewkeep.execute.spark.session import local_session as local_session
+from viewkeep.errors import ArgumentError, QueryError, SchemaError, problem_of
+from viewkeep.execute.backends import DRIVER_BYTES, Backends, check_choice
+from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import (
     RefreshReport,
     TableDescription,
@@ -34,7 +32,7 @@ from viewkeep.lake import (
 )
 from viewkeep.lake.apply import apply_changes, given_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
-from viewkeep.lake.create_table import check_frame, declared_table, has_rows, write_rows
+from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_rows
 from viewkeep.lake.describe import describe_table, describe_view
 from viewkeep.lake.explain_view import explain_view
 from viewkeep.lake.lake import Lake, located
@@ -44,26 +42,39 @@ from viewkeep.lake.vacuum import clean
 from viewkeep.lake.view import STATE, Source, View
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.constraints import FunctionalDependency
-from viewkeep.query.expressions import quote
 from viewkeep.query.tables import HIDDEN, Reference, Table
 from viewkeep.refresh.all_views import RefreshError as RefreshError
-from viewkeep.refresh.all_views import pinned_inputs, refresh_round
+from viewkeep.refresh.all_views import pinned_inputs, plan_views, refresh_views
+from viewkeep.refresh.build_view import build_view, commit_view, compute_view
+from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
 from viewkeep.sql.parse import parse_view
 from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.delta import ConflictError, StorageError
-from viewkeep.tables.parquet import read_frame
+from viewkeep.tables.parquet import Folder
 
-FAILURES = (StorageError, RefreshError, RunError, SparkStartError, *SPARK_ERRORS)
-"""What can go wrong though all that was asked for is right."""
+FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
+
+
+def is_failure(error: Exception) -> bool:
+    """Whether an error is one that can happen though all that was asked for is right."""
+    from_spark = type(error).__module__.startswith(("pyspark", "py4j"))
+    return isinstance(error, FAILURES) or from_spark
+
+
+def local_session(log: str = os.devnull) -> Any:
+    """A Spark session on this machine; what Spark logs goes to a file."""
+    return import_module("viewkeep.execute.spark.session").local_session(log)
 
 
 class Keeper:
     """The tables and views of a lake.
 
-    `spark` is a session; Viewkeep uses a session of its own beside it, with fixed settings. A
-    function that starts one will do: it is called when there is work for Spark. `path` is a folder,
-    or a URI that Spark and deltalake both understand, with `storage_options` for the latter. A lake
+    `path` is a folder, or a URI that deltalake understands, with `storage_options` for it. Without
+    `spark` the lake is embedded: DuckDB does all work, and no Java is needed. `spark` is a session,
+    or a function that starts one when there is work for it; Viewkeep uses a session of its own
+    beside it, with fixed settings. Work that reads more than `driver_bytes`, and what DuckDB is not
+    known to compute as Spark does, goes there; `backend` forces one of "spark" and "duckdb". A lake
     that is not there is made, unless `create` is false. Commits to local folders wait for the disk,
     so that they outlive a power failure, unless `durable` is false.
     """
@@ -71,13 +82,21 @@ class Keeper:
     @checked
     def __init__(
         self,
-        spark: Session,
         path: str | os.PathLike[str],
+        spark: Any = None,
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
         durable: bool = True,
+        backend: str = "auto",
+        driver_bytes: int = DRIVER_BYTES,
     ) -> None:
-        self._lake = Lake.open(checked_session(spark), path, storage_options, durable)
+        if callable(path) or hasattr(type(path), "newSession"):
+            raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
+        self._user = spark
+        own = None if spark is None else _spark_sessions().own_session(spark)
+        self._backends = Backends(own, check_choice(backend, own), driver_bytes)
+        options = dict(storage_options or {})
+        self._lake = Lake(located(path), own, options, is_durable=durable)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
             if not create:
@@ -88,7 +107,8 @@ class Keeper:
 
     def start(self) -> None:
         """Start Spark now, if a function was given that does: the next call need not."""
-        _ = self._lake.spark.version
+        if self._lake.spark is not None:
+            _ = self._lake.spark.version
 
     # --- definitions ----------------------------------------------------------------------------
 
@@ -102,8 +122,12 @@ class Keeper:
         fds: Iterable[str | FunctionalDependency] = (),
         static: bool = False,
         rows: Any = None,
+        if_not_exists: bool = False,
     ) -> None:
-        """Make a table that Viewkeep owns, of rows, of a schema, or of a schema and its rows."""
+        """Make a table that Viewkeep owns, of rows, of a schema, or of a schema and its rows; with
+        `if_not_exists`, one that is there is left as it is."""
+        if if_not_exists and name in self._lake.catalog.read().tables:
+            return
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
         declared = _with_key(name, declared_table(data, key, constraints))
         check_own_names(f'table "{name}"', declared.names)
@@ -142,7 +166,7 @@ class Keeper:
         for column in declared.names:
             check_name(f'table "{name}"', column)
         if declared.key:
-            check_frame(name, declared, self._lake.frame(snapshot))
+            check_keys(name, declared, table, snapshot, self._lake.spark)
         self._define_table(
             TableDefinition(name, declared, table.uri, owned=False), "register_table"
         )
@@ -155,17 +179,23 @@ class Keeper:
         strategy: str = "auto",
         policy: str = "auto",
         replace: bool = False,
+        if_not_exists: bool = False,
+        backend: str | None = None,
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
-        A view that is replaced stays readable as it is until its new rows are there.
+        A view that is replaced stays readable as it is until its new rows are there. With
+        `if_not_exists`, a view that is there is left as it is, and its last report returned.
         """
         catalog = self._lake.catalog.read()
         old = catalog.views.get(name)
+        if old is not None and old.ready and if_not_exists and not replace:
+            return self._planned(old, catalog).stored().report
+        backends = self._backends.forcing(backend)
         if old is not None and old.ready and replace:
             definition = self._defined(catalog, name, sql, strategy, policy)
             with self._lake.marked():
-                return self._replace_view(catalog, definition)
+                return self._replace_view(catalog, definition, backends)
         if old is None or old.ready:  # an unfinished one may be created again
             catalog.check_free(name)
         definition = self._defined(catalog, name, sql, strategy, policy)
@@ -173,7 +203,7 @@ class Keeper:
             self._check_place(definition)
         self._lake.catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
         try:
-            report = self._build(definition)
+            report = self._build(definition, backends)
         except BaseException:
             self._lake.catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
             raise
@@ -249,28 +279,38 @@ class Keeper:
         return version
 
     @checked
-    def refresh(self, *names: str) -> list[RefreshReport]:
+    def refresh(self, *names: str, backend: str | None = None) -> list[RefreshReport]:
         """Bring all views up to date, or those that are named with the views that they read."""
+        backends = self._backends.forcing(backend)
         with self._lake.marked():
-            return refresh_round(self._lake, names or None, self._planned)
+            return refresh_views(self._lake, names or None, self._planned, backends)
+
+    @checked
+    def plan(self, *names: str, backend: str | None = None) -> list[Stage]:
+        """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
+        backends = self._backends.forcing(backend)
+        return plan_views(self._lake, names or None, self._planned, backends)
 
     # --- what is there --------------------------------------------------------------------------
 
     @checked
-    def read(self, name: str, version: int | None = None) -> Frame:
-        """A table or view as a DataFrame, now or at one of its versions."""
+    def read(self, name: str, version: int | None = None, backend: str | None = None) -> Any:
+        """A table or view, now or at one of its versions: a DataFrame of Spark where the lake has
+        Spark, else, or with `backend="duckdb"`, an Arrow table."""
         catalog = self._lake.catalog.read()
         entry = catalog.tables.get(name) or catalog.finished_view(name)
         table = self._lake.at(entry.location)
         names = tuple(field.name for field in entry.table.visible)
         if version is None and isinstance(entry, ViewDefinition):
-            version = self._planned(entry, catalog).found().newest
+            version = self._planned(entry, catalog).stored().newest
         if version is not None and not 0 <= version <= table.version():
             raise QueryError(f'"{name}" has no version {version}; the newest is {table.version()}')
         snapshot = table.snapshot(version)
         if isinstance(entry, ViewDefinition) and version is not None:
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
-        return read_frame(self._lake.user, snapshot, snapshot.files).select(*map(quote, names))
+        if self._user is None or self._backends.forcing(backend).forced == "duckdb":
+            return Folder(table).read(snapshot.files, snapshot.fields).select(list(names))
+        return _spark_sessions().read_rows(self._user, snapshot, names)
 
     def describe_tables(self) -> list[TableDescription]:
         """The base tables: how they are declared, and what they hold."""
@@ -316,12 +356,14 @@ class Keeper:
         return explain_view(self._view(name), script)
 
     @checked
-    def verify(self, name: str) -> Verification:
+    def verify(self, name: str, backend: str | None = None) -> Verification:
         """Compare a view with its query, at the versions that it reflects; and whether these are
         the newest."""
+        backends = self._backends.forcing(backend)
         with self._lake.marked():
             catalog = self._lake.catalog.read()
-            return verify_view(self._planned(catalog.finished_view(name), catalog), catalog)
+            view = self._planned(catalog.finished_view(name), catalog)
+            return verify_view(view, catalog, backends)
 
     @checked
     def repair(self, name: str) -> RefreshReport:
@@ -377,41 +419,49 @@ class Keeper:
         check_own_names(f'view "{name}"', (each.name for each in columns.visible))
         return dataclasses.replace(draft, table=columns, ready=False)
 
-    def _build(self, definition: ViewDefinition, reason: str = "") -> RefreshReport:
+    def _build(
+        self, definition: ViewDefinition, backends: Backends, reason: str = ""
+    ) -> RefreshReport:
         with self._lake.marked():
-            pinned = pinned_inputs(self._lake, definition, self._planned)
+            pinned = pinned_inputs(self._lake, definition, self._planned, backends)
             view = self._planned(definition, self._lake.catalog.read())
             inputs, tables = pinned.inputs(definition), pinned.tables(definition)
-            report = view.build(inputs, tables, None, reason, first=not reason)
+            report = build_view(view, backends, inputs, tables, None, reason, first=not reason)
             forget_problem(self._lake, view.name)
             return report
 
     def _repaired(self, definition: ViewDefinition, reason: str) -> RefreshReport:
         self._lake.remove_damaged(definition.location)
-        return self._build(definition, reason)
+        return self._build(definition, self._backends, reason)
 
     def _mended(self, definition: ViewDefinition, repaired: str) -> RefreshReport:
         """A view above one that was repaired: refreshed if it can be."""
         try:
-            with suppress(*FAILURES):
+            try:
                 return self.refresh(definition.name)[-1]
+            except Exception as error:
+                if not is_failure(error):
+                    raise
             return self._repaired(definition, f'"{repaired}" was repaired')
-        except (ViewkeepError, *SPARK_ERRORS) as error:
-            return RefreshReport(definition.name, "none", error=failure_reason(error))
+        except Exception as error:  # whatever is wrong with one view is that view's problem
+            return RefreshReport(definition.name, "none", error=problem_of(error))
 
-    def _replace_view(self, catalog: Catalog, definition: ViewDefinition) -> RefreshReport:
+    def _replace_view(
+        self, catalog: Catalog, definition: ViewDefinition, backends: Backends
+    ) -> RefreshReport:
         """Compute first, then swap the definition, then show: whoever dies between the last two
         leaves a definition that the next refresh builds."""
         ready = dataclasses.replace(definition, ready=True)
         self._replaced(catalog, ready)
-        start = self._planned(catalog.view(definition.name), catalog).found()
+        start = self._planned(catalog.view(definition.name), catalog).stored()
         view = self._planned(ready, catalog)
-        pinned = pinned_inputs(self._lake, ready, self._planned)
+        pinned = pinned_inputs(self._lake, ready, self._planned, backends)
         inputs, tables = pinned.inputs(ready), pinned.tables(ready)
-        built = view.computed(inputs, tables, "the definition has changed", first=True)
+        reason = "the definition has changed"
+        built = compute_view(view, backends, inputs, tables, reason, first=True)
         self._lake.catalog.change(f"replace {view.name}", lambda now: self._replaced(now, ready))
         try:
-            return view.commit_built(built, start)
+            return commit_view(view, built, start)
         except ConflictError:  # another process has refreshed the view since
             return self.refresh(view.name)[-1]
 
@@ -450,6 +500,11 @@ class Keeper:
             return catalog.including(definition)
 
         self._lake.catalog.change(f"{what} {definition.name}", defined)
+
+
+def _spark_sessions() -> Any:
+    """What needs pyspark, loaded when there is a session."""
+    return import_module("viewkeep.execute.spark.session")
 
 
 def _readable(catalog: Catalog, name: str) -> dict[str, Table]:

@@ -49,7 +49,7 @@ class GeneratedLake:
     def __init__(self, spark: SparkSession, place: Path, case: Case) -> None:
         self.spark, self.case = spark, case
         self.failures: dict[str, Exception] = {}
-        self.keeper = Keeper(spark, place)
+        self.keeper = Keeper(place, spark)
         for name, table in TABLES.items():
             first = list(case.history.states[0][name].values())
             self.keeper.create_table(name, table, rows=first)

@@ -77,7 +77,7 @@ def read_model(place: Path) -> Database:
 
 def main(place: Path, log: Path, seed: int, number: int, at: int, after: bool) -> None:
     """Change and refresh for ever."""
-    keeper, model = Keeper(own_or_attached(), place), read_model(place)
+    keeper, model = Keeper(place, own_or_attached()), read_model(place)
     with log.open("a", buffering=1) as told:
         print("ready", file=told)
         _deadly(at, after)

@@ -14,7 +14,7 @@ from viewkeep import Keeper
 
 def main(place: Path, stop: Path) -> None:
     """Refresh, again and again."""
-    keeper, won = Keeper(attached(), place), 0
+    keeper, won = Keeper(place, attached()), 0
     print("ready", flush=True)
     while not stop.exists():
         won += sum(report.changed for report in keeper.refresh())

@@ -22,7 +22,7 @@ PARTS = Table({"pid": "int", "price": "int", "name": "string"}, key=["pid"])
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     keeper.create_table("parts", PARTS, rows=[(1, 10, "a"), (2, 20, None), (3, 30, "c")])
     return keeper
 
@@ -71,7 +71,7 @@ def test_what_changes_nothing_makes_no_version(keeper: Keeper) -> None:
 
 
 def test_nan_stays_nan(spark: SparkSession, tmp_path: Path) -> None:
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     nan = float("nan")
     keeper.create_table("reals", {"id": "int", "x": "double"}, ["id"], rows=[(1, nan), (2, -0.0)])
     assert keeper.apply("reals", updates=[{"id": 1, "x": nan}, {"id": 2, "x": 0.0}]) == 0
@@ -97,7 +97,7 @@ def test_random_changes_against_a_model(
     )
     rng = Random(driver_bytes)
     model = random_database({"t": table}, rng, 30)
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
     keeper.create_table("t", table, rows=list(model["t"].values()))
     for _ in range(12 if driver_bytes else 4):
@@ -118,7 +118,7 @@ def test_two_appliers_lose_no_change(spark: SparkSession, keeper: Keeper, tmp_pa
     failures: list[BaseException] = []
 
     def insert(first: int) -> None:
-        own = Keeper(spark, tmp_path)
+        own = Keeper(tmp_path, spark)
         try:
             for number in range(rounds):
                 barrier.wait(60)
@@ -145,7 +145,7 @@ def test_two_updates_of_one_row_both_happen(
     """The one that comes second is checked against the rows that the first one left."""
     from viewkeep.lake import apply as applying
 
-    other = Keeper(spark, tmp_path)
+    other = Keeper(tmp_path, spark)
     commit, seen = applying._commit, []
 
     def delayed(*given: Any) -> int:

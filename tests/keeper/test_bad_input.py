@@ -21,7 +21,7 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 @pytest.fixture(scope="module")
 def keeper(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Keeper:
     """A lake that all tests share: none of them may change it."""
-    keeper = Keeper(spark, tmp_path_factory.mktemp("lake"))
+    keeper = Keeper(tmp_path_factory.mktemp("lake"), spark)
     keeper.create_table(
         "parts",
         {"pid": "int", "price": "decimal(6, 2) not null", "name": "string", "at": "timestamp"},
@@ -274,7 +274,7 @@ def orders(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path, orders: Path) -> Keeper:
-    lake = Keeper(spark, tmp_path / "lake")
+    lake = Keeper(tmp_path / "lake", spark)
     lake.register_table("orders", orders, key=["oid"])
     lake.create_table("parts", {"pid": "int"}, ["pid"], rows=[(1,)])
     lake.create_view("total", "SELECT sum(n) AS s FROM orders")
@@ -319,7 +319,7 @@ def test_two_rows_with_one_key(lake: Keeper, orders: Path) -> None:
 def test_two_rows_with_one_key_in_the_feed(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "fed"
     write_deltalake(place, pa.table({"oid": [1], "n": [1]}), configuration=FEED)
-    lake = Keeper(spark, tmp_path / "lake")
+    lake = Keeper(tmp_path / "lake", spark)
     lake.register_table("fed", place, key=["oid"])
     lake.create_view("total", "SELECT sum(n) AS s FROM fed")
     write_deltalake(place, pa.table({"oid": [3, 3], "n": [1, 2]}), mode="append")

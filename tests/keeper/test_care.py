@@ -17,7 +17,7 @@ COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     parts = [(n, 10 * n) for n in range(6)]
     keeper.create_table("parts", {"pid": "int", "price": "int"}, ["pid"], rows=parts)
     keeper.create_table(
@@ -162,7 +162,7 @@ def test_a_log_of_a_view_that_is_corrupt(keeper: Keeper, tmp_path: Path) -> None
 
 def test_a_view_without_differences_in_floats(spark: SparkSession, tmp_path: Path) -> None:
     """NULL, NaN, infinities and zeros of both signs are compared as values."""
-    keeper = Keeper(spark, tmp_path / "floats")
+    keeper = Keeper(tmp_path / "floats", spark)
     odd = [None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e-300, 1 / 3, 1e300]
     keeper.create_table("x", {"id": "int", "v": "double", "f": "float"}, ["id"],
                         rows=[(n, v, v if v not in (1e300, 1e-300) else 0.5)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from viewkeep.execute.spark.watch import OverBudgetError, watched
 
 from tests.keeper.lakes import check
 from viewkeep import Keeper
+from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark import schedule as rounds
-from viewkeep.execute.spark.report import RunError
-from viewkeep.execute.spark.watch import OverBudgetError, watched
 from viewkeep.keeper import RefreshError
 from viewkeep.lake import Experience, experience
 from viewkeep.refresh import run as refresh
@@ -35,7 +35,7 @@ SMALL = {
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     for name in "tu":
         columns = {"id": "int", "g": "int", "x": "int"}
         rows = [(i, i % 7, i % 5) for i in range(60)]

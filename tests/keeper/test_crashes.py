@@ -42,7 +42,7 @@ class Victim:
     @property
     def keeper(self) -> Keeper:
         """A new process knows nothing of those before it."""
-        return Keeper(self.spark, self.place)
+        return Keeper(self.place, self.spark)
 
     def change(self) -> None:
         """A change of some tables that nobody dies of."""

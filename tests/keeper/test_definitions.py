@@ -19,7 +19,7 @@ PARTS = {"pid": "int", "price": "int"}
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.create_table("parts", PARTS, key=["pid"], rows=[(1, 10), (2, 20), (3, 30)])
     return keeper
 
@@ -29,7 +29,7 @@ def test_a_table_of_every_form(spark: SparkSession, tmp_path: Path) -> None:
     given = [(1, "a"), (2, None)]
     frame = spark.createDataFrame(given, "id int, name string")
     arrow = pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", None]})
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     forms = {"spark": frame, "arrow": arrow, "pandas": arrow.to_pandas(), "large": _large(arrow)}
     for name, data in forms.items():
         keeper.create_table(name, data, key=["id"])
@@ -67,7 +67,7 @@ def test_values_of_all_types_come_back(spark: SparkSession, tmp_path: Path) -> N
     first = (*full, Decimal("-0.01"))
     null = (2, *[None] * (len(types) - 1))
     odd = (3, 127, -1, False, float("inf"), float("-inf"), "", b"", date(9999, 12, 31), at, 7)
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     keeper.create_table("every", types, key=["id"], rows=[first])
     keeper.create_view("seen", "SELECT * FROM every")
     keeper.apply("every", inserts=[null, odd])
@@ -101,7 +101,7 @@ def test_a_registered_table_is_left_alone(keeper: Keeper, tmp_path: Path) -> Non
 def test_definitions_are_in_the_lake(spark: SparkSession, keeper: Keeper, tmp_path: Path) -> None:
     """Another keeper finds them, and so do people."""
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 15", policy="strict")
-    other = Keeper(spark, tmp_path / "lake")
+    other = Keeper(tmp_path / "lake", spark)
     assert other.tables == keeper.tables
     assert other.views == {"dear": "SELECT pid FROM parts WHERE price > 15"}
     said = json.loads((tmp_path / "lake/_viewkeep/catalog.json").read_text())
@@ -195,7 +195,7 @@ def test_versions_can_be_read(keeper: Keeper) -> None:
 
 
 def test_a_folder_with_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    keeper = Keeper(spark, tmp_path / "my lake é {a,b} *=+")
+    keeper = Keeper(tmp_path / "my lake é {a, spark,b} *=+")
     keeper.create_table("parts", spark.createDataFrame([(1, 2)], "pid int, price int"), ["pid"])
     keeper.create_view("all_parts", "SELECT * FROM parts")
     keeper.create_view("total", "SELECT sum(price) AS s FROM parts")
@@ -208,4 +208,4 @@ def test_a_folder_with_any_name(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", "%?#^|[]\\")
 def test_folders_that_deltalake_cannot_read(spark: SparkSession, tmp_path: Path, mark: str) -> None:
     with pytest.raises(ViewkeepError, match="choose another"):
-        Keeper(spark, tmp_path / f"a{mark}b")
+        Keeper(tmp_path / f"a{mark}b", spark)

@@ -103,7 +103,7 @@ class Shop:
     def __init__(self, spark: SparkSession, place: Path, rng: Random) -> None:
         self.rng, self.place = rng, place
         self.model: Database = random_database(TABLES, rng, ROWS, foreign_keys=True)
-        self.keeper = Keeper(spark, place / "lake")
+        self.keeper = Keeper(place / "lake", spark)
         for name, table in TABLES.items():
             if name in REGISTERED:
                 self._register(name, table)

@@ -123,7 +123,7 @@ def test_written_down(spark: SparkSession, tmp_path: Path) -> None:
     """The changes of `apply`, put together, are the difference of the versions."""
     rng = Random(3)
     model = random_database({"t": TABLE}, rng, 15)
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     keeper.create_table("t", TABLE, rows=list(model["t"].values()))
     states = [model["t"]]
     for _ in range(6):
@@ -154,7 +154,7 @@ def test_a_feed_with_a_gap(spark: SparkSession, tmp_path: Path) -> None:
     """Where the feed was switched off for a while, the versions are compared."""
     place = tmp_path / "orders"
     write_deltalake(place, pa.table({"oid": [1, 2, 3], "n": [1, 2, 3]}), configuration=FEED)
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("orders", place, key=["oid"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM orders")
     DeltaTable(place).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
@@ -171,7 +171,7 @@ def test_vacuum_of_the_feed(spark: SparkSession, tmp_path: Path) -> None:
     """The files of the feed are gone and the versions are there: the versions are compared."""
     place = tmp_path / "orders"
     write_deltalake(place, pa.table({"oid": [1, 2, 3], "n": [1, 2, 3]}), configuration=FEED)
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("orders", place, key=["oid"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM orders")
     DeltaTable(place).update(updates={"n": "100"}, predicate="oid = 2")
@@ -186,7 +186,7 @@ def test_what_changes_no_rows_is_no_change(spark: SparkSession, tmp_path: Path) 
     place = tmp_path / "orders"
     write_deltalake(place, pa.table({"oid": [1, 2], "n": [1, 2]}))
     write_deltalake(place, pa.table({"oid": [3], "n": [3]}), mode="append")
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("orders", place, key=["oid"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM orders")
     DeltaTable(place).optimize.compact()
@@ -202,7 +202,7 @@ def test_a_view_on_a_table_without_a_key(spark: SparkSession, tmp_path: Path) ->
     """Rows cannot be told apart: the view is computed anew, duplicates and all."""
     place = tmp_path / "events"
     write_deltalake(place, pa.table({"n": [1, 1, 2]}))
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("events", place)
     keeper.create_view("large", "SELECT n FROM events WHERE n < 5")
     keeper.create_view("counted", "SELECT n, count(*) AS c FROM large GROUP BY n")
@@ -218,7 +218,7 @@ def test_types_are_widened_in_old_files(spark: SparkSession, tmp_path: Path) -> 
     write_deltalake(place, pa.table({"oid": [1, 2]}))
     more = pa.table({"oid": [3], "n": [3]})
     write_deltalake(place, more, mode="append", schema_mode="merge")
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("orders", place, key=["oid"])
     keeper.create_view("known", "SELECT oid, n FROM orders WHERE n IS NULL OR n > 1")
     DeltaTable(place).update(updates={"n": "9"}, predicate="oid = 1")
@@ -234,7 +234,7 @@ def test_partitions_with_any_text(spark: SparkSession, tmp_path: Path) -> None:
     given = pa.table({"id": range(len(texts)), "text": texts, "day": days})
     place = tmp_path / "noted"
     write_deltalake(place, given, partition_by=["text", "day"])
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("noted", place, key=["id"])
     keeper.create_view("seen", "SELECT id, text, day FROM noted")
     assert rows(keeper, "seen") == as_bag(zip(range(len(texts)), texts, days, strict=True))
@@ -252,7 +252,7 @@ def test_more_changes_than_the_driver_takes(
     place = tmp_path / "orders"
     first = pa.table({"oid": list(range(10)), "n": [1] * 10})
     write_deltalake(place, first, configuration=FEED if feed else None)
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("orders", place, key=["oid"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM orders", policy="incremental")
     keeper.create_view("strictly", "SELECT count(*) AS c FROM orders", policy="strict")

@@ -44,7 +44,7 @@ HISTORY: list[Mapping[str, Mapping[str, Any]]] = [
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.create_table("t", {"id": "int", "g": "int", "x": "int"}, key=["id"])
     keeper.create_table("o", {"id": "int"}, key=["id"])
     keeper.apply("t", inserts=[(1, 1, 1000), (2, 1, 500)])

@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def keeper(spark: SparkSession, place: Path) -> Keeper:
-    keeper = Keeper(spark, place)
+    keeper = Keeper(place, spark)
     keeper.create_table(
         "parts", {"pid": "int", "price": "int"}, ["pid"], rows=[(n, 10 * n) for n in range(6)]
     )

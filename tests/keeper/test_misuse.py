@@ -66,7 +66,7 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, tuple[str, ...]]]] = {
 
 @pytest.fixture(scope="module")
 def keeper(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Keeper:
-    keeper = Keeper(spark, tmp_path_factory.mktemp("lake"))
+    keeper = Keeper(tmp_path_factory.mktemp("lake"), spark)
     keeper.create_table("parts", {"pid": "int", "price": "int"}, ["pid"], rows=[(1, 10), (2, 20)])
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 15")
     return keeper

@@ -23,7 +23,7 @@ VIEWS = {
 
 def made(spark: SparkSession, place: Path, outside: Path) -> Keeper:
     """A lake with tables of its own, and tables of others inside and outside of it."""
-    keeper = Keeper(spark, place)
+    keeper = Keeper(place, spark)
     keeper.create_table("t", {"id": "int", "g": "int", "n": "int"}, ["id"],
                         rows=[(n, n % 2, n) for n in range(6)])  # fmt: skip
     write_deltalake(place / "theirs/names", pa.table({"g": [0, 1], "name": ["a", "b"]}))
@@ -74,12 +74,12 @@ def test_a_copy(
     assert (str(place) in (place / "_viewkeep/catalog.json").read_text()) == old
     shutil.copytree(place, copy)
     before = tree(place)
-    use(Keeper(spark, copy), copy, outside)
+    use(Keeper(copy, spark), copy, outside)
     assert tree(place) == before
     kept = json.loads((copy / "_viewkeep/catalog.json").read_text())
     assert kept["tables"]["names"]["location"] == "theirs/names"
     assert kept["views"]["total"]["location"] == "total"
-    original = Keeper(spark, place)
+    original = Keeper(place, spark)
     original.apply("t", updates=[{"id": 3, "n": 70}])
     original.refresh()
     check(original)
@@ -98,7 +98,7 @@ def test_a_lake_that_was_moved(spark: SparkSession, tmp_path: Path) -> None:
     moved.parent.mkdir()
     real.rename(moved)
     link.unlink()
-    found = Keeper(spark, moved)
+    found = Keeper(moved, spark)
     assert location(found, "more") == str(moved / "more")
     assert found.status("best")[0].behind == {"t": 1}
     use(found, moved, outside)
@@ -106,7 +106,7 @@ def test_a_lake_that_was_moved(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_folder_that_a_link_leads_out_of_the_lake(spark: SparkSession, tmp_path: Path) -> None:
     place, elsewhere = tmp_path / "lake", tmp_path / "elsewhere"
-    keeper = Keeper(spark, place)
+    keeper = Keeper(place, spark)
     keeper.create_table("t", {"id": "int"}, ["id"], rows=[(1,)])
     keeper.create_table("u", {"id": "int"}, ["id"], rows=[(1,)])
     keeper.create_view("v", "SELECT id FROM t")

@@ -158,7 +158,7 @@ def test_carried_columns_against_spark(
     items = {key: random_row(rng, ITEMS, key) for key in range(6)}
     groups = {key: random_row(rng, GROUPS, key) for key in range(3)}
     others = Others(tmp_path / "items", ITEMS, items, feed)
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
     keeper.register_table("items", tmp_path / "items", key=["id"])
     keeper.create_table("groups", GROUPS, rows=list(groups.values()))
@@ -180,7 +180,7 @@ def test_carried_columns_against_spark(
 def test_a_nested_value_is_kept_or_refused(spark: SparkSession, tmp_path: Path) -> None:
     """As it is given by Python, Arrow, pandas or Spark; what is inside fits as columns do."""
     table = Table({"s": "struct<x:int,y:float>", "id": "int", "l": "array<date>"}, key=["id"])
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     row = {"s": {"x": 1, "y": 0.1}, "id": 1, "l": [date(2026, 1, 2), None]}
     frame = pd.DataFrame([row | {"id": 2}])
     arrow = pa.Table.from_pylist([row | {"id": 3}])

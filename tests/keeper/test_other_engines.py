@@ -59,7 +59,7 @@ FILTERS = {
 
 @pytest.fixture(scope="module")
 def keeper(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Keeper:
-    keeper = Keeper(spark, tmp_path_factory.mktemp("lake"))
+    keeper = Keeper(tmp_path_factory.mktemp("lake"), spark)
     keeper.create_table("every", TYPES, ["id"], rows=FIRST)
     keeper.create_view("seen", "SELECT * FROM every")
     keeper.create_view("by_n", "SELECT n, count(*) AS c, avg(x) AS mean FROM every GROUP BY n")
@@ -135,7 +135,7 @@ def test_polars(place: str) -> None:
 def test_rows_from_polars(spark: SparkSession, tmp_path: Path) -> None:
     import polars as pl
 
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     frame = pl.DataFrame({"id": [1, 2], "text": ["a", None], "at": [AT, None]})
     keeper.create_table("given", frame, ["id"])
     keeper.apply("given", inserts=frame.with_columns(id=pl.col("id") + 2))
@@ -149,7 +149,7 @@ def test_spark(keeper: Keeper) -> None:
 
 def test_others_may_maintain_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     """Files put together, old ones removed, checkpoints: tables, views and caches go on."""
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     keeper.create_table("t", {"id": "int", "n": "int"}, ["id"], rows=[(n, n) for n in range(5)])
     keeper.create_view("big", "SELECT id, n FROM t WHERE n > 1")
     keeper.create_view("total", "SELECT n % 2 AS g, sum(n) AS s, max(n) AS m FROM t GROUP BY 1")
@@ -187,7 +187,7 @@ def others(tmp_path: Path) -> Path:
 
 
 def refused(spark: SparkSession, tmp_path: Path, others: Path, said: str) -> None:
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     with pytest.raises(ViewkeepError, match=said):
         keeper.register_table("others", others, key=["id"])
     assert keeper.tables == {}
@@ -221,7 +221,7 @@ def test_deletion_vectors_that_nobody_uses(
     spark: SparkSession, tmp_path: Path, others: Path
 ) -> None:
     edited(others, "protocol", features("deletionVectors"))
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("others", others, key=["id"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM others")
     assert rows(keeper, "total") == {(6,): 1}
@@ -229,7 +229,7 @@ def test_deletion_vectors_that_nobody_uses(
 
 def test_a_feature_that_comes_later(spark: SparkSession, tmp_path: Path, others: Path) -> None:
     """The table was good when it was registered; a refresh looks again."""
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("others", others, key=["id"])
     keeper.create_view("total", "SELECT sum(n) AS s FROM others")
     protocol = {"protocol": features("columnMapping")}

@@ -37,7 +37,7 @@ class Contested:
     def __init__(self, spark: SparkSession, place: Path) -> None:
         self.spark, self.place, self.rng = spark, place, Random(9)
         self.model: Database = random_database(TABLES, self.rng, 12)
-        self.keeper = Keeper(spark, place)
+        self.keeper = Keeper(place, spark)
         create(self.keeper, self.model)
 
     def change(self) -> None:
@@ -52,7 +52,7 @@ class Contested:
         check(self.keeper)
         newest = versions(self.keeper)
         for name in self.keeper.views:
-            pinned = self.keeper._view(name).found().state.tables
+            pinned = self.keeper._view(name).stored().state.tables
             assert pinned == {table: newest[table] for table in TABLES}, name
 
     def check_history(self) -> None:
@@ -104,7 +104,7 @@ def at_once(*works: Callable[[], object]) -> None:
 @pytest.mark.slow
 def test_two_refreshers(contested: Contested) -> None:
     """Both look at the same changes; in some rounds more changes come while they work."""
-    keepers = [Keeper(contested.spark, contested.place) for _ in range(2)]
+    keepers = [Keeper(contested.place, contested.spark) for _ in range(2)]
     for number in range(ROUNDS):
         contested.change()
         works: list[Callable[[], object]] = [keeper.refresh for keeper in keepers]
@@ -143,7 +143,7 @@ def test_two_processes_refresh(contested: Contested, tmp_path: Path) -> None:
 
 def test_a_view_is_replaced_while_it_is_refreshed(contested: Contested) -> None:
     """Whoever is first, the new definition is there in the end."""
-    other = Keeper(contested.spark, contested.place)
+    other = Keeper(contested.place, contested.spark)
     texts = ["SELECT pid, price, name FROM parts WHERE price > 0", "SELECT did, pid FROM uses"]
     for text in texts:
         contested.change()
@@ -160,7 +160,7 @@ def test_a_view_is_replaced_while_it_is_refreshed(contested: Contested) -> None:
 def test_one_of_two_defines(spark: SparkSession, tmp_path: Path, number: int) -> None:
     """Two processes make the same lake, table and view: each is there once."""
     keepers: list[Keeper] = []
-    at_once(*[lambda: keepers.append(Keeper(spark, tmp_path))] * 2)
+    at_once(*[lambda: keepers.append(Keeper(tmp_path, spark))] * 2)
     table = {"pid": "int", "by": "int"}
     refusals = refused(
         lambda: keepers[0].create_table("parts", table, ["pid"], rows=[(1, 0)]),

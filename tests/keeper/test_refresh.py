@@ -23,7 +23,7 @@ COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     parts = [(n, 10 * n) for n in range(12)]
     keeper.create_table("parts", {"pid": "int", "price": "int"}, ["pid"], rows=parts)
     uses = [(n % 5, n) for n in range(12)]
@@ -198,7 +198,7 @@ def test_two_groups_that_swap(keeper: Keeper) -> None:
 def check_caches(keeper: Keeper, name: str) -> None:
     """The caches of a view hold what their definitions say, at the versions of its state."""
     view = keeper._view(name)
-    state = view.found().state
+    state = view.stored().state
     frames = view.table_frames("post", state.inputs)
     for cache_name, cache in view.caches(state).items():
         found = cache.frame(keeper._lake.spark)
@@ -209,7 +209,7 @@ def check_caches(keeper: Keeper, name: str) -> None:
 
 def _overlay_rows(keeper: Keeper, name: str) -> list[int]:
     view = keeper._view(name)
-    return [each.overlay.num_rows for each in view.caches(view.found().state).values()]
+    return [each.overlay.num_rows for each in view.caches(view.stored().state).values()]
 
 
 @pytest.mark.parametrize("small", [1, 16])
@@ -268,7 +268,7 @@ def test_replacing_a_view(spark: SparkSession, keeper: Keeper, tmp_path: Path) -
     keeper.create_view("dear", "SELECT pid, price FROM parts WHERE price > 90")
     keeper.create_view("over", "SELECT count(*) AS n, max(price) AS m FROM dear")
     seen: list[Counter[Any]] = []
-    other = Keeper(spark, tmp_path)
+    other = Keeper(tmp_path, spark)
     from viewkeep.lake.view import View
 
     computed = View.computed
@@ -328,7 +328,7 @@ def test_whoever_dies_in_a_swap_leaves_a_definition_to_build(
         patched.setattr(View, "commit_built", dies)
         with pytest.raises(KeyboardInterrupt):
             keeper.create_view("dear", "SELECT pid, price FROM parts", replace=True)
-    other = Keeper(spark, tmp_path)
+    other = Keeper(tmp_path, spark)
     assert len(other.read("dear").collect()) == 2
     with pytest.raises(ViewkeepError, match="refresh it first"):
         other.verify("dear")
@@ -343,7 +343,7 @@ def test_a_process_with_an_old_definition(
     from viewkeep.refresh import all_views as refresh_round
 
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 90")
-    other = Keeper(spark, tmp_path)
+    other = Keeper(tmp_path, spark)
     refreshed, done = refresh_round._refresh, []
 
     def late(*given: Any) -> Any:

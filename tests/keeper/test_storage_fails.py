@@ -22,7 +22,7 @@ COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY
 
 
 def filled(spark: SparkSession, place: Path) -> Keeper:
-    keeper = Keeper(spark, place)
+    keeper = Keeper(place, spark)
     parts = [(n, 10 * n) for n in range(12)]
     keeper.create_table("parts", {"pid": "int", "price": "int"}, ["pid"], rows=parts)
     uses = [(n % 5, n) for n in range(12)]
@@ -90,7 +90,7 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> 
                 pass
         check_refused(keeper, "No space left on device")
         (place / "ballast").unlink()
-        check_recovered(Keeper(spark, place / "lake"))
+        check_recovered(Keeper(place / "lake", spark))
 
 
 def test_a_folder_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written(spark: SparkSession, tmp_path: Path) ->
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
         check_refused(keeper, "(?i)read-only file system|mkdirs failed")
         with pytest.raises(ViewkeepError, match=r"(?i)read-only"):
-            Keeper(spark, place / "other")
+            Keeper(place / "other", spark)
         assert keeper.read("cost").count() == 5
         assert keeper.status()[0].behind == {"parts": 1}
         subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)

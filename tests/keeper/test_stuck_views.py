@@ -29,7 +29,7 @@ def orders(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path, orders: Path) -> Keeper:
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     keeper.register_table("orders", orders, key=["oid"])
     keeper.create_table("t", {"id": "int"}, ["id"], rows=[(1,)])
     parts = [(n, n % 2) for n in range(10)]
@@ -137,7 +137,7 @@ def keeper_without_spark(tmp_path: Path) -> Keeper:
     def start() -> SparkSession:
         raise AssertionError("Spark is not needed for this")
 
-    return Keeper(start, tmp_path / "names")
+    return Keeper(tmp_path / "names", start)
 
 
 def test_names_that_differ_in_case(keeper: Keeper, tmp_path: Path) -> None:

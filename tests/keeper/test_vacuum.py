@@ -29,7 +29,7 @@ def no_spark() -> SparkSession:
 
 
 def lake_without_views(place: Path) -> Keeper:
-    keeper = Keeper(no_spark, place)
+    keeper = Keeper(place, no_spark)
     keeper.create_table("t", {"id": "int", "n": "int"}, ["id"], rows=[(n, 0) for n in range(8)])
     return keeper
 
@@ -106,7 +106,7 @@ def test_beside_writers(tmp_path: Path, processes: bool) -> None:
     keeper, stop = lake_without_views(tmp_path), Event()
 
     def write(row: int) -> int:
-        own = Keeper(no_spark, tmp_path)
+        own = Keeper(tmp_path, no_spark)
         for number in range(12):
             own.apply("t", updates=[{"id": row, "n": number + 1}])
         return row
@@ -137,7 +137,7 @@ def _run_writers(place: Path) -> None:
     code = """if True:
         import sys
         from viewkeep import Keeper
-        keeper = Keeper(lambda: 1 / 0, sys.argv[1])
+        keeper = Keeper(sys.argv[1], lambda: 1 / 0)
         for number in range(12):
             keeper.apply("t", updates=[{"id": int(sys.argv[2]), "n": number + 1}])"""
     writers = [
@@ -147,7 +147,7 @@ def _run_writers(place: Path) -> None:
 
 
 def lake_with_views(spark: SparkSession, place: Path) -> Keeper:
-    keeper = Keeper(spark, place)
+    keeper = Keeper(place, spark)
     keeper.create_table("t", {"id": "int", "n": "int"}, ["id"], rows=[(n, n) for n in range(8)])
     keeper.create_view("best", "SELECT id % 2 AS g, max(n) AS m, avg(n) AS a FROM t GROUP BY 1")
     keeper.create_view("above", "SELECT g, m FROM best WHERE m > 3")
@@ -165,10 +165,10 @@ def test_beside_writers_and_refreshes(spark: SparkSession, tmp_path: Path) -> No
 
         return loop
 
-    other = Keeper(spark, tmp_path)
+    other = Keeper(tmp_path, spark)
     with ThreadPoolExecutor(2) as pool:
         jobs = [
-            pool.submit(until_stopped(lambda: Keeper(spark, tmp_path).vacuum(0, force=True))),
+            pool.submit(until_stopped(lambda: Keeper(tmp_path, spark).vacuum(0, force=True))),
             pool.submit(until_stopped(other.refresh)),
         ]
         try:

@@ -333,7 +333,7 @@ def test_spark_answers_alike(spark: SparkSession) -> None:
 
 
 def test_rows_of_a_spark_frame_are_kept_or_refused(spark: SparkSession, tmp_path: Path) -> None:
-    keeper = Keeper(spark, tmp_path)
+    keeper = Keeper(tmp_path, spark)
     good = spark.sql("SELECT 1L AS k, 2D AS v, TIMESTAMP_NTZ'3026-01-02 03:04:05' AS at")
     keeper.create_table("good", {"k": "int", "v": "int", "at": "timestamp"}, ["k"], rows=good)
     assert keeper.apply("good", updates=[{"k": 1, "v": 3}]) == 1

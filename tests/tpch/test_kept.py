@@ -101,7 +101,7 @@ LONG_STEPS: dict[str, Callable[[Tpch], list[Change]]] = {
 @pytest.mark.slow
 def test_every_refresh_equals_spark_and_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     data = Tpch(SEED, ORDERS)
-    keeper = Keeper(spark, tmp_path / "lake")
+    keeper = Keeper(tmp_path / "lake", spark)
     for name, table in TABLES.items():
         keeper.create_table(name, table, rows=list(data.rows[name].values()))
     for name, sql in KEPT.items():
@@ -125,7 +125,7 @@ def test_refreshes_are_incremental_and_few_need_spark(tmp_path: Path) -> None:
     queries = KEPT if LONG else {name: KEPT[name] for name in ("q03", "q10", "q16", "q18")}
     ways: dict[str, set[str]] = {name: set() for name in queries}
     with without_spark() as session:
-        keeper = Keeper(session, tmp_path / "lake")
+        keeper = Keeper(tmp_path / "lake", session)
         for name, table in TABLES.items():
             keeper.create_table(name, table, rows=list(data.rows[name].values()))
         for name, sql in queries.items():

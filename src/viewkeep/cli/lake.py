@@ -54,11 +54,13 @@ def opened(
                 say(doing)
                 return started
 
-            keeper = library.Keeper(session, place, create=create)
+            keeper = library.Keeper(place, session, create=create)
             if start:
                 keeper.start()
             yield keeper
-    except library.FAILURES as error:
+    except Exception as error:
+        if not library.is_failure(error):
+            raise
         tell(error)
         raise typer.Exit(FAILED) from None
 

@@ -1,15 +1,18 @@
 """The changes of tables as the diffs that a script reads."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
 from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
-from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE, post, pre
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.schemas import base_diffs, update_sets
 from viewkeep.query.algebra import Scan, walk
 from viewkeep.query.tables import Table
+from viewkeep.tables.arrow_rows import to_arrow
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 Columns = dict[str, list[Any]]
@@ -21,6 +24,10 @@ class Inputs:
 
     kinds: Kinds
     diffs: Mapping[str, tuple[Table, Columns]]
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The diffs as Arrow tables."""
+        return {name: _diff(*diff) for name, diff in self.diffs.items()}
 
 
 def diff_inputs(plan: IdPlan, batches: Mapping[str, ChangeBatch]) -> Inputs:
@@ -50,3 +57,9 @@ def _parts(
         yield DELETE, nothing, delete_columns(batch.table, batch.deletes)
     for changed, updates in batch.by_changed(update_sets(plan, name)).items():
         yield UPDATE, changed, update_columns(batch.table, updates)
+
+
+def _diff(table: Table, columns: Columns) -> pa.Table:
+    typed = {name: f for f in table.columns for name in (f.name, pre(f.name), post(f.name))}
+    fields = [replace(typed[name], name=name) for name in columns]
+    return to_arrow(fields, list(zip(*columns.values(), strict=True)))

@@ -6,23 +6,18 @@ without the IDs of the overlay, and the rows of the overlay that live; no shuffl
 When the overlay has become large, the cache is written anew.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.model import INSERT, UPDATE
 from viewkeep.diffs.script import Materialized, Script
-from viewkeep.execute.spark.layered import Layered
-from viewkeep.execute.spark.scanned import Scanned
-from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import BOOLEAN, Field
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import without
-from viewkeep.tables.parquet import Folder, write_frame
+from viewkeep.tables.parquet import Folder
+from viewkeep.tables.relations import OverlaidRows, StoredRows
 
 LIVE = "#live"
 OVERLAY = "overlay"
@@ -59,17 +54,13 @@ class Cache:
         files = [each for each in self.snapshot.files if _is_overlay(each)]
         return Folder(self.table).read(files, self.snapshot.fields)
 
-    def relation(self, spark: SparkSession) -> Scanned | Layered:
+    def relation(self) -> StoredRows | OverlaidRows:
         """The rows of the cache."""
         snapshot = replace(self.snapshot, fields=self._columns, files=self.base)
-        base = Scanned.whole(spark, self.table, snapshot)
+        base = StoredRows.whole(self.table, snapshot)
         if not self.overlay.num_rows:
             return base
-        return Layered(spark, base, self._live, self.overlay.select(list(self.kept.ids)))
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows of the cache, as Spark reads them."""
-        return self.relation(spark).frame
+        return OverlaidRows(base, self._live, self.overlay.select(list(self.kept.ids)))
 
     @property
     def _live(self) -> pa.Table:
@@ -91,10 +82,6 @@ class Cache:
         base = sum(each.rows for each in self.base)
         return bool(self.overlay.num_rows > max(OVERLAY_ROWS, OVERLAY_SHARE * base))
 
-    def compacted(self, spark: SparkSession, order: Sequence[str]) -> list[DataFile]:
-        """The same rows without an overlay."""
-        return write_cache(self.frame(spark), self.table, order)
-
     @property
     def _columns(self) -> tuple[Field, ...]:
         return tuple(each for each in self.snapshot.fields if each.name != LIVE)
@@ -115,13 +102,6 @@ class Cache:
             for f in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
-
-
-def write_cache(frame: DataFrame, table: LakeTable, order: Sequence[str]) -> list[DataFile]:
-    """Write the rows of a cache into base files, ordered by what is looked up."""
-    if order:
-        frame = frame.repartitionByRange(*(F.col(quote(name)) for name in order))
-    return write_frame(frame, table, order, GROUP_ROWS)
 
 
 def order_of(script: Script, name: str) -> tuple[str, ...]:

@@ -146,6 +146,20 @@ def check_frame(name: str, declared: Table, rows: DataFrame) -> None:
         _refuse_null(name, [n for n in needed if found[n] is None])
 
 
+def check_keys(
+    name: str, declared: Table, table: LakeTable, snapshot: Snapshot, spark: SparkSession | None
+) -> None:
+    """Refuse a version with keys that stand twice, or NULL where there must be none."""
+    if spark is not None:
+        check_frame(name, declared, read_frame(spark, snapshot, snapshot.files))
+        return
+    rows = Folder(table).read(snapshot.files, declared.columns)
+    _check_rows(name, declared, rows)
+    needed = [f.name for f in declared.columns if not f.nullable and rows[f.name].null_count]
+    if needed:
+        _refuse_null(name, needed)
+
+
 def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:
     again = repeated(key_tuples(rows.select(list(declared.key))))
     if again is not None:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-SHARE = 0.4
+SHARE = 0.3
 """The part of the cost of recomputation that trying to bring changes in may take."""
-LEAST = 0.5
-"""Seconds that may always be tried: as much as a few Spark jobs take."""
+LEAST = 0.3
+"""Seconds that may always be tried: as much as a Spark job takes."""
+COLD = 0.5
+"""The share of the first build's time that a later one takes: it also compiles and warms up."""
 LONGEST_PAUSE = 32
 """The most refreshes in a row that do not try."""
 
@@ -40,7 +42,7 @@ class Experience:
 
     >>> known = Experience().after_build(10.0)
     >>> known.budget
-    4.0
+    1.5
     >>> [known.after_giving_up({"t": 9}).is_paused({"t": n}) for n in (5, 4)]
     [True, False]
     """
@@ -60,8 +62,9 @@ class Experience:
 
     def after_build(self, seconds: float) -> "Experience":
         """The view was computed anew. The first time is the slowest, so less counts at once."""
-        old = self.seconds
-        return replace(self, seconds=seconds if old is None else min(seconds, (old + seconds) / 2))
+        if self.seconds is None:
+            return replace(self, seconds=COLD * seconds)
+        return replace(self, seconds=min(seconds, (self.seconds + seconds) / 2))
 
     def after_giving_up(self, changes: Changes) -> "Experience":
         """Bringing changes in was tried, and took too long."""
@@ -98,6 +101,36 @@ class Experience:
         """The experience of a report's notes, which older ones do not have."""
         pauses = {name: Pause(*pause) for name, pause in notes.get("pauses", {}).items()}
         return Experience(notes.get("seconds"), pauses)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The experience with each engine: what is dear for one may be cheap for the other."""
+
+    by_backend: Mapping[str, Experience] = field(default_factory=dict)
+
+    def of(self, backend: str) -> Experience:
+        """The experience with one engine."""
+        return self.by_backend.get(backend, Experience())
+
+    def having(self, backend: str, experience: Experience) -> "Costs":
+        """With another experience with one engine."""
+        return Costs({**self.by_backend, backend: experience})
+
+    def after_build(self, backend: str, seconds: float) -> "Costs":
+        """The view was computed anew by an engine."""
+        return self.having(backend, self.of(backend).after_build(seconds))
+
+    def notes(self) -> dict[str, Any]:
+        """The costs as JSON values."""
+        return {name: each.notes() for name, each in self.by_backend.items()}
+
+    @staticmethod
+    def from_notes(notes: Mapping[str, Any]) -> "Costs":
+        """The costs of a report; older ones know of Spark only."""
+        if "seconds" in notes:
+            notes = {"spark": notes}
+        return Costs({name: Experience.from_notes(each) for name, each in notes.items()})
 
 
 def _key(changes: Changes) -> str:

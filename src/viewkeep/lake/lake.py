@@ -1,4 +1,4 @@
-"""A lake: a folder of Delta tables, and a Spark session with the settings that views need.
+"""A lake: a folder of Delta tables.
 
 <lake>/<table>                                   tables that Viewkeep owns
 <lake>/<view>                                    views, plain tables for every reader
@@ -12,58 +12,32 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import Any
 
 from viewkeep.errors import SchemaError
-from viewkeep.execute.spark.session import Session, lazy_session
 from viewkeep.lake.catalog import CatalogStore
 from viewkeep.lake.marks import marked
-from viewkeep.tables.delta import LakeTable, Snapshot, StorageError
+from viewkeep.tables.delta import LakeTable, StorageError
 from viewkeep.tables.durable import local_path
-from viewkeep.tables.parquet import WRITE_SETTINGS, Folder, read_frame
+from viewkeep.tables.parquet import Folder
 from viewkeep.tables.places import check_inside
 from viewkeep.tables.rewrite import DRIVER_BYTES
 
 OWN = "_viewkeep"
 _NOT_IN_PATHS = frozenset("%?#^|[]\\")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
-_SETTINGS = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "false",
-    **WRITE_SETTINGS,
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    # Listing a few hundred files is faster here than by a job.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-}
 
 
 @dataclass(frozen=True)
 class Lake:
-    """Where tables are, the session that reads them, and the session of the user."""
+    """Where tables are, and how they are reached."""
 
-    spark: SparkSession
-    user: SparkSession
     uri: str
+    spark: Any = None
+    """A Spark session with the settings of a lake, for what is too large for the driver."""
     options: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES
     is_durable: bool = True
-
-    @staticmethod
-    def open(
-        spark: Session,
-        uri: str | os.PathLike[str],
-        options: Mapping[str, str] | None = None,
-        is_durable: bool = True,
-    ) -> "Lake":
-        """A lake with a session of its own, so that a user's settings change no results."""
-        user = lazy_session(spark) if callable(spark) else spark
-        own = lazy_session(lambda: _session(user)) if callable(spark) else _session(spark)
-        return Lake(own, user, located(uri), dict(options or {}), is_durable=is_durable)
 
     @property
     def catalog(self) -> CatalogStore:
@@ -109,21 +83,6 @@ class Lake:
     def marked(self) -> AbstractContextManager[None]:
         """A block that reads versions of tables, which `vacuum` then leaves alone."""
         return marked(local_path(self.uri))
-
-    def frame(self, snapshot: Snapshot) -> DataFrame:
-        """All rows of a version."""
-        return read_frame(self.spark, snapshot, snapshot.files)
-
-
-def _session(spark: SparkSession) -> SparkSession:
-    own = spark.newSession()
-    for name, value in _SETTINGS.items():
-        own.conf.set(name, value)
-    # Small diffs gain nothing from the many partitions that a cluster's tables may need.
-    asked = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    cores = spark.sparkContext.defaultParallelism
-    own.conf.set("spark.sql.shuffle.partitions", str(min(asked, max(8, 4 * cores))))
-    return own
 
 
 def located(uri: str | os.PathLike[str]) -> str:

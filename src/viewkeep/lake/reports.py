@@ -21,7 +21,8 @@ class RefreshReport:
     `accesses` are keys looked up, rows found by them and rows written, None where that stayed in
     Spark. `before` and `after` are the versions of the inputs. `version` is the version of the view
     that readers see now.
-    `experience` is what this refresh and those before it have cost (`Experience`).
+    `backend` is the engine that did it. `experience` is what this refresh and those before it have
+    cost (`Costs`).
     """
 
     view: str
@@ -42,6 +43,7 @@ class RefreshReport:
     error: str = ""
     from_scratch: bool = False
     experience: Mapping[str, Any] = field(default_factory=dict)
+    backend: str = ""
 
     @property
     def changed(self) -> bool:

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from viewkeep.execute.spark.report import problem_of
+from viewkeep.errors import problem_of
 from viewkeep.lake import ViewStatus, speed_up
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.lineage import replaced_history
 from viewkeep.lake.problems import noted_problem
-from viewkeep.lake.view import Found, View
+from viewkeep.lake.view import StoredView, View
 from viewkeep.tables.delta import StorageError
 from viewkeep.tables.feed import Feed
 
@@ -30,7 +30,7 @@ def view_status(
         return _with_problem(empty, problem)
     try:
         view = plan(definition, catalog)
-        found = view.found()
+        found = view.stored()
         reason = _replaced_below(view, found, catalog, plan)
         behind, waiting = unseen_changes(lake, catalog, found)
         return ViewStatus(
@@ -48,13 +48,13 @@ def view_status(
         return _with_problem(empty, problem_of(error))
 
 
-def _replaced_below(view: View, found: Found, catalog: Catalog, plan: Plan) -> str:
+def _replaced_below(view: View, found: StoredView, catalog: Catalog, plan: Plan) -> str:
     """Why the view, or one that it reads, has to be computed anew."""
     reason = replaced_history(view, found.state)
     for name in view.definition.inputs:
         if not reason and name in catalog.views:
             lower = plan(catalog.views[name], catalog)
-            reason = _replaced_below(lower, lower.found(), catalog, plan)
+            reason = _replaced_below(lower, lower.stored(), catalog, plan)
     return reason
 
 
@@ -72,7 +72,7 @@ def _with_problem(status: ViewStatus, problem: str) -> ViewStatus:
 
 
 def unseen_changes(
-    lake: Lake, catalog: Catalog, found: Found
+    lake: Lake, catalog: Catalog, found: StoredView
 ) -> tuple[dict[str, int | None], float]:
     """For each table below, the changes that the view has not seen; and how old the oldest is."""
     behind: dict[str, int | None] = {}

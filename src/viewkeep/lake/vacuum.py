@@ -98,7 +98,7 @@ def _needed(catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
     inputs: list[tuple[str, int]] = []
     for view in views:
         with suppress(ViewkeepError):
-            found = view.found()
+            found = view.stored()
             needed[view.name] = {found.version}
             needed |= {f"{view.name}/{n}": {v} for n, v in found.state.caches.items()}
             inputs += found.state.inputs.items()

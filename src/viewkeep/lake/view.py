@@ -1,4 +1,4 @@
-"""One view of a lake: built from scratch, or brought to newer versions of what it reads.
+"""One view of a lake: its plan, and what is stored of it.
 
 The view's commit is the moment when a refresh has happened (see `viewkeep.lake`): it carries
 the `ViewState` (what the rows reflect) and the `RefreshReport`. Everything before it, new files
@@ -6,7 +6,7 @@ and new versions of caches, is invisible until then.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,25 +14,17 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame
-
 from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.decide import RECURSIVE, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
-from viewkeep.execute.base_diffs import Kinds
-from viewkeep.execute.spark.collect import Relation, with_types
-from viewkeep.execute.spark.frames import Builder
-from viewkeep.execute.spark.jobs import Jobs, counted_jobs
-from viewkeep.execute.spark.report import named
-from viewkeep.execute.spark.scanned import Scanned
-from viewkeep.lake import Experience, Pins, RefreshReport, Timer, ViewState
-from viewkeep.lake.caches import Cache, order_of, write_cache
+from viewkeep.lake import Pins, RefreshReport, Timer, ViewState
+from viewkeep.lake.caches import Cache
 from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.view_layout import Layout
-from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.tables.delta import (
     ConflictError,
@@ -43,7 +35,9 @@ from viewkeep.tables.delta import (
 )
 from viewkeep.tables.entries import Commit
 from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
-from viewkeep.tables.parquet import write_frame
+
+Kinds = dict[str, list[tuple[str, frozenset[str]]]]
+"""The kinds of changes by table: INSERT, DELETE or UPDATE, and the columns that an update sets."""
 
 STATE, REPORT = "state", "report"
 """The notes of a view's commit."""
@@ -59,7 +53,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredView:
     """A view as it stands: the version that a refresh made, and what its rows reflect.
 
     `newest` may be later, where others have put files together without changing rows.
@@ -72,17 +66,8 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Built:
-    """A view that was computed and is not shown yet."""
-
-    files: Sequence[DataFile]
-    state: ViewState
-    report: RefreshReport
-
-
-@dataclass(frozen=True)
 class View:
-    """A defined view with its plan, ready to be built and refreshed."""
+    """A defined view with its plan, and what is stored of it."""
 
     lake: Lake
     definition: ViewDefinition
@@ -121,6 +106,14 @@ class View:
             self.scripts[known] = generate(self.node, kinds, tuple_based).script
         return self.scripts[known]
 
+    @cached_property
+    def queries(self) -> tuple[Node, ...]:
+        """The queries of its scripts, for all kinds of changes."""
+        scripts = [self.script]
+        if self.is_recursive:
+            scripts = [self.recursive_script(name, None) for name in self.changing]
+        return tuple(each.query for script in scripts for each in script.computes())
+
     @property
     def is_recursive(self) -> bool:
         """Whether it keeps the intermediate views of DBToaster, and changes table by table."""
@@ -158,25 +151,25 @@ class View:
 
     # --- what is there --------------------------------------------------------------------------
 
-    def found(self) -> Found:
+    def stored(self) -> StoredView:
         """The newest version that a refresh made; an error if others have changed rows since."""
         newest = self.table.version()
         try:
-            return self._found(newest)
+            return self._stored(newest)
         except MissingEntryError as error:
             raise StorageError(
                 f'view "{self.name}": {error}, so that what it reflects is not known any more; '
                 f'repair the view: repair("{self.name}")'
             ) from error
 
-    def _found(self, newest: int) -> Found:
+    def _stored(self, newest: int) -> StoredView:
         for commit in self._commits(newest):
             if commit.notes is not None and STATE in commit.notes:
                 state = ViewState.from_notes(commit.notes[STATE])
                 report = RefreshReport.from_notes(
                     commit.notes[REPORT], commit.version, commit.timestamp
                 )
-                return Found(commit.version, newest, state, report)
+                return StoredView(commit.version, newest, state, report)
             if commit.operation not in HARMLESS:
                 raise StorageError(
                     f'view "{self.name}": version {commit.version} ({commit.operation}) was '
@@ -216,45 +209,7 @@ class View:
         """Where a cache is."""
         return self.lake.cache(self.name, self.definition.build, kept.name)
 
-    # --- building -------------------------------------------------------------------------------
-
-    def build(
-        self,
-        inputs: Pins,
-        tables: Pins,
-        start: Found | None,
-        reason: str = "",
-        changes: Mapping[str, int] | None = None,
-        first: bool = False,
-    ) -> RefreshReport:
-        """Compute the view from its inputs at these versions, and commit it; `first` tells that the
-        definition has no version yet."""
-        return self.commit_built(self.computed(inputs, tables, reason, changes, first), start)
-
-    def computed(
-        self,
-        inputs: Pins,
-        tables: Pins,
-        reason: str = "",
-        changes: Mapping[str, int] | None = None,
-        first: bool = False,
-    ) -> "Built":
-        """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
-        timer = Timer()
-        with counted_jobs(self.lake.spark) as jobs:
-            with timer.phase("compute"):
-                caches, files = self._computed(inputs)
-            report = RefreshReport(
-                self.name,
-                self.decision.strategy if first else "recompute",
-                reason or self.decision.reason,
-                changes or {},
-                from_scratch=True,
-                rows=sum(each.rows for each in files),
-                after=dict(inputs),
-            )
-            state = self.state(inputs, tables, caches)
-            return Built(files, state, self.timed(report, timer, jobs))
+    # --- committing -----------------------------------------------------------------------------
 
     def state(self, inputs: Pins, tables: Pins, caches: Pins) -> ViewState:
         """The state of rows that reflect these versions."""
@@ -271,59 +226,10 @@ class View:
             {name: kept[name].fingerprint(version) for name, version in caches.items()},
         )
 
-    def commit_built(self, built: "Built", start: Found | None) -> RefreshReport:
-        """Show computed rows, as the next version after `start`; without one, as a new table, or
-        as the next version of whatever a process that died, or a damaged table, left."""
-        before = start.state.inputs if start else {}
-        known = Experience.from_notes(start.report.experience) if start else Experience()
-        known = known.after_build(built.report.seconds)
-        report = replace(built.report, before=before, experience=known.notes())
-        notes = {STATE: built.state.notes(), REPORT: report.notes()}
-        fields = self.layout.fields
-        if start is None and not self.table.exists():
-            self.check_current()
-            with suppress(ConflictError):  # a process that defines the same view was first
-                self.table.create(fields, built.files, notes, self.definition.sql)
-                return report
-        newest = start.newest if start else self.table.version()
-        self.check_current()
-        version = self.table.replace(newest, fields, built.files, notes)
-        return replace(report, version=version)
-
     def check_current(self) -> None:
         """Refuse to show a definition that another process has changed since."""
         if self.lake.catalog.read().views.get(self.name) != self.definition:
             raise ConflictError(f'view "{self.name}": another process has defined it anew')
-
-    def _computed(self, inputs: Pins) -> tuple[dict[str, int], list[DataFile]]:
-        frames = self.table_frames("post", inputs)
-        versions = {}
-        for kept in self.script.caches if self.is_incremental else ():
-            table = self.cache_table(kept)
-            self.lake.remove_damaged(table.uri)
-            files = write_cache(
-                self._defined(kept, frames), table, order_of(self.script, kept.name)
-            )
-            versions[kept.name] = self.replace_cache(kept, table, files)
-            frames[kept.name] = Cache(kept, table, table.snapshot(versions[kept.name])).frame(
-                self.lake.spark
-            )
-        if self.is_incremental:
-            rows = self.layout.public_frame(self._defined(self.script.view, frames))
-        else:
-            builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
-            rows = with_types(builder.frame(self.node), self.layout.stored)
-        with named(f'view "{self.name}"'):
-            return versions, write_frame(rows, self.table)
-
-    def _defined(self, kept: Materialized, frames: Mapping[Any, DataFrame]) -> DataFrame:
-        builder = Builder(lambda leaf: Relation(leaf_frame(frames, leaf)))
-        with named(f'view "{self.name}": {kept.name}'):
-            return with_types(builder.frame(kept.definition), kept.definition.schema)
-
-    def table_frames(self, state: str, inputs: Pins) -> "Frames":
-        """The inputs at some versions, read when they are asked for."""
-        return Frames(self, {(name, state): inputs[name] for name in self.sources})
 
     def replace_cache(self, kept: Materialized, table: LakeTable, files: list[DataFile]) -> int:
         """A cache of exactly these files, as its next version."""
@@ -333,10 +239,10 @@ class View:
         table.create(Cache.fields(kept), files, notes, f'Cache of the view "{self.name}"')
         return 0
 
-    def timed(self, report: RefreshReport, timer: Timer, jobs: Jobs) -> RefreshReport:
+    def timed(self, report: RefreshReport, timer: Timer) -> RefreshReport:
+        """A report with its time and a name of its own."""
         return replace(
             report,
-            jobs=report.jobs + jobs.count,
             seconds=timer.seconds,
             phases=dict(timer.phases),
             refresh=str(uuid4()),
@@ -357,28 +263,3 @@ class View:
         if batch.is_empty:
             return {CHANGES: None}
         return Feed(self.lake.spark, self.name, self.layout.declared, self.table).write(batch)
-
-
-class Frames(dict[Any, Any]):
-    """Relations by name; those of tables are made when they are asked for."""
-
-    def __init__(self, view: View, versions: Mapping[tuple[str, str], int]) -> None:
-        super().__init__()
-        self._view, self._versions = view, dict(versions)
-
-    def __missing__(self, key: Any) -> Scanned:
-        if key not in self._versions:
-            raise KeyError(key)
-        table = self._view.sources[key[0]].table
-        snapshot = table.snapshot(self._versions[key])
-        self[key] = found = Scanned.whole(self._view.lake.spark, table, snapshot)
-        return found
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or key in self._versions
-
-
-def leaf_frame(frames: Mapping[Any, DataFrame | Scanned], leaf: Any) -> DataFrame:
-    """The rows of a leaf of a query."""
-    found = frames[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
-    return found.frame if isinstance(found, Scanned) else found

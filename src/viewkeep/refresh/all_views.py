@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from viewkeep.errors import ViewkeepError
-from viewkeep.execute.spark.report import problem_of
+from viewkeep.errors import ViewkeepError, problem_of
+from viewkeep.execute.backends import Backends
 from viewkeep.lake import Pins, RefreshReport
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.problems import note_problems
 from viewkeep.lake.view import View
+from viewkeep.refresh.plan import FAILS, SKIP, Stage, plan_above, plan_view
 from viewkeep.refresh.run import refresh_view
 from viewkeep.tables.delta import ConflictError, StorageError
 
@@ -59,21 +60,25 @@ class Round:
         return found
 
 
-def refresh_round(lake: Lake, wanted: Iterable[str] | None, plan: Plan) -> list[RefreshReport]:
+def refresh_views(
+    lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
+) -> list[RefreshReport]:
     """Refresh the views, or those that are wanted with what they read; reports in their order."""
     names = None if wanted is None else list(wanted)
-    done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), names, (), plan))
+    done = _until_settled(
+        lake, lambda: _round(lake, lake.catalog.read(), names, (), plan, backends)
+    )
     note_problems(lake, done.reports.values())
     return _checked(done)
 
 
-def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan) -> Round:
+def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, backends: Backends) -> Round:
     """Refresh what a view reads, and pin it, so that the view can be built from it."""
 
     def attempt() -> Round:
         catalog = lake.catalog.read()
         views = [name for name in definition.inputs if name in catalog.views]
-        return _round(lake, catalog, views, definition.inputs, plan)
+        return _round(lake, catalog, views, definition.inputs, plan, backends)
 
     done = _until_settled(lake, attempt)
     note_problems(lake, done.reports.values())
@@ -82,6 +87,48 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan) -> Round:
         if name in done.problems:
             raise StorageError(done.problems[name])
     return done
+
+
+def plan_views(
+    lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
+) -> list[Stage]:
+    """What `refresh_views` would do now, as far as logs tell; nothing is run."""
+    catalog = lake.catalog.read()
+    order = catalog.order(None if wanted is None else list(wanted))
+    read = {name for view in order for name in view.inputs}
+    pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
+    stages: dict[str, Stage] = {}
+    for definition in order:
+        stages[definition.name] = stage = _planned(
+            definition, catalog, plan, backends, pins, problems, stages
+        )
+        if stage.action == SKIP:
+            pins[definition.name] = plan(definition, catalog).stored().newest
+    return list(stages.values())
+
+
+def _planned(
+    definition: ViewDefinition,
+    catalog: Catalog,
+    plan: Plan,
+    backends: Backends,
+    pins: Pins,
+    problems: dict[str, str],
+    stages: Mapping[str, Stage],
+) -> Stage:
+    for name in definition.inputs:
+        if name in problems:
+            problems[definition.name] = f"not refreshed, since it reads {definition.name}"
+            return Stage(definition.name, FAILS, problems[name])
+    try:
+        view = plan(definition, catalog)
+        lower = [n for n in definition.inputs if n in stages and stages[n].action != SKIP]
+        if lower:
+            return plan_above(view, lower)
+        return plan_view(view, view.stored(), {n: pins[n] for n in definition.inputs}, backends)
+    except Exception as error:  # whatever is wrong with a view stops no other view
+        problems[definition.name] = f"not refreshed, since it reads {definition.name}"
+        return Stage(definition.name, FAILS, problem_of(error))
 
 
 def _until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
@@ -106,6 +153,7 @@ def _round(
     wanted: list[str] | None,
     also_pinned: Iterable[str],
     plan: Plan,
+    backends: Backends,
 ) -> Round:
     order = catalog.order(wanted)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
@@ -114,7 +162,7 @@ def _round(
     reports: dict[str, RefreshReport] = {}
     done = Round(reports, pins, below, problems)
     for definition in order:
-        report = _refresh(definition, catalog, plan, done)
+        report = _refresh(definition, catalog, plan, done, backends)
         reports[definition.name] = report
         if report.error:
             problems[definition.name] = f"not refreshed, since it reads {definition.name}"
@@ -137,14 +185,14 @@ def _pinned(lake: Lake, tables: Iterable[TableDefinition]) -> tuple[dict[str, in
 
 
 def _refresh(
-    definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round
+    definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round, backends: Backends
 ) -> RefreshReport:
     for name in definition.inputs:
         if name in done.problems:
             return RefreshReport(definition.name, "none", error=done.problems[name])
     try:
         view = plan(definition, catalog)
-        return refresh_view(view, done.inputs(definition), done.tables(definition))
+        return refresh_view(view, done.inputs(definition), done.tables(definition), backends)
     except ConflictError:
         raise
     except Exception as error:  # whatever happens inside a view stops no other view

@@ -27,8 +27,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from viewkeep.errors import reason
 from viewkeep.execute.spark.collect import empty, local, spark_schema
-from viewkeep.execute.spark.report import SPARK_ERRORS, reason
+from viewkeep.execute.spark.report import SPARK_ERRORS
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds, to_arrow
@@ -77,6 +78,11 @@ class Folder:
                     use_dictionary=[f.name for f in table.schema if _has_few_values(f.type)],
                 )
         return self._described(path)
+
+    def make(self, name: str) -> None:
+        """A folder in the table's folder, for files that others write."""
+        with told(f"{self.uri}/{name}"):
+            self._files.create_dir(f"{self._base}/{name}", recursive=True)
 
     def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
         """The rows of some files, with these columns; what a file does not have is NULL."""

@@ -12,8 +12,8 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.prepared import RunError
 from viewkeep.execute.duckdb.run import create, prepare, read, refresh, run
+from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

@@ -16,8 +16,8 @@ from viewkeep.diffs.generate import generate
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_columns
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.execute.duckdb.run import run as run_in_duckdb
+from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.collect import empty
-from viewkeep.execute.spark.report import RunError
 from viewkeep.execute.spark.run import Run, create, run
 from viewkeep.query.algebra import Output, Project, Scan, Select, Stored
 from viewkeep.query.expressions import Call, Column, literal

@@ -10,19 +10,15 @@ from dataclasses import dataclass
 from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script
-from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Scan, Stored, walk
 
 Sources = Mapping[tuple[str, str] | str, str]
 
 _TEMPORARY = "viewkeep "
 """What the names of temporary tables start with, so that they hide no table of the user's."""
-
-
-class RunError(ViewkeepError):
-    """A statement of a script that failed; nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +80,13 @@ class Names:
 class Prepared:
     """A script for relations that stay where they are."""
 
-    def __init__(self, script: Script, sources: Sources) -> None:
+    def __init__(
+        self, script: Script, sources: Sources, targets: Mapping[str, str] | None = None
+    ) -> None:
+        """`targets` are relations that changes are made in, instead of the kept ones."""
         self.script = script
         self.names = Names(script, sources)
+        self._targets = targets or {}
         self.computes = tuple(script.computes())
         self._reads = {each.name: _stored_names(each.query) for each in self.computes}
         self._queries: dict[tuple[str, Set[str]], Query | None] = {}
@@ -122,7 +122,8 @@ class Prepared:
         target = kept.get(statement.target)
         if target is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
-        diff, relation = self.names.stored(statement.diff), self.names.stored(target.name)
+        diff = self.names.stored(statement.diff)
+        relation = self._targets.get(target.name) or self.names.stored(target.name)
         texts = statements.changes(diff, relation, statement.schema, target)
         return Change(statement, _conflicts(statement, diff, target), tuple(texts))
 

@@ -29,8 +29,9 @@ from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.report import RunReport, StatementReport
 from viewkeep.diffs.script import Apply, Compute, Script
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, RunError, Sources
+from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, Sources
 from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.types.inference import Schema
 
@@ -67,7 +68,7 @@ def refresh(
 ) -> RunReport:
     """What `run` does, by a prepared script."""
     start = perf_counter()
-    this = _Refresh(connection, prepared, count_accesses)
+    this = Refresh(connection, prepared, count_accesses)
     with _transaction(connection):
         this.count_given()
         computed = [this.compute(statement) for statement in prepared.computes]
@@ -85,16 +86,20 @@ def read(
     return connection.sql(f"SELECT {columns} FROM {view}")
 
 
-class _Refresh:
-    """One run of a script."""
+class Refresh:
+    """One run of a script, statement by statement; `sizes`: whether reports tell what is read."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, prepared: Prepared, counted: bool
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        prepared: Prepared,
+        counted: bool,
+        sizes: bool = True,
     ) -> None:
         self._connection = connection
         self._prepared = prepared
         self._names = prepared.names
-        self._counted = counted
+        self._counted, self._has_sizes = counted, sizes
         self._rows: dict[str, int] = {}
         self._empty: set[str] = set()
         self._sizes: dict[str, int] = {}
@@ -113,11 +118,12 @@ class _Refresh:
     def compute(self, statement: Compute) -> StatementReport:
         """`name := query`, into a temporary table; none where empty diffs leave no rows."""
         query = self._prepared.query(statement, self._empty)
-        rows, seconds, reads = 0, 0.0, 0
+        rows, seconds = 0, 0.0
+        reads: int | None = 0
         if query is not None:
             self._create_missing(query.diffs)
             rows, seconds = self._timed(statement.name, lambda: self._fill(statement, query))
-            reads = self._reads(query)
+            reads = self._reads(query) if self._has_sizes else None
         elif self._counted:
             self._create_empty(statement.name, statement.query.schema)
         self._set_rows(statement.name, rows)
@@ -134,6 +140,10 @@ class _Refresh:
         return StatementReport(
             str(statement), statement.schema.kind, rows, seconds, reads, accesses
         )
+
+    def row_count(self, diff: str) -> int:
+        """The rows of a diff that is given, or was computed."""
+        return self._rows[diff]
 
     def drop(self) -> None:
         """Remove the temporary tables; an error before has removed them with everything else."""

@@ -45,7 +45,12 @@ def query(node: Node, resolve: Resolve) -> str:
 
 
 def _typed_column(name: str, type_: Type) -> str:
-    return f"CAST({name} AS {type_name(type_)}) AS {name}"
+    return f"{typed(name, type_)} AS {name}"
+
+
+def typed(value: str, type_: Type) -> str:
+    """A value as one of a type; those that are only carried stay as they are."""
+    return value if type_.is_opaque else f"CAST({value} AS {type_name(type_)})"
 
 
 def type_name(type_: Type) -> str:

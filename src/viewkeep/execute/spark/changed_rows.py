@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame
 
 from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.script import Materialized
+from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Changed, Part, matched_ids
 from viewkeep.execute.spark.collect import collect
 from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
@@ -17,17 +17,6 @@ from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows, key_of
 from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema, to_arrow, to_rows
-
-
-@dataclass(frozen=True)
-class RowChanges:
-    """The rows of a kept relation that change, as they were and as they are now.
-
-    A row that is updated or replaced is in both; one that stays as it is is in neither.
-    """
-
-    gone: pa.Table
-    came: pa.Table
 
 
 def find_rows(

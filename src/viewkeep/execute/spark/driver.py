@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from viewkeep.errors import QueryError
+from viewkeep.execute.budget import check_time
 from viewkeep.execute.spark.look_up import (
     Columns,
     Fetched,
@@ -21,7 +22,6 @@ from viewkeep.execute.spark.look_up import (
     Source,
     project_keys,
 )
-from viewkeep.execute.spark.watch import check_time
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,

@@ -8,6 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.script import Compute, Script
+from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.collect import (
     Collected,
     Relation,
@@ -21,7 +22,6 @@ from viewkeep.execute.spark.driver import Inputs
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.look_up import Fetched, Source
-from viewkeep.execute.spark.report import RunError
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.algebra import (
     AntiJoin,

@@ -8,13 +8,10 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no st
 from pyspark.errors import PySparkException
 
 from viewkeep.diffs.report import RunReport
-from viewkeep.errors import ViewkeepError, brief, cause
+from viewkeep.errors import reason
+from viewkeep.execute.errors import RunError
 
 SPARK_ERRORS = (PySparkException, Py4JError)
-
-
-class RunError(ViewkeepError):
-    """A statement of a script that failed; no DataFrame was changed."""
 
 
 @dataclass(frozen=True)
@@ -37,27 +34,3 @@ def named(statement: str) -> Iterator[None]:
         yield
     except SPARK_ERRORS as error:
         raise RunError(f"{statement}: {reason(error)}") from error
-
-
-def problem_of(error: Exception) -> str:
-    """An error as one view's problem; one that nobody foresaw has its type before it.
-
-    >>> problem_of(KeyError("x"))
-    "unexpected KeyError: 'x'"
-    """
-    if isinstance(error, (ViewkeepError, *SPARK_ERRORS)):
-        return reason(error)
-    return f"unexpected {type(error).__name__}: {reason(error)}"
-
-
-def reason(error: Exception) -> str:
-    """What Spark complains of: the innermost cause, without the calls that led to it.
-
-    >>> reason(ValueError("calling o1\\n: aborted\\n\\tat A\\nCaused by: B: full\\n\\tat C"))
-    'B: full'
-    """
-    if not isinstance(error, ViewkeepError):
-        return cause(error)
-    lines = brief(error).split("\n")
-    causes = [each.removeprefix("Caused by: ") for each in lines if each.startswith("Caused by: ")]
-    return causes[-1] if causes else "\n".join(each for each in lines if each[:4] != "\tat ")

@@ -24,8 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.report import StatementReport
 from viewkeep.diffs.script import Apply, Script
+from viewkeep.execute.errors import RunError
+from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Changed, Part
-from viewkeep.execute.spark.changed_rows import RowChanges, find_rows, rows_changed
+from viewkeep.execute.spark.changed_rows import find_rows, rows_changed
 from viewkeep.execute.spark.collect import Relation, with_types
 from viewkeep.execute.spark.count_accesses import apply_accesses, compute_accesses
 from viewkeep.execute.spark.frames import Builder
@@ -33,7 +35,7 @@ from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.known_rows import Frames, Known, given_frame
 from viewkeep.execute.spark.look_up import Fetched
 from viewkeep.execute.spark.merge_diffs import check_effective, merged
-from viewkeep.execute.spark.report import RunError, SparkReport, named
+from viewkeep.execute.spark.report import SparkReport, named
 from viewkeep.execute.spark.schedule import Rounds
 from viewkeep.query.algebra import Leaf, Stored
 

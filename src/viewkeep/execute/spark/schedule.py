@@ -16,14 +16,15 @@ from pyspark.sql import DataFrame
 
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Script
+from viewkeep.execute.budget import check_time
+from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.apply_diff import Part, matched_ids
 from viewkeep.execute.spark.changed_rows import looked_up
 from viewkeep.execute.spark.collect import Collected, collect, with_types
 from viewkeep.execute.spark.driver import MOST_AHEAD, Driver
 from viewkeep.execute.spark.known_rows import Known
 from viewkeep.execute.spark.look_up import MissingError, NotHereError
-from viewkeep.execute.spark.report import SPARK_ERRORS, RunError, named
-from viewkeep.execute.spark.watch import check_time
+from viewkeep.execute.spark.report import SPARK_ERRORS, named
 from viewkeep.query.algebra import Node, Scan, Stored, walk
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pyspark import SparkConf, SparkContext
@@ -10,7 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeep.errors import ArgumentError, ViewkeepError
+from viewkeep.errors import ArgumentError
+from viewkeep.execute.errors import SparkStartError
+from viewkeep.query.expressions import quote
+from viewkeep.tables.parquet import WRITE_SETTINGS, read_frame
+from viewkeep.tables.snapshots import Snapshot
 
 Frame = DataFrame
 Session = SparkSession | Callable[[], SparkSession]
@@ -28,10 +32,6 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-
-
-class SparkStartError(ViewkeepError):
-    """Spark could not be started."""
 
 
 def session(cores: int = 2, name: str = "viewkeep", **settings: str) -> SparkSession:
@@ -92,6 +92,18 @@ def checked_session(spark: Session) -> Session:
     )
 
 
+def own_session(spark: Session) -> SparkSession:
+    """A lake's own session beside the user's; what starts one is called when work asks for it."""
+    user = checked_session(spark)
+    return lazy_session(lambda: lake_session(user() if callable(user) else user))
+
+
+def read_rows(spark: Session, snapshot: Snapshot, names: Sequence[str]) -> DataFrame:
+    """Some columns of a version, as a DataFrame of the user's session."""
+    user = spark() if callable(spark) else spark
+    return read_frame(user, snapshot, snapshot.files).select(*map(quote, names))
+
+
 def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:
     """What stands for a session until something asks it for more than being there."""
     return cast(SparkSession, _LazySession(start))
@@ -113,3 +125,30 @@ def _megabytes() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
     except (ValueError, OSError, AttributeError):  # not on every system
         return 4096
+
+
+_LAKE_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    **WRITE_SETTINGS,
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Listing a few hundred files is faster here than by a job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+"""What results depend on, whatever the user has set."""
+
+
+def lake_session(spark: SparkSession) -> SparkSession:
+    """A session beside the user's, so that settings of the user change no results."""
+    own = spark.newSession()
+    for name, value in _LAKE_SETTINGS.items():
+        own.conf.set(name, value)
+    # Small diffs gain nothing from the many partitions that a cluster's tables may need.
+    asked = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    cores = spark.sparkContext.defaultParallelism
+    own.conf.set("spark.sql.shuffle.partitions", str(min(asked, max(8, 4 * cores))))
+    return own

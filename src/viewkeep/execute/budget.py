@@ -1,22 +1,19 @@
 """A limit on what bringing changes in may cost: beyond it, the view is computed anew.
 
 The work is done in one thread and asks `check_time` between its steps; a second thread ends the
-Spark job that is running when the time is over, however long that job would have taken.
+statement or job that is running when the time is over, however long that would have taken.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
-from uuid import uuid4
-
-from pyspark.sql import SparkSession
 
 from viewkeep.errors import ViewkeepError
 
 AGAIN = 0.25
-"""Seconds after which jobs that were started in the meantime are ended, too."""
+"""Seconds after which work that was started in the meantime is ended, too."""
 
 
 class OverBudgetError(ViewkeepError):
@@ -51,33 +48,30 @@ def check_time() -> None:
 
 
 @contextmanager
-def watched(spark: SparkSession, budget: float | None) -> Iterator[None]:
-    """Work that may take so many seconds; without a budget, any number."""
+def budgeted(budget: float | None, interrupt: Callable[[], None]) -> Iterator[None]:
+    """Work that may take so many seconds, ended by `interrupt`; without a budget, any number."""
     if budget is None:
         yield
         return
-    watch, context, tag = Watch(budget), spark.sparkContext, f"viewkeep-{uuid4()}"
-    ended = threading.Event()
+    watch, ended = Watch(budget), threading.Event()
 
-    def end_jobs() -> None:
+    def end_work() -> None:
         ended.wait(budget)
         while not ended.is_set():
-            context.cancelJobsWithTag(tag)
+            interrupt()
             ended.wait(AGAIN)
 
     token = _CURRENT.set(watch)
-    context.addJobTag(tag)
-    thread = threading.Thread(target=end_jobs, daemon=True)
+    thread = threading.Thread(target=end_work, daemon=True)
     thread.start()
     try:
         yield
     except OverBudgetError:
         raise
     except Exception:
-        watch.check()  # a job that was ended says so in Spark's words
+        watch.check()  # work that was interrupted says so in the words of its engine
         raise
     finally:
         ended.set()
         thread.join()
-        context.removeJobTag(tag)
         _CURRENT.reset(token)

@@ -1,28 +1,34 @@
-"""Changes of one relation after each other: the relation in between, and both changes as one."""
+"""The rows of a kept relation that a refresh changes, and changes after each other as one."""
+
+from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-from pyspark.sql import DataFrame, SparkSession
 
-from viewkeep.execute.spark.changed_rows import RowChanges
-from viewkeep.execute.spark.layered import Layered
-from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.tables.key_match import without
+from viewkeep.tables.relations import OverlaidRows, StoredRows
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """The rows of a kept relation that change, as they were and as they are now.
+
+    A row that is updated or replaced is in both; one that stays as it is is in neither.
+    """
+
+    gone: pa.Table
+    came: pa.Table
 
 
 def changed_relation(
-    spark: SparkSession,
-    given: DataFrame | Scanned | Layered,
-    changes: RowChanges,
-    ids: tuple[str, ...],
-) -> Layered:
+    relation: StoredRows | OverlaidRows, changes: RowChanges, ids: tuple[str, ...]
+) -> OverlaidRows:
     """A relation with some of its rows changed."""
     covered = pa.concat_tables([t.select(list(ids)) for t in (changes.gone, changes.came)])
-    if not isinstance(given, Layered):
-        return Layered(spark, given, changes.came, covered)
-    live = pa.concat_tables([without(given.live, covered), _like(given.live, changes.came)])
-    return Layered(
-        spark, given.base, live, pa.concat_tables([given.covered, _like(given.covered, covered)])
-    )
+    if isinstance(relation, StoredRows):
+        return OverlaidRows(relation, changes.came, covered)
+    live = pa.concat_tables([without(relation.live, covered), _like(relation.live, changes.came)])
+    hidden = pa.concat_tables([relation.covered, _like(relation.covered, covered)])
+    return OverlaidRows(relation.base, live, hidden)
 
 
 def composed(first: RowChanges, then: RowChanges, ids: tuple[str, ...]) -> RowChanges:

@@ -1,0 +1,87 @@
+"""What an engine does for a lake: one protocol, which `duckdb/` and `spark/` implement.
+
+    write     a query over relations, into new files of a table
+    run       a delta script: the rows of each kept relation that change
+    compare   a query beside the rows of a table
+
+Nothing is committed here: files are there before anybody names them.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from viewkeep.diffs.script import Script
+from viewkeep.execute.row_changes import RowChanges
+from viewkeep.query.algebra import Node
+from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.relations import Relation, StoredRows
+from viewkeep.tables.snapshots import DataFile
+
+Source = tuple[str, str] | str
+"""A base table by its name and "pre" or "post"; a diff, a cache or the view by its name."""
+Relations = Mapping[Source, Relation]
+Counted = dict[tuple[Any, ...], int]
+"""Rows with how many more of them there are on the left than on the right."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the rows of a query are written: columns of the table with their names in the query."""
+
+    table: LakeTable
+    columns: Sequence[tuple[str, str]]
+    order: Sequence[str] = ()
+    """Columns of the query by which rows are sorted."""
+    group_rows: int | None = None
+    """Rows of a row group."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """New files, and the Spark jobs that it took."""
+
+    files: list[DataFile]
+    jobs: int = 0
+
+
+class ScriptRun(Protocol):
+    """A script that was run; its rows are there until it is closed."""
+
+    @property
+    def rows(self) -> Mapping[str, RowChanges | None]:
+        """The changed rows of every relation that changes; None where they are too many to hold."""
+
+    @property
+    def jobs(self) -> int:
+        """The Spark jobs so far."""
+
+    @property
+    def accesses(self) -> int | None:
+        """Look-ups and rows read or written, where they were counted."""
+
+    def write_whole(self, name: str, target: Target) -> list[DataFile]:
+        """Write all rows of a changed relation as they are after the changes."""
+
+
+class Backend(Protocol):
+    """An engine."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+
+    def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
+        """Write the rows of a query; errors name the place."""
+
+    def run(
+        self, script: Script, relations: Relations, budget: float | None = None
+    ) -> AbstractContextManager[ScriptRun]:
+        """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+
+    def compare(
+        self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
+    ) -> Counted:
+        """Rows of a query, in the order of its columns, that a table lacks (> 0), or has too many
+        of (< 0); floats are compared with nine digits."""

@@ -1,0 +1,120 @@
+"""The engines of a lake, and which of them does a piece of work.
+
+Results are those of Spark in ANSI mode. DuckDB, on the driver, does what it is known to compute
+in the same way (`duckdb/exact.py`) and what has at most `limit` bytes to read; Spark does the rest.
+A lake without Spark has no limit, and refuses by name what DuckDB is not known to compute so.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Protocol
+
+from viewkeep.errors import QueryError
+from viewkeep.execute.backend import Backend
+from viewkeep.execute.errors import NeedsSparkError
+from viewkeep.query.algebra import Node
+
+CHOICES = ("auto", "spark", "duckdb")
+DRIVER_BYTES = 1 << 30
+"""The most bytes of files that DuckDB reads on the driver of a lake that has Spark."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The engine of a piece of work, and why it is this one."""
+
+    backend: str
+    reason: str
+
+
+class JobCount(Protocol):
+    """Spark jobs."""
+
+    @property
+    def count(self) -> int:
+        """How many were started so far."""
+
+
+class NoJobs:
+    """Work without Spark."""
+
+    count = 0
+
+
+@dataclass(frozen=True)
+class Backends:
+    """The engines of a lake; `spark` is a session, started when it is first used."""
+
+    spark: Any = None
+    forced: str = "auto"
+    limit: int = DRIVER_BYTES
+    is_started: Callable[[], bool] = field(default=lambda: True)
+
+    def forcing(self, backend: str | None) -> "Backends":
+        """The same engines, one of which is to be used; None leaves the choice."""
+        if backend is None or backend == self.forced:
+            return self
+        return Backends(self.spark, check_choice(backend, self.spark), self.limit, self.is_started)
+
+    def choose(self, queries: Iterable[Node], size: int) -> Choice:
+        """The engine of some queries that read so many bytes."""
+        if self.forced == "spark":
+            return Choice("spark", "backend=spark")
+        problem = self.problem(queries)
+        if problem is not None:
+            if self.spark is None or self.forced == "duckdb":
+                raise NeedsSparkError(
+                    f"{problem}, so it needs Spark: "
+                    + ('use backend="auto"' if self.spark is not None else "Keeper(path, spark)")
+                )
+            return Choice("spark", problem)
+        if self.spark is None or self.forced == "duckdb":
+            return Choice("duckdb", "backend=duckdb" if self.spark is not None else "no Spark")
+        if size > self.limit:
+            return Choice("spark", f"{size:,} bytes to read, more than {self.limit:,}")
+        return Choice("duckdb", f"{size:,} bytes to read")
+
+    def problem(self, queries: Iterable[Node]) -> str | None:
+        """Why DuckDB would not compute some queries as Spark does."""
+        inexact = import_module("viewkeep.execute.duckdb.exact").inexact
+        for each in queries:
+            reason: str | None = inexact(each)
+            if reason is not None:
+                return f"DuckDB is not known to compute this as Spark does: {reason}"
+        return None
+
+    def __getitem__(self, name: str) -> Backend:
+        return self._duckdb if name == "duckdb" else self._spark
+
+    @cached_property
+    def _duckdb(self) -> Backend:
+        made: Backend = import_module("viewkeep.execute.duckdb.backend").DuckdbBackend()
+        return made
+
+    @cached_property
+    def _spark(self) -> Backend:
+        if self.spark is None:
+            raise NeedsSparkError("this lake was opened without Spark: Keeper(path, spark)")
+        made: Backend = import_module("viewkeep.execute.spark.backend").SparkBackend(self.spark)
+        return made
+
+    @contextmanager
+    def counted_jobs(self) -> Iterator[JobCount]:
+        """Work whose Spark jobs are counted."""
+        if self.spark is None or not self.is_started():
+            yield NoJobs()
+            return
+        with import_module("viewkeep.execute.spark.jobs").counted_jobs(self.spark) as jobs:
+            yield jobs
+
+
+def check_choice(backend: str, spark: Any) -> str:
+    """Refuse the name of no engine, and Spark where there is none."""
+    if backend not in CHOICES:
+        raise QueryError(f'backend="{backend}": give one of {", ".join(CHOICES)}')
+    if backend == "spark" and spark is None:
+        raise NeedsSparkError('backend="spark" needs a session: Keeper(path, spark)')
+    return backend

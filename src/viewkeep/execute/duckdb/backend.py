@@ -1,0 +1,72 @@
+"""DuckDB on the driver: queries, scripts and comparisons in vectors, over the files of the lake."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from viewkeep.diffs.script import Script
+from viewkeep.execute.backend import Counted, Relations, Target, Written
+from viewkeep.execute.budget import budgeted
+from viewkeep.execute.duckdb import statements
+from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
+from viewkeep.execute.duckdb.relations import SqlRelations
+from viewkeep.execute.duckdb.script_run import DuckdbRun
+from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.write import write_query
+from viewkeep.query.algebra import Node
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
+from viewkeep.tables.arrow_rows import to_rows
+from viewkeep.tables.relations import StoredRows
+
+_SIDE = "viewkeep#side"
+
+
+class DuckdbBackend:
+    """Implements `execute.backend.Backend`."""
+
+    name = "duckdb"
+
+    def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
+        """Write the rows of a query; errors name the place."""
+        with connected() as connection, duckdb_errors(place):
+            text = statements.query(query, SqlRelations(connection, relations).of_leaf)
+            return Written(write_query(connection, text, query.schema, target))
+
+    @contextmanager
+    def run(
+        self, script: Script, relations: Relations, budget: float | None = None
+    ) -> Iterator[DuckdbRun]:
+        """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+        with connected() as connection, budgeted(budget, connection.interrupt):
+            yield DuckdbRun(connection, script, relations)
+
+    def compare(
+        self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
+    ) -> Counted:
+        """Rows that a table lacks (> 0), or has too many of (< 0)."""
+        with connected() as connection, duckdb_errors(place):
+            sources = SqlRelations(connection, relations)
+            expected = f"({statements.query(query, sources.of_leaf)})"
+            sides = [
+                f"SELECT {_comparable(query.schema)}, {sign} AS {quote(_SIDE)} FROM {rows}"
+                for sign, rows in ((1, expected), (-1, sources.text(shown)))
+            ]
+            names = ", ".join(map(quote, query.names))
+            found = arrow_rows(
+                connection,
+                f"SELECT {names}, sum({quote(_SIDE)}) AS {quote(_SIDE)} "
+                f"FROM ({' UNION ALL '.join(sides)}) GROUP BY {names} "
+                f"HAVING sum({quote(_SIDE)}) <> 0 LIMIT {most}",
+            )
+        return {row[:-1]: int(row[-1]) for row in to_rows(found)}
+
+
+def _comparable(schema: tuple[Field, ...]) -> str:
+    return ", ".join(f"{_rounded(field)} AS {quote(field.name)}" for field in schema)
+
+
+def _rounded(field: Field) -> str:
+    """Sums of floats depend on the order of their rows, so floats have nine digits."""
+    value = quote(field.name)
+    if field.type not in (DOUBLE, FLOAT):
+        return value
+    return f"CAST(format('{{:.9e}}', CAST({value} AS DOUBLE)) AS DOUBLE) + 0.0"

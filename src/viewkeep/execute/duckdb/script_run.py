@@ -1,0 +1,136 @@
+"""A delta script over the relations of a lake: which rows of each kept relation change, and how.
+
+compute   every diff, into a temporary table
+old       the rows of a kept relation that diffs name, into a temporary table
+new       the same rows with the diffs applied
+gone      old EXCEPT ALL new;   came   new EXCEPT ALL old
+"""
+
+from collections.abc import Iterable, Mapping
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.diffs.model import INSERT, DiffSchema
+from viewkeep.diffs.script import Apply, Materialized, Script
+from viewkeep.execute.backend import Relations, Target
+from viewkeep.execute.budget import check_time
+from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
+from viewkeep.execute.duckdb.prepared import Prepared
+from viewkeep.execute.duckdb.relations import SqlRelations
+from viewkeep.execute.duckdb.run import Refresh
+from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.write import write_query
+from viewkeep.execute.row_changes import RowChanges
+from viewkeep.query.types.data_types import Field
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.snapshots import DataFile
+
+
+class DuckdbRun:
+    """One run of a script; `rows` are computed at once, whole relations when they are asked for."""
+
+    jobs = 0
+    accesses = None
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, script: Script, relations: Relations
+    ) -> None:
+        self._connection, self._kept = connection, {k.name: k for k in script.materialized}
+        self._sources = SqlRelations(connection, relations)
+        targets = {name: _temporary("new", name) for name in self._kept}
+        self._prepared = Prepared(script, self._sources, targets)
+        self._refresh = Refresh(connection, self._prepared, counted=False, sizes=False)
+        self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
+
+    def write_whole(self, name: str, target: Target) -> list[DataFile]:
+        """Write all rows of a changed relation as they are after the changes."""
+        kept = self._kept[name]
+        names = ", ".join(map(quote, kept.definition.names))
+        same = _same(kept.ids, kept.ids, "old", null_safe=True)
+        rows = (
+            f"SELECT {names} FROM {self._sources[name]} AS target "
+            f"ANTI JOIN {_temporary('old', name)} AS old ON {same} "
+            f"UNION ALL SELECT {names} FROM {_temporary('new', name)}"
+        )
+        return write_query(self._connection, rows, kept.definition.schema, target)
+
+    def _changed_rows(self) -> dict[str, RowChanges | None]:
+        self._refresh.count_given()
+        for statement in self._prepared.computes:
+            check_time()
+            self._refresh.compute(statement)
+        applies = [c.statement for c in self._prepared.changes if self._has_rows(c.statement.diff)]
+        for name in dict.fromkeys(each.target for each in applies):
+            with duckdb_errors(f"looking up the rows of {name} that change"):
+                self._take_old(self._kept[name], [a for a in applies if a.target == name])
+        for change in self._prepared.changes:
+            if self._has_rows(change.statement.diff):
+                check_time()
+                self._refresh.apply(change)
+        return {name: self._difference(name) for name in dict.fromkeys(a.target for a in applies)}
+
+    def _has_rows(self, diff: str) -> bool:
+        return self._refresh.row_count(diff) > 0
+
+    def _take_old(self, kept: Materialized, applies: Iterable[Apply]) -> None:
+        """The rows that diffs name, and a copy of them to change."""
+        parts: dict[tuple[str, ...], list[str]] = {}
+        for each in applies:
+            ids = _matched_ids(kept, each.schema)
+            columns = ", ".join(
+                f"{quote(each.schema.value_after(name))} AS {quote(name)}" for name in ids
+            )
+            diff = self._prepared.names.stored(each.diff)
+            parts.setdefault(ids, []).append(f"SELECT {columns or '1'} FROM {diff}")
+        names = ", ".join(f"target.{quote(name)}" for name in kept.definition.names)
+        found = [self._matches(kept.name, names, ids, keys) for ids, keys in parts.items()]
+        rows = " UNION ALL ".join(found)
+        if len(found) > 1:
+            once = ", ".join(map(quote, kept.ids)) or "1"
+            rows = f"SELECT DISTINCT ON ({once}) * FROM ({rows})"
+        old, new = _temporary("old", kept.name), _temporary("new", kept.name)
+        self._connection.execute(f"CREATE TEMP TABLE {old} AS {rows}")
+        self._connection.execute(f"CREATE TEMP TABLE {new} AS FROM {old}")
+
+    def _matches(self, name: str, names: str, ids: tuple[str, ...], keys: list[str]) -> str:
+        """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
+        listed = f"({' UNION '.join(keys)})"
+        nulls = " OR ".join(f"{quote(each)} IS NULL" for each in ids)
+        null_safe = bool(ids) and self._exists(f"SELECT 1 FROM {listed} WHERE {nulls}")
+        same = _same(ids, ids, "keys", null_safe)
+        rows = self._sources[name]
+        return f"SELECT {names} FROM {rows} AS target SEMI JOIN {listed} AS keys ON {same}"
+
+    def _exists(self, query: str) -> bool:
+        return self._connection.execute(f"{query} LIMIT 1").fetchone() is not None
+
+    def _difference(self, name: str) -> RowChanges:
+        old, new = _temporary("old", name), _temporary("new", name)
+        fields = self._kept[name].definition.schema
+        with duckdb_errors(f"comparing the rows of {name}"):
+            gone = self._rows(f"FROM {old} EXCEPT ALL FROM {new}", fields)
+            came = self._rows(f"FROM {new} EXCEPT ALL FROM {old}", fields)
+        return RowChanges(gone, came)
+
+    def _rows(self, query: str, fields: Iterable[Field]) -> pa.Table:
+        schema = [field.with_nullable(True) for field in arrow_schema(fields)]
+        return arrow_rows(self._connection, query).cast(pa.schema(schema))
+
+
+def _matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
+    """The IDs that rows are found by: an insert replaces by all of them."""
+    return kept.ids if schema.kind == INSERT else schema.ids
+
+
+def _temporary(what: str, name: str) -> str:
+    return f"temp.{quote(f'viewkeep {what} {name}')}"
+
+
+def _same(ids: Iterable[str], others: Iterable[str], other: str, null_safe: bool) -> str:
+    equal = "IS NOT DISTINCT FROM" if null_safe else "="
+    pairs = zip(ids, others, strict=True)
+    return (
+        " AND ".join(f"target.{quote(one)} {equal} {other}.{quote(two)}" for one, two in pairs)
+        or "TRUE"
+    )

@@ -1,0 +1,60 @@
+"""Rows of a DuckDB query as Parquet files of a table."""
+
+import time
+from collections.abc import Iterable
+from uuid import uuid4
+
+import duckdb
+
+from viewkeep.execute.backend import Target
+from viewkeep.execute.duckdb.connection import arrow_rows
+from viewkeep.execute.duckdb.statements import quote
+from viewkeep.query.types.data_types import TIMESTAMP, Field
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.delta import StorageError
+from viewkeep.tables.durable import local_path
+from viewkeep.tables.parquet import ROW_GROUP, Folder
+from viewkeep.tables.snapshots import DataFile
+
+
+def write_query(
+    connection: duckdb.DuckDBPyConnection, query: str, fields: Iterable[Field], target: Target
+) -> list[DataFile]:
+    """Write the rows of a query, whose columns have these names and types; none, if it has none."""
+    types = {field.name: field for field in fields}
+    columns = ", ".join(_column(types[stored], public) for public, stored in target.columns)
+    order = f" ORDER BY {', '.join(map(quote, target.order))}" if target.order else ""
+    text = f"SELECT {columns} FROM ({query}) AS rows{order}"
+    folder = local_path(target.table.uri)
+    if folder is None:
+        rows = arrow_rows(connection, text)
+        schema = arrow_schema([_renamed(types[old], new) for new, old in target.columns])
+        return [Folder(target.table).write(rows.cast(schema))] if rows.num_rows else []
+    return _copy(connection, text, target, folder)
+
+
+def _copy(
+    connection: duckdb.DuckDBPyConnection, text: str, target: Target, folder: str
+) -> list[DataFile]:
+    name = f"duckdb-{int(time.time())}-{uuid4()}"
+    files = Folder(target.table)
+    files.make(name)
+    place = f"{folder}/{name}/part-0.parquet".replace("'", "''")
+    rows = target.group_rows or ROW_GROUP
+    try:
+        connection.execute(f"COPY ({text}) TO '{place}' (FORMAT parquet, ROW_GROUP_SIZE {rows})")
+    except duckdb.IOException as error:
+        raise StorageError(f"{target.table.uri}: {error}") from error
+    return files.described(name)
+
+
+def _renamed(field: Field, name: str) -> Field:
+    return Field(name, field.type)
+
+
+def _column(field: Field, public: str) -> str:
+    """A column as Delta stores it: moments are in UTC."""
+    value = quote(field.name)
+    if field.type == TIMESTAMP:
+        value = f"CAST({value} AS TIMESTAMPTZ)"
+    return f"{value} AS {quote(public)}"

@@ -1,0 +1,184 @@
+"""Spark on a cluster: queries, scripts and comparisons as jobs over the files of the lake."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.diffs.script import Script
+from viewkeep.execute.backend import Counted, Relations, Source, Target, Written
+from viewkeep.execute.budget import budgeted
+from viewkeep.execute.spark import collect
+from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.jobs import counted_jobs
+from viewkeep.execute.spark.known_rows import Given
+from viewkeep.execute.spark.layered import Layered
+from viewkeep.execute.spark.report import named
+from viewkeep.execute.spark.run import Run, changed_rows, run
+from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.query.algebra import Leaf, Node, Scan
+from viewkeep.query.expressions import quote
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
+from viewkeep.tables.parquet import write_frame
+from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
+from viewkeep.tables.snapshots import DataFile
+
+_SIDE, _COUNT = "#side", "#count"
+
+
+class SparkBackend:
+    """Implements `execute.backend.Backend`."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
+        """Write the rows of a query; errors name the place."""
+        with counted_jobs(self._spark) as jobs, named(place):
+            files = _write(self._frame(query, relations), target)
+            return Written(files, jobs.count)
+
+    @contextmanager
+    def run(
+        self, script: Script, relations: Relations, budget: float | None = None
+    ) -> Iterator["SparkRun"]:
+        """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+        context, tag = self._spark.sparkContext, f"viewkeep-{uuid4()}"
+        frames = SparkRelations(self._spark, relations)
+        context.addJobTag(tag)
+        try:
+            with (
+                budgeted(budget, lambda: context.cancelJobsWithTag(tag)),
+                run(self._spark, script, frames, find_changed=True) as done,
+            ):
+                yield SparkRun(done)
+        finally:
+            context.removeJobTag(tag)
+
+    def compare(
+        self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
+    ) -> Counted:
+        """Rows that a table lacks (> 0), or has too many of (< 0)."""
+        with named(place):
+            expected = _comparable(self._frame(query, relations), query.schema)
+            rows = SparkRelations(self._spark, {"shown": shown})["shown"]
+            assert isinstance(rows, Scanned)
+            found = _counted(expected, _comparable(rows.frame, query.schema), most).collect()
+        return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in found}
+
+    def _frame(self, query: Node, relations: Relations) -> DataFrame:
+        frames = SparkRelations(self._spark, relations)
+        builder = Builder(lambda leaf: collect.Relation(frames.of_leaf(leaf)))
+        return collect.with_types(builder.frame(query), query.schema)
+
+
+class SparkRun:
+    """A script that was run on Spark."""
+
+    def __init__(self, done: Run) -> None:
+        self._done = done
+        self.rows = changed_rows(done)
+
+    @property
+    def jobs(self) -> int:
+        """The jobs of the script."""
+        return self._done.report.jobs
+
+    @property
+    def accesses(self) -> int | None:
+        """Look-ups and rows written, unless something stayed in Spark."""
+        written = [each.rows for each in self._done.report.statements if each.kind != "compute"]
+        if None in written:
+            return None
+        return self._done.fetched.accesses + sum(rows or 0 for rows in written)
+
+    def write_whole(self, name: str, target: Target) -> list[DataFile]:
+        """Write all rows of a changed relation as they are after the changes."""
+        return _write(self._done.changed[name].new, target)
+
+
+class SparkRelations(Mapping[Source, Given]):
+    """The relations of a lake as a script on Spark reads them, made when they are asked for."""
+
+    def __init__(self, spark: SparkSession, relations: Relations) -> None:
+        self._spark, self._relations = spark, relations
+        self._made: dict[Source, Given] = {}
+
+    def __getitem__(self, source: Source) -> Given:
+        if source not in self._made:
+            self._made[source] = self._make(self._relations[source])
+        return self._made[source]
+
+    def __contains__(self, source: object) -> bool:
+        return source in self._relations
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._relations)
+
+    def __len__(self) -> int:
+        return len(self._relations)
+
+    def of_leaf(self, leaf: Leaf) -> DataFrame:
+        """The rows of a leaf of a query."""
+        rows = self[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
+        if isinstance(rows, Scanned | Layered):
+            return rows.frame
+        return rows if isinstance(rows, DataFrame) else collect.local(self._spark, rows).frame
+
+    def _make(self, relation: Relation) -> Given:
+        match relation:
+            case StoredRows():
+                return self._stored(relation)
+            case OverlaidRows():
+                base = self._stored(relation.base)
+                return Layered(self._spark, base, relation.live, relation.covered)
+        return relation
+
+    def _stored(self, rows: StoredRows) -> Scanned:
+        return Scanned(self._spark, rows.table, rows.snapshot, rows.files, rows.names)
+
+
+def _write(frame: DataFrame, target: Target) -> list[DataFile]:
+    """Sorted by what is looked up, files hold ranges of it."""
+    if target.order:
+        frame = frame.repartitionByRange(*(F.col(quote(name)) for name in target.order))
+        frame = frame.sortWithinPartitions(*(F.col(quote(name)) for name in target.order))
+    columns = [f"{quote(stored)} AS {quote(public)}" for public, stored in target.columns]
+    return write_frame(frame.selectExpr(*columns), target.table, (), target.group_rows)
+
+
+def _comparable(rows: DataFrame, schema: tuple[Field, ...]) -> DataFrame:
+    columns = []
+    for name, field in zip(rows.columns, schema, strict=True):
+        value = quote(name)
+        if field.type in (DOUBLE, FLOAT):
+            # The exponent decides how many digits after the point are sure.
+            nine = f"CAST(format_string('%.9e', CAST({value} AS DOUBLE)) AS DOUBLE) + 0.0D"
+            value = f"CASE WHEN {value} IS NOT NULL THEN {nine} END"
+        columns.append(f"{value} AS {quote(field.name)}")
+    return rows.selectExpr(*columns)
+
+
+def _counted(expected: DataFrame, shown: DataFrame, most: int) -> DataFrame:
+    """Rows with how many more of them there should be; few, if any."""
+    both = expected.withColumn(_SIDE, F.lit(1)).union(shown.withColumn(_SIDE, F.lit(-1)))
+    columns = [F.col(quote(name)) for name in expected.columns]
+    counts = both.groupBy(*columns).agg(F.sum(quote(_SIDE)).alias(_COUNT))
+    return counts.where(f"{quote(_COUNT)} <> 0").limit(most)
+
+
+def _hashable(value: Any) -> Any:
+    """Nested values as tuples, which can be counted."""
+    match value:
+        case dict():
+            return tuple((_hashable(key), _hashable(each)) for key, each in value.items())
+        case list() | tuple():
+            return tuple(map(_hashable, value))
+        case bytearray():
+            return bytes(value)
+    return value

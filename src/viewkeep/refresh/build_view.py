@@ -1,0 +1,130 @@
+"""A view from scratch: files and caches that nobody sees, then one commit that shows them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from viewkeep.diffs.script import Materialized
+from viewkeep.execute.backend import Backend, Target
+from viewkeep.execute.backends import Backends, Choice
+from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
+from viewkeep.lake.caches import GROUP_ROWS, Cache, order_of
+from viewkeep.lake.view import REPORT, STATE, StoredView, View
+from viewkeep.query.algebra import Node
+from viewkeep.refresh.relations import ViewRelations
+from viewkeep.tables.delta import ConflictError, LakeTable
+from viewkeep.tables.snapshots import DataFile
+
+
+@dataclass(frozen=True)
+class Built:
+    """A view that was computed and is not shown yet."""
+
+    files: Sequence[DataFile]
+    state: ViewState
+    report: RefreshReport
+
+
+def build_view(
+    view: View,
+    backends: Backends,
+    inputs: Pins,
+    tables: Pins,
+    start: StoredView | None,
+    reason: str = "",
+    changes: Mapping[str, int] | None = None,
+    first: bool = False,
+) -> RefreshReport:
+    """Compute a view from its inputs at these versions, and commit it; `first` tells that the
+    definition has no version yet."""
+    built = compute_view(view, backends, inputs, tables, reason, changes, first)
+    return commit_view(view, built, start)
+
+
+def build_choice(view: View, backends: Backends, inputs: Pins) -> Choice:
+    """The engine that computes a view from scratch."""
+    size = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
+    kept = [each.definition for each in view.script.materialized] if view.is_incremental else []
+    return backends.choose([*kept] or [view.node], size)
+
+
+def compute_view(
+    view: View,
+    backends: Backends,
+    inputs: Pins,
+    tables: Pins,
+    reason: str = "",
+    changes: Mapping[str, int] | None = None,
+    first: bool = False,
+) -> Built:
+    """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
+    timer = Timer()
+    choice = build_choice(view, backends, inputs)
+    with timer.phase("compute"):
+        caches, files, jobs = _Build(view, backends[choice.backend], inputs).run()
+    report = RefreshReport(
+        view.name,
+        view.decision.strategy if first else "recompute",
+        reason or view.decision.reason,
+        changes or {},
+        from_scratch=True,
+        rows=sum(each.rows for each in files),
+        after=dict(inputs),
+        jobs=jobs,
+        backend=choice.backend,
+    )
+    return Built(files, view.state(inputs, tables, caches), view.timed(report, timer))
+
+
+def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshReport:
+    """Show computed rows, as the next version after `start`; without one, as a new table, or
+    as the next version of whatever a process that died, or a damaged table, left."""
+    before = start.state.inputs if start else {}
+    costs = Costs.from_notes(start.report.experience) if start else Costs()
+    costs = costs.after_build(built.report.backend, built.report.seconds)
+    report = replace(built.report, before=before, experience=costs.notes())
+    notes = {STATE: built.state.notes(), REPORT: report.notes()}
+    fields = view.layout.fields
+    if start is None and not view.table.exists():
+        view.check_current()
+        with suppress(ConflictError):  # a process that defines the same view was first
+            view.table.create(fields, built.files, notes, view.definition.sql)
+            return report
+    newest = start.newest if start else view.table.version()
+    view.check_current()
+    version = view.table.replace(newest, fields, built.files, notes)
+    return replace(report, version=version)
+
+
+class _Build:
+    """The caches of a view one after the other, then the view."""
+
+    def __init__(self, view: View, backend: Backend, inputs: Pins) -> None:
+        self._view, self._backend = view, backend
+        self._relations = ViewRelations(view, {(name, "post"): inputs[name] for name in inputs})
+        self._jobs = 0
+
+    def run(self) -> tuple[dict[str, int], list[DataFile], int]:
+        view, versions = self._view, {}
+        for kept in view.script.caches if view.is_incremental else ():
+            table = view.cache_table(kept)
+            view.lake.remove_damaged(table.uri)
+            target = cache_target(view, kept, table)
+            files = self._write(f'view "{view.name}": {kept.name}', kept.definition, target)
+            versions[kept.name] = view.replace_cache(kept, table, files)
+            stored = Cache(kept, table, table.snapshot(versions[kept.name]))
+            self._relations[kept.name] = stored.relation()
+        query = view.script.view.definition if view.is_incremental else view.node
+        files = self._write(f'view "{view.name}"', query, Target(view.table, view.layout.columns))
+        return versions, files, self._jobs
+
+    def _write(self, place: str, query: Node, target: Target) -> list[DataFile]:
+        written = self._backend.write(place, query, self._relations, target)
+        self._jobs += written.jobs
+        return written.files
+
+
+def cache_target(view: View, kept: Materialized, table: LakeTable) -> Target:
+    """How a cache is written as a whole: sorted by what is looked up."""
+    columns = [(name, name) for name in kept.definition.names]
+    return Target(table, columns, order_of(view.script, kept.name), GROUP_ROWS)

@@ -1,0 +1,217 @@
+"""What the next refresh of a view will do, as a value: made from logs and counts, printed by
+`plan` and run by `run`.
+
+    skip         the inputs have no newer versions
+    incremental  the changes, through the view's delta script, by one of the engines
+    recompute    the view has no script, its policy or definition says so, changes are too many
+    fails        something is wrong with the view, or below it
+
+What is known only while it runs is the fallback: an incremental stage that finds more changes
+than it may bring in, or costs more than recomputation, becomes a recomputation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from viewkeep.errors import QueryError
+from viewkeep.execute.backends import Backends, Choice
+from viewkeep.lake import Costs, Pins, ViewState
+from viewkeep.lake.lineage import replaced_cache, replaced_history
+from viewkeep.lake.view import StoredView, View
+from viewkeep.refresh.build_view import build_choice
+from viewkeep.tables import feed
+from viewkeep.tables.delta import ConflictError, StorageError
+from viewkeep.tables.feed import check_columns
+
+SKIP, INCREMENTAL, RECOMPUTE, FAILS = "skip", "incremental", "recompute", "fails"
+FALLS_BACK = True
+"""Whether a script that is costly or fails gives way to recomputation, under the policy `auto`."""
+LARGE_SHARE = 0.3
+"""Under the policy `auto`, a view is computed anew when more than this share of a table changed."""
+FEW = 1000
+"""So many changes are brought in whatever share of a table they are."""
+
+Counts = Mapping[str, int | None]
+"""The changes of each input; None where the log does not tell."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a refresh of one view does, by which engine, and why.
+
+    `first` tells that the definition has no version yet; `fallback`, that an incremental stage
+    recomputes where it turns out too costly, or fails.
+    """
+
+    view: str
+    action: str
+    reason: str = ""
+    strategy: str = "none"
+    backend: str = ""
+    backend_reason: str = ""
+    changes: Counts = field(default_factory=dict)
+    fallback: bool = False
+    first: bool = False
+    paused: bool = False
+
+    def __str__(self) -> str:
+        counts = [f"{'?' if n is None else f'{n:,}'} of {name}" for name, n in self.changes.items()]
+        parts = [
+            self.action if self.action != INCREMENTAL else f"{self.action} ({self.strategy})",
+            f"by {self.backend}" if self.backend else "",
+            f"changes: {', '.join(counts)}" if counts else "",
+            self.reason,
+            "recomputed if that costs more" if self.fallback else "",
+        ]
+        return f"{self.view}: {'; '.join(part for part in parts if part)}"
+
+
+def plan_view(view: View, stored: StoredView, inputs: Pins, backends: Backends) -> Stage:
+    """The stage of a view whose inputs are at these versions; it reads logs, and no rows."""
+    reason = _why_not_the_same(view, stored.state)
+    if reason:
+        is_new = stored.state.build != view.definition.build
+        return _recompute(view, inputs, backends, reason, first=is_new)
+    _check_inputs(view, stored.state, inputs)
+    reason = replaced_history(view, stored.state)
+    if not reason:
+        if stored.state.is_ahead_of(inputs):
+            raise ConflictError(f'view "{view.name}": another process has seen newer changes')
+        if dict(stored.state.inputs) == dict(inputs):
+            return Stage(view.name, SKIP, "nothing changed")
+        reason = replaced_cache(view, stored.state)
+    if reason:
+        return _recompute(view, inputs, backends, unless_strict(view, reason))
+    counts = {name: _count(view, stored, inputs, name) for name in moved(stored, inputs)}
+    reason = why_anew(view, inputs, counts)
+    if reason:
+        return _recompute(view, inputs, backends, reason, counts)
+    return _incremental(view, stored, inputs, backends, counts)
+
+
+def plan_above(view: View, lower: list[str]) -> Stage:
+    """The stage of a view that reads others which are refreshed first."""
+    after = f"after {', '.join(lower)}, whose changes are not known yet"
+    if not view.is_incremental:
+        return Stage(view.name, RECOMPUTE, f"{after}; {view.decision.reason}", "recompute")
+    fallback = may_fall_back(view)
+    return Stage(view.name, INCREMENTAL, after, view.decision.strategy, fallback=fallback)
+
+
+def moved(stored: StoredView, inputs: Pins) -> list[str]:
+    """The inputs that have another version than the one that the view reflects."""
+    return [name for name, version in inputs.items() if stored.state.inputs.get(name) != version]
+
+
+def may_fall_back(view: View) -> bool:
+    """Whether the view may be computed anew where bringing changes in is costly, or fails."""
+    return FALLS_BACK and view.definition.policy == "auto"
+
+
+def script_choice(view: View, stored: StoredView, inputs: Pins, backends: Backends) -> Choice:
+    """The engine that runs the view's script: by all that the script may read."""
+    tables = [view.sources[name].table.snapshot(inputs[name]).size for name in view.sources]
+    kept = [cache.snapshot.size for cache in view.caches(stored.state).values()]
+    size = sum(tables) + sum(kept) + view.table.snapshot(stored.newest).size
+    return backends.choose(view.queries, size)
+
+
+def why_anew(view: View, inputs: Pins, counts: Counts) -> str:
+    """Why changes of so many rows are not brought in; empty if they are."""
+    if not view.is_incremental:
+        return view.decision.reason
+    fixed = [name for name in counts if name not in view.changing]
+    if fixed and view.is_recursive:
+        return f"{', '.join(fixed)}, declared as static, changed"
+    for name, count in counts.items():
+        if count is None:
+            continue
+        if count > feed.MOST_CHANGES:
+            return too_many(view, f"{count:,} changes of {name}")
+        if view.definition.policy == "auto" and count > FEW:
+            rows = view.sources[name].table.snapshot(inputs[name]).rows
+            if count > LARGE_SHARE * rows:
+                return f"{count:,} changes of {name}, which has {rows:,} rows"
+    return ""
+
+
+def too_many(view: View, what: str) -> str:
+    """The reason of a recomputation, which the policy strict does not allow."""
+    reason = f"{what}, too many to bring in one by one"
+    if view.definition.policy == "strict":
+        raise QueryError(f"{reason}; the policy strict allows nothing else")
+    return reason
+
+
+def unless_strict(view: View, reason: str) -> str:
+    """The reason of a recomputation of a view whose changes cannot be told: that is right, whatever
+    happened below it, but nothing that the policy strict does by itself."""
+    if view.definition.policy == "strict":
+        raise StorageError(
+            f'{reason}; the policy strict computes nothing anew by itself: repair("{view.name}")'
+        )
+    return reason
+
+
+def why_paused(view: View, changes: Mapping[str, int], costs: Costs, backend: str) -> str:
+    """Why changes that could be brought in are not tried; empty if they are."""
+    if not may_fall_back(view) or not costs.of(backend).is_paused(changes):
+        return ""
+    return f"changes of {' and '.join(changes)} went past the cost of recomputation before"
+
+
+def _incremental(
+    view: View, stored: StoredView, inputs: Pins, backends: Backends, counts: Counts
+) -> Stage:
+    choice = script_choice(view, stored, inputs, backends)
+    known = {name: count for name, count in counts.items() if count is not None}
+    costs = Costs.from_notes(stored.report.experience)
+    if len(known) == len(counts):
+        reason = why_paused(view, known, costs, choice.backend)
+        if reason:
+            return _recompute(view, inputs, backends, reason, counts, paused=True)
+    return Stage(
+        view.name,
+        INCREMENTAL,
+        "",
+        view.decision.strategy,
+        choice.backend,
+        choice.reason,
+        counts,
+        may_fall_back(view),
+    )
+
+
+def _recompute(
+    view: View,
+    inputs: Pins,
+    backends: Backends,
+    reason: str,
+    counts: Counts | None = None,
+    first: bool = False,
+    paused: bool = False,
+) -> Stage:
+    choice = build_choice(view, backends, inputs)
+    strategy = view.decision.strategy if first else "recompute"
+    about = (reason, strategy, choice.backend, choice.reason)
+    return Stage(view.name, RECOMPUTE, *about, counts or {}, first=first, paused=paused)
+
+
+def _why_not_the_same(view: View, state: ViewState) -> str:
+    if state.build != view.definition.build:
+        return "the definition has changed"
+    if state.plan != view.plan:
+        return "this version of Viewkeep keeps it in another way"
+    return ""
+
+
+def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
+    """Refuse inputs that have lost columns since, or changed their types."""
+    for name, since in state.inputs.items():
+        source = view.sources[name]
+        if inputs[name] != since:
+            check_columns(name, source.declared, source.table.snapshot(inputs[name]))
+
+
+def _count(view: View, stored: StoredView, inputs: Pins, name: str) -> int | None:
+    return view.feed(name).count(stored.state.inputs[name], inputs[name])

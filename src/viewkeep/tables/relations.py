@@ -1,0 +1,49 @@
+"""Rows of tables as values that any engine can read: files of a version, perhaps overlaid."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.snapshots import DataFile, Snapshot
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The rows of some files of one version; `names` maps names of columns to the stored ones."""
+
+    table: LakeTable
+    snapshot: Snapshot
+    files: Sequence[DataFile]
+    names: Mapping[str, str]
+
+    @staticmethod
+    def whole(table: LakeTable, snapshot: Snapshot) -> "StoredRows":
+        """All rows of a version, under the names of its columns."""
+        names = {field.name: field.name for field in snapshot.fields}
+        return StoredRows(table, snapshot, snapshot.files, names)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(each.size for each in self.files)
+
+
+@dataclass(frozen=True)
+class OverlaidRows:
+    """Stored rows but those whose IDs are in `covered`, and the rows of `live`."""
+
+    base: StoredRows
+    live: pa.Table
+    covered: pa.Table
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files, and of the rows in memory."""
+        return self.base.size + int(self.live.nbytes)
+
+
+Relation: TypeAlias = StoredRows | OverlaidRows | pa.Table
+"""Rows that a query reads; an Arrow table is a diff."""
