@@ -17,7 +17,7 @@ settings.load_profile("viewkeep")
 
 def pytest_runtest_call() -> None:
     """Scripts do not give way to recomputation: that would hide what is wrong with them."""
-    refresh = sys.modules.get("viewkeep.refresh.run")
+    refresh = sys.modules.get("viewkeep.refresh.plan")
     if refresh is not None:
         refresh.FALLS_BACK = False  # type: ignore[attr-defined]
 

@@ -47,9 +47,7 @@ EXCEPTIONS = {("maintainer.py", "viewkeep.workload.Workload")}
 
 UNDIVIDED = {
     *("tables/feed.py", "tables/parquet.py", "tables/rewrite.py"),
-    *("lake/apply.py", "lake/caches.py", "lake/create_table.py", "lake/lake.py", "lake/status.py"),
-    *("lake/view.py", "lake/view_layout.py", "refresh/outcome.py", "refresh/run.py"),
-    "refresh/verify.py",
+    *("lake/apply.py", "lake/create_table.py"),
 }
 """Modules that hold their Spark half still."""
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-from pyspark.sql import DataFrame
 
 from viewkeep.diffs.script import Script
 from viewkeep.errors import SchemaError
 from viewkeep.query.algebra import Node
-from viewkeep.query.expressions import quote
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.types.inference import find_field
@@ -80,12 +78,6 @@ class Layout:
         """Stored rows as rows of the table."""
         found = rows.select([stored for _, stored in self.columns])
         return found.rename_columns([public for public, _ in self.columns])
-
-    def public_frame(self, frame: DataFrame) -> DataFrame:
-        """Stored rows as rows of the table."""
-        return frame.selectExpr(
-            *(f"{quote(stored)} AS {quote(public)}" for public, stored in self.columns)
-        )
 
     @property
     def public_names(self) -> dict[str, str]:
