@@ -116,7 +116,7 @@ def test_another_writer(spark: SparkSession, tmp_path: Path, feed: bool, partiti
         expected = difference(
             "t", TABLE, writer.states[since].values(), writer.states[until].values()
         )
-        assert _steps(found) == _steps(expected), (since, until)
+        assert _steps(found.batch()) == _steps(expected), (since, until)
 
 
 def test_written_down(spark: SparkSession, tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_written_down(spark: SparkSession, tmp_path: Path) -> None:
     for since in range(7):
         for until in range(since, 7):
             found = reader.changes(since, until)
-            assert _steps(found) == _steps(
+            assert _steps(found.batch()) == _steps(
                 difference("t", TABLE, states[since].values(), states[until].values())
             )
-    assert _steps(reader._difference(0, 6, 1000)) == _steps(reader.changes(0, 6))
+    assert _steps(reader._difference(0, 6, 1000).batch()) == _steps(reader.changes(0, 6).batch())
 
 
 def _steps(batch: ChangeBatch) -> dict[Any, Any]:

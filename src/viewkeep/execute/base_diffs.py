@@ -1,65 +1,64 @@
 """The changes of tables as the diffs that a script reads."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, post, pre
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.schemas import base_diffs, update_sets
 from viewkeep.query.algebra import Scan, walk
 from viewkeep.query.tables import Table
-from viewkeep.tables.arrow_rows import to_arrow
+from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
-Columns = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The kinds of changes that concern a view, and the columns of each diff by its name."""
+    """The kinds of changes that concern a view, and the rows of each diff by its name."""
 
     kinds: Kinds
-    diffs: Mapping[str, tuple[Table, Columns]]
-
-    def tables(self) -> dict[str, pa.Table]:
-        """The diffs as Arrow tables."""
-        return {name: _diff(*diff) for name, diff in self.diffs.items()}
+    diffs: Mapping[str, pa.Table]
 
 
-def diff_inputs(plan: IdPlan, batches: Mapping[str, ChangeBatch]) -> Inputs:
+def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> Inputs:
     """What a script for just these changes reads."""
     read = {node.name for node in walk(plan.root) if isinstance(node, Scan)}
     found = [
-        (name, kind, changed, columns)
-        for name, batch in batches.items()
+        (name, kind, changed, rows)
+        for name, each in changes.items()
         if name in read
-        for kind, changed, columns in _parts(plan, name, batch)
+        for kind, changed, rows in _parts(plan, name, each)
     ]
     kinds: Kinds = {}
     for name, kind, changed, _ in found:
         kinds.setdefault(name, []).append((kind, changed))
     named = zip(base_diffs(plan, kinds), found, strict=True)
-    diffs = {diff.name: (batches[name].table, columns) for diff, (name, _, _, columns) in named}
-    return Inputs(kinds, diffs)
+    return Inputs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named})
 
 
 def _parts(
-    plan: IdPlan, name: str, batch: ChangeBatch
-) -> Iterable[tuple[str, frozenset[str], Columns]]:
-    nothing = frozenset[str]()
-    if batch.inserts:
-        yield INSERT, nothing, insert_columns(batch.table, batch.inserts)
-    if batch.deletes:
-        yield DELETE, nothing, delete_columns(batch.table, batch.deletes)
-    for changed, updates in batch.by_changed(update_sets(plan, name)).items():
-        yield UPDATE, changed, update_columns(batch.table, updates)
+    plan: IdPlan, name: str, changes: TableChanges
+) -> Iterable[tuple[str, frozenset[str], pa.Table]]:
+    table, nothing = changes.table, frozenset[str]()
+    if changes.inserts.num_rows:
+        yield INSERT, nothing, diff_rows(table, None, changes.inserts)
+    if changes.deletes.num_rows:
+        yield DELETE, nothing, diff_rows(table, changes.deletes, None)
+    for changed, (before, after) in changes.by_changed(update_sets(plan, name)).items():
+        yield UPDATE, changed, diff_rows(table, before, after)
 
 
-def _diff(table: Table, columns: Columns) -> pa.Table:
-    typed = {name: f for f in table.columns for name in (f.name, pre(f.name), post(f.name))}
-    fields = [replace(typed[name], name=name) for name in columns]
-    return to_arrow(fields, list(zip(*columns.values(), strict=True)))
+def diff_rows(table: Table, before: pa.Table | None, after: pa.Table | None) -> pa.Table:
+    """The rows of a diff of a base table: the key, then the values before and after."""
+    others = [name for name in table.names if name not in table.key]
+    columns = {
+        name: rows[name] for rows in (before, after) if rows is not None for name in table.key
+    }
+    if before is not None:
+        columns |= {pre(name): before[name] for name in others}
+    if after is not None:
+        columns |= {post(name): after[name] for name in others}
+    return pa.table(columns)

@@ -25,6 +25,7 @@ from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.key_match import key_tuples, repeated
 from viewkeep.tables.rewrite import DRIVER_BYTES, find_rows, rewrite
+from viewkeep.tables.table_changes import TableChanges
 from viewkeep.tables.user_rows import given_rows
 
 TRIES = 20
@@ -145,7 +146,7 @@ def _commit(
     came = _arrow(declared, [*batch.inserts, *(new for _, new in batch.updates)])
     keys = gone.select(list(declared.key))
     files = rewrite(spark, table, snapshot, keys, came, driver_bytes)
-    notes = Feed(spark, definition.name, declared, table).write(batch)
+    notes = Feed(spark, definition.name, declared, table).write(TableChanges.of_batch(batch))
     return table.commit(snapshot.version, files.add, files.remove, {"apply": True, **notes})
 
 

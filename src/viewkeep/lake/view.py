@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.decide import RECURSIVE, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
@@ -35,6 +34,7 @@ from viewkeep.tables.delta import (
 )
 from viewkeep.tables.entries import Commit
 from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
+from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 """The kinds of changes by table: INSERT, DELETE or UPDATE, and the columns that an update sets."""
@@ -256,7 +256,7 @@ class View:
         source = self.sources[name]
         return Feed(self.lake.spark, name, source.declared, source.table)
 
-    def changes_written(self, batch: ChangeBatch | None) -> dict[str, Any]:
+    def changes_written(self, batch: TableChanges | None) -> dict[str, Any]:
         """The notes about the view's own changes, for views that read it."""
         if batch is None:
             return {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.changes import ChangeBatch, ChangeError, difference
+from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.backend import Backend, ScriptRun, Target
@@ -32,11 +32,13 @@ from viewkeep.refresh.plan import (
 )
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed
-from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.delta import DataFile, Snapshot
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
+from viewkeep.tables.key_index import KeyIndex
+from viewkeep.tables.net_changes import changes_between
 from viewkeep.tables.relations import OverlaidRows, StoredRows
 from viewkeep.tables.rewrite import Rewrite, rewrite
+from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 KeptRows = dict[str, StoredRows | OverlaidRows]
 """The caches and the view as they are before the changes, by their names in the script."""
@@ -168,7 +170,7 @@ class _StageRun:
         assert plan is not None
         return plan
 
-    def _batch(self, name: str) -> ChangeBatch:
+    def _batch(self, name: str) -> TableChanges:
         since, until = self._stored.state.inputs[name], self._inputs[name]
         return self._view.feed(name).changes(since, until, feed.MOST_CHANGES)
 
@@ -272,7 +274,7 @@ class _StageRun:
         post = {(name, "post"): after[name] for name in self._view.sources}
         relations = ViewRelations(self._view, {**pre, **post})
         relations.update(kept)
-        relations.update(inputs.tables())
+        relations.update(inputs.diffs)
         return relations
 
     # --- writing --------------------------------------------------------------------------------
@@ -297,12 +299,12 @@ class _StageRun:
 
     def _write_view(
         self, snapshot: Snapshot, outcome: _Outcome
-    ) -> tuple[Rewrite, ChangeBatch | None]:
+    ) -> tuple[Rewrite, TableChanges | None]:
         """The new files of the view, and its changes where they are few."""
         view, name = self._view, self._view.script.view.name
         declared = view.layout.declared
         if name not in outcome.rows:
-            return Rewrite(), ChangeBatch(view.name, declared) if declared.key else None
+            return Rewrite(), TableChanges.none(view.name, declared) if declared.key else None
         changes = outcome.rows[name]
         if changes is None:
             assert outcome.whole is not None
@@ -314,13 +316,14 @@ class _StageRun:
         files_changed = rewrite(lake.spark, view.table, snapshot, keys, came, lake.driver_bytes)
         return files_changed, self._batch_of(gone, came)
 
-    def _batch_of(self, gone: pa.Table, came: pa.Table) -> ChangeBatch | None:
+    def _batch_of(self, gone: pa.Table, came: pa.Table) -> TableChanges | None:
         declared = self._view.layout.declared
         if not declared.key:
             return None
         names = list(declared.names)
-        olds, news = to_rows(gone.select(names)), to_rows(came.select(names))
-        return difference(self._view.name, declared, olds, news)
+        schema = rows_schema(declared)
+        old, new = gone.select(names).cast(schema), came.select(names).cast(schema)
+        return changes_between(self._view.name, declared, old, new)
 
     def _commit(
         self, files: Rewrite, caches: Pins, report: RefreshReport, notes: Mapping[str, object]
@@ -358,4 +361,4 @@ def _changed_rows(rows: RowChanges | None, ids: tuple[str, ...] | None) -> int:
     if not ids:
         return int(max(rows.gone.num_rows, rows.came.num_rows))
     keys = pa.concat_tables([table.select(list(ids)) for table in (rows.gone, rows.came)])
-    return int(keys.group_by(list(ids)).aggregate([]).num_rows)
+    return KeyIndex(keys).count

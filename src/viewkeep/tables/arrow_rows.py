@@ -132,10 +132,11 @@ def to_rows(table: pa.Table) -> list[Row]:
     """The rows of a table, in its columns' order."""
     if not table.num_columns:
         return [()] * table.num_rows
-    return list(zip(*(_values(column) for column in table.columns), strict=True))
+    return list(zip(*(column_values(column) for column in table.columns), strict=True))
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def column_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column in the form of rows."""
     values: list[Any] = column.to_pylist()
     freeze = _frozen(column.type)
     return values if freeze is None else [None if v is None else freeze(v) for v in values]

@@ -5,24 +5,23 @@ change data feed that other writers kept, and the difference of the two versions
 only the files that they do not share are read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.changes import ChangeBatch, ChangeError, Row, RowFormat, compose
+from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.execute.spark.collect import group_rows
 from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
-from viewkeep.tables.arrow_rows import arrow_type, to_arrow, to_rows
 from viewkeep.tables.delta import CHANGES as CHANGES
 from viewkeep.tables.delta import (
     DataFile,
@@ -33,7 +32,9 @@ from viewkeep.tables.delta import (
     told,
 )
 from viewkeep.tables.entries import Commit
+from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
 from viewkeep.tables.parquet import Folder, read_frame
+from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 COUNT = "changed_rows"
 MOST_CHANGES = 2_000_000
@@ -78,11 +79,11 @@ class Feed:
             return None
         return sum(int((each.notes or {}).get(COUNT, 0)) for each in commits)
 
-    def changes(self, since: int, until: int, most: int = MOST_CHANGES) -> ChangeBatch:
+    def changes(self, since: int, until: int, most: int = MOST_CHANGES) -> TableChanges:
         """The net changes from one version to a later one; an error if they are more than `most`,
         which would be too many for the driver."""
         if since == until:
-            return ChangeBatch(self.name, self.declared)
+            return TableChanges.none(self.name, self.declared)
         if since > until:
             raise StorageError(
                 f'table "{self.name}" is at version {until}, but was seen at {since}: '
@@ -105,35 +106,38 @@ class Feed:
 
     # --- written down by Viewkeep ---------------------------------------------------------------
 
-    def _written_down(self, commits: Iterable[Commit]) -> ChangeBatch:
+    def _written_down(self, commits: Iterable[Commit]) -> TableChanges:
         paths = [(each.notes or {}).get(CHANGES) for each in commits]
-        batches = [self.read(path) for path in paths if path]
-        return compose(self.name, self.declared, batches)
+        changes = [self.read(path) for path in paths if path]
+        return compose_changes(self.name, self.declared, changes)
 
-    def write(self, batch: ChangeBatch) -> dict[str, Any]:
+    def write(self, changes: TableChanges) -> dict[str, Any]:
         """Write changes down; the notes that tell of them in the commit."""
-        if batch.is_empty:
+        if changes.is_empty:
             return {CHANGES: None, COUNT: 0}
-        rows = [
-            *(("delete", *old, *[None] * len(old)) for old in batch.deletes),
-            *(("update", *old, *new) for old, new in batch.updates),
-            *(("insert", *[None] * len(new), *new) for new in batch.inserts),
-        ]
-        file = Folder(self.table).write(to_arrow(self._fields, rows), f"{FOLDER}/changes")
-        return {CHANGES: file.path, COUNT: batch.size}
+        file = Folder(self.table).write(_steps_table(changes), f"{FOLDER}/changes")
+        return {CHANGES: file.path, COUNT: changes.size}
 
-    def read(self, path: str) -> ChangeBatch:
+    def read(self, path: str) -> TableChanges:
         """Changes that were written down."""
+        steps = Folder(self.table).read_path(path, self._fields)
+        kind, columns = steps[KIND], steps.drop_columns([KIND])
         width = len(self.declared.columns)
-        rows = to_rows(Folder(self.table).read_path(path, self._fields))
-        steps = (
-            (
-                None if kind == "insert" else tuple(values[:width]),
-                None if kind == "delete" else tuple(values[width:]),
-            )
-            for kind, *values in rows
+
+        def rows(state: slice, *kinds: str) -> pa.Table:
+            chosen = columns.select(columns.column_names[state])
+            chosen = chosen.filter(pc.is_in(kind, pa.array(kinds)))
+            return pa.Table.from_arrays(chosen.columns, schema=rows_schema(self.declared))
+
+        old, new = slice(width), slice(width, None)
+        return TableChanges(
+            self.name,
+            self.declared,
+            inserts=rows(new, "insert"),
+            deletes=rows(old, "delete"),
+            before=rows(old, "update"),
+            after=rows(new, "update"),
         )
-        return ChangeBatch.of_steps(self.name, self.declared, steps)
 
     @property
     def _fields(self) -> Sequence[Field]:
@@ -154,20 +158,16 @@ class Feed:
             ]
             return all(t.metadata().configuration.get(enabled) == "true" for t in tables)
 
-    def _from_change_feed(self, since: int, until: int, most: int) -> ChangeBatch:
+    def _from_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
         with told(self.table.uri):
             table = DeltaTable(self.table.uri, storage_options=self.table.options)
             feed = self._read_feed(table, since, until, most)
-        names = [*self.declared.names, "_change_type", "_commit_version"]
-        rows = to_rows(_typed(feed.select(names), self.declared))
-        format_ = RowFormat(self.name, self.declared)
-        steps: dict[Row, tuple[Row | None, Row | None]] = {}
-        for _, group in groupby(sorted(rows, key=lambda r: r[-1]), key=lambda r: r[-1]):
-            for key, (old, new) in _steps_of_commit(group, format_).items():
-                first = steps[key][0] if key in steps else old
-                steps[key] = (first, new)
-        return ChangeBatch.of_steps(self.name, self.declared, steps.values())
+        rows = feed.select(list(self.declared.names)).cast(rows_schema(self.declared))
+        kinds = feed["_change_type"].cast(pa.string())
+        is_old = pc.is_in(kinds, pa.array(["delete", "update_preimage"]))
+        commits = feed["_commit_version"].cast(pa.int64()).to_numpy()
+        return net_feed(self.name, self.declared, rows, is_old.to_numpy(), commits)
 
     def _read_feed(self, table: DeltaTable, since: int, until: int, most: int) -> pa.Table:
         found = table.load_cdf(starting_version=since + 1, ending_version=until)
@@ -185,7 +185,7 @@ class Feed:
 
     # --- the difference of two versions ---------------------------------------------------------
 
-    def _difference(self, since: int, until: int, most: int) -> ChangeBatch:
+    def _difference(self, since: int, until: int, most: int) -> TableChanges:
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_columns(self.name, self.declared, old)
         check_columns(self.name, self.declared, new)
@@ -198,15 +198,15 @@ class Feed:
             changed = changed.limit(2 * most + 1)
         found = changed.toArrow()
         self._check_count(found.num_rows, most)
-        rows = to_rows(_typed(found, self.declared))
-        format_ = RowFormat(self.name, self.declared)
-        news = format_.keyed(row[:-1] for row in rows if row[-1] == "new")
+        rows = found.select(list(self.declared.names)).cast(rows_schema(self.declared))
+        news = rows.filter(pc.equal(found[KIND], "new"))
+        olds = rows.filter(pc.equal(found[KIND], "old"))
+        keyed(self.name, self.declared, news)
         try:
-            olds = format_.keyed(row[:-1] for row in rows if row[-1] == "old")
+            keyed(self.name, self.declared, olds)
         except ChangeError as error:
             raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
-        steps = ((olds.get(key), news.get(key)) for key in {**olds, **news})
-        return ChangeBatch.of_steps(self.name, self.declared, steps)
+        return changes_between(self.name, self.declared, olds, news)
 
 
 def _unpaired(before: DataFrame, after: DataFrame) -> DataFrame:
@@ -249,24 +249,21 @@ def _is_written_down(commit: Commit) -> bool:
     return commit.operation in HARMLESS
 
 
-def _typed(rows: pa.Table, declared: Table) -> pa.Table:
-    """Columns with the types that are declared: deltalake answers with views of strings."""
-    for field in declared.columns:
-        place = rows.column_names.index(field.name)
-        rows = rows.set_column(place, field.name, rows[place].cast(arrow_type(field.type)))
-    return rows
+def _steps_table(changes: TableChanges) -> pa.Table:
+    """Rows before (`x#pre`) and after (`x#post`) side by side, with the kind of change."""
+    counts = {
+        "delete": changes.deletes.num_rows,
+        "update": changes.after.num_rows,
+        "insert": changes.inserts.num_rows,
+    }
+    kinds = pa.chunked_array([pa.repeat(kind, count) for kind, count in counts.items()])
+    old = [changes.deletes, changes.before, _null_rows(changes.table, counts["insert"])]
+    new = [_null_rows(changes.table, counts["delete"]), changes.after, changes.inserts]
+    before, after = pa.concat_tables(old), pa.concat_tables(new)
+    names = [f"{name}#{state}" for state in ("pre", "post") for name in changes.table.names]
+    return pa.Table.from_arrays([kinds, *before.columns, *after.columns], [KIND, *names])
 
 
-def _steps_of_commit(
-    rows: Iterable[Row], format_: RowFormat
-) -> Mapping[Row, tuple[Row | None, Row | None]]:
-    olds: dict[Row, Row] = {}
-    news: dict[Row, Row] = {}
-    for *values, kind, _ in rows:
-        row = tuple(values)
-        side = olds if kind in ("delete", "update_preimage") else news
-        key = format_.key_of(row)
-        if key in side:
-            format_.refuse(key, "two rows have this key; keep one of them")
-        side[key] = row
-    return {key: (olds.get(key), news.get(key)) for key in {**olds, **news}}
+def _null_rows(table: Table, count: int) -> pa.Table:
+    schema = rows_schema(table)
+    return pa.Table.from_arrays([pa.nulls(count, each.type) for each in schema], schema=schema)

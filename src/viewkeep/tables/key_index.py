@@ -1,0 +1,154 @@
+"""Keys of rows looked up in vectors. NULL is a value of a key, and so is NaN; 0.0 equals -0.0.
+
+A column of keys is indexed by its values: each leads to the first place where it stands. Further
+columns are indexed pair by pair: two places make a number, which is the value of the next index.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+Places = npt.NDArray[np.int64]
+"""Positions of rows; -1 where there is none."""
+
+DENSE_SHARE = 16
+"""Whole numbers are addressed directly if they span at most so many times the number of keys."""
+DENSE_LEAST = 1 << 16
+
+
+@dataclass(frozen=True)
+class KeyIndex:
+    """Where each key stands first in a table of keys.
+
+    >>> index = KeyIndex(pa.table({"a": [1, None, 1], "b": ["x", "y", "x"]}))
+    >>> index.places(pa.table({"b": ["y", "y", "x"], "a": [None, 1, 1]})).tolist()
+    [1, -1, 0]
+    """
+
+    keys: pa.Table
+
+    def places(self, rows: pa.Table) -> Places:
+        """For each row, the place of the first key that it has; -1 if it has none."""
+        names = self.keys.column_names
+        if not self.keys.num_rows or not names:
+            return np.full(rows.num_rows, 0 if self.keys.num_rows else -1, np.int64)
+        kinds = pa.schema([pa.field(name, rows[name].type) for name in names])
+        if kinds.types != self.keys.schema.types:
+            return KeyIndex(self.keys.cast(kinds)).places(rows)
+        found = self._columns[0].places(rows[names[0]])
+        for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs[0], strict=True):
+            found = pairs.places(self._paired(found, column.places(rows[name])))
+        return found
+
+    @property
+    def own_places(self) -> Places:
+        """For each key, the place of the first equal one."""
+        return self._pairs[1]
+
+    @property
+    def count(self) -> int:
+        """How many different keys there are."""
+        return int((self.own_places == np.arange(self.keys.num_rows)).sum())
+
+    @cached_property
+    def repeated(self) -> int | None:
+        """The place of the first key that stands before already, if there is one."""
+        again = np.flatnonzero(self.own_places != np.arange(self.keys.num_rows))
+        return int(again[0]) if len(again) else None
+
+    @cached_property
+    def _columns(self) -> list["_ColumnIndex"]:
+        return [_ColumnIndex(column) for column in self.keys.columns]
+
+    @cached_property
+    def _pairs(self) -> tuple[list["_ColumnIndex"], Places]:
+        """The indexes of pairs, and where the keys themselves stand first."""
+        if not self._columns:
+            return [], np.zeros(self.keys.num_rows, np.int64)
+        indexes = []
+        found = self._columns[0].places(self.keys[0])
+        for column in self._columns[1:]:
+            pairs = self._paired(found, column.places(column.values))
+            indexes.append(_ColumnIndex(pairs))
+            found = indexes[-1].places(pairs)
+        return indexes, found
+
+    def _paired(self, first: Places, second: Places) -> pa.ChunkedArray:
+        count = self.keys.num_rows
+        pairs = np.where((first < 0) | (second < 0), -1, first * count + second)
+        return pa.chunked_array([pa.array(pairs)])
+
+
+@dataclass(frozen=True)
+class _ColumnIndex:
+    """Where each value stands first in a column."""
+
+    values: pa.ChunkedArray
+
+    def places(self, column: pa.ChunkedArray) -> Places:
+        """For each value of another column of the same type, its place; -1 if it has none."""
+        if self._dense is not None:
+            return _addressed(*self._dense, column)
+        found = pc.index_in(_normal(column), value_set=self._value_set)
+        return _integers(found.fill_null(-1))
+
+    @cached_property
+    def _value_set(self) -> pa.Array:
+        return _whole(_normal(self.values))
+
+    @cached_property
+    def _dense(self) -> tuple[int, Places] | None:
+        """The least value and, for each number from it on, the place; None if they are sparse."""
+        if not _is_whole_number(self.values.type) or self.values.null_count:
+            return None
+        values = _integers(self.values)
+        if not len(values):
+            return None
+        least, most = int(values.min()), int(values.max())
+        if most - least >= max(DENSE_SHARE * len(values), DENSE_LEAST):
+            return None
+        places = np.full(most - least + 1, -1, np.int64)
+        # Backwards: of equal values, the first one is written last.
+        places[values[::-1] - least] = np.arange(len(values) - 1, -1, -1)
+        return least, places
+
+
+def _addressed(least: int, places: Places, column: pa.ChunkedArray) -> Places:
+    values = _integers(column.fill_null(0) if column.null_count else column)
+    inside = (values >= least) & (values < least + len(places))
+    if column.null_count:
+        inside &= pc.is_valid(column).to_numpy()
+    if inside.all():
+        return places[values - least]
+    found = np.full(len(values), -1, np.int64)
+    found[inside] = places[values[inside] - least]
+    return found
+
+
+def _integers(column: pa.ChunkedArray) -> Places:
+    kind = column.type
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    found: Places = column.to_numpy().astype(np.int64, copy=False)
+    return found
+
+
+def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow takes 0.0 and -0.0 for different values, and NaNs of different bits."""
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def _is_whole_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
