@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -16,7 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arguments": set(),
     "rings": set(),
-    "query": {"rings"},
+    "query": set(),
     "sql": {"query"},
     "analysis": {"query"},
     "plan": {"analysis", "query", "rings"},
@@ -44,6 +44,12 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 EXCEPTIONS = {("maintainer.py", "viewkeep.workload.Workload")}
 """`maintain` makes a workload of several queries, and a workload is made of maintainers."""
+
+IN_FLUX = {"tables", "lake", "execute", "refresh"}
+"""Parts that may still have grants that nobody uses, and public names that are alike."""
+
+RINGS_OF_THEIR_ELEMENTS = {"Multisets"}
+"""A ring is named in the plural, and may have a class for its elements."""
 
 UNDIVIDED = {
     *("tables/feed.py", "tables/parquet.py", "tables/rewrite.py"),
@@ -135,6 +141,50 @@ def test_the_table_in_the_documentation_is_the_one_checked_here() -> None:
 
 def test_the_table_of_imports_has_no_cycle_and_no_unknown_part() -> None:
     assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("part", sorted(MAY_IMPORT.keys() - IN_FLUX))
+def test_every_grant_is_used(part: str) -> None:
+    modules = [m for m in MODULES if Path(m).parts[0].removesuffix(".py") == part]
+    imports = [
+        name
+        for module in modules
+        for name in imported_names((PACKAGE / module).read_text(encoding="utf-8"), module)
+    ]
+    assert MAY_IMPORT[part] - {name.split(".")[1] for name in imports if "." in name} == set()
+
+
+def public_names(source: str) -> set[str]:
+    """The classes and functions that a module defines for others."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = [node.name for node in ast.parse(source).body if isinstance(node, kinds)]
+    return {name for name in defined if not name.startswith("_")}
+
+
+def doubles(sources: Mapping[str, str]) -> list[str]:
+    """Public names that two modules of a part define, and classes that differ in a plural s."""
+    homes: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        for name in public_names(source):
+            homes.setdefault(name, set()).add(module)
+    repeated = [name for name, modules in homes.items() if len(modules) > 1]
+    plurals = [f"{name}s" for name in homes if name[0].isupper() and f"{name}s" in homes]
+    return sorted({*repeated, *plurals} - RINGS_OF_THEIR_ELEMENTS)
+
+
+@pytest.mark.parametrize("part", sorted({Path(m).parts[0] for m in MODULES} - IN_FLUX))
+def test_no_two_public_names_of_a_part_are_alike(part: str) -> None:
+    modules = [m for m in MODULES if Path(m).parts[0] == part]
+    assert doubles({m: (PACKAGE / m).read_text(encoding="utf-8") for m in modules}) == []
+
+
+def test_names_that_are_alike_are_found() -> None:
+    assert doubles({"a": "class Keys: ...", "b": "class Keys: ..."}) == ["Keys"]
+    assert doubles({"a": "class Round: ...\nclass Rounds: ..."}) == ["Rounds"]
+    assert doubles({"a": "def find_rows(): ...", "b": "async def find_rows(): ..."}) == [
+        "find_rows"
+    ]
+    assert doubles({"a": "class Key: ...\ndef _run(): ...", "b": "def keys(): ...\n_run = 1"}) == []
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from viewkeep.query.expressions import (
     Literal,
     Value,
     literal,
-    walk,
+    subexpressions,
 )
 from viewkeep.query.notation.expressions import TokenReader, read_expression
 from viewkeep.query.types.data_types import BIGINT, DOUBLE
@@ -251,7 +251,7 @@ def test_example(text: str, expected: Any) -> None:
 
 
 def test_every_function_has_an_example() -> None:
-    nodes = [node for text, _ in EXAMPLES for node in walk(parse(text))]
+    nodes = [node for text, _ in EXAMPLES for node in subexpressions(parse(text))]
     used = {node.function for node in nodes if isinstance(node, Call)}
     assert used == set(FUNCTIONS) - {COMPARABLE}  # which no text names
 
@@ -266,7 +266,7 @@ def test_strict_functions_are_null_when_any_argument_is(name: str) -> None:
     calls = [
         node
         for text, _ in EXAMPLES
-        for node in walk(parse(text))
+        for node in subexpressions(parse(text))
         if isinstance(node, Call) and node.function == name
     ]
     for call in calls:
@@ -623,7 +623,7 @@ ONLY_HERE = {"startswith", "endswith", "sign", "dayofyear", "weekofyear", "dayof
 def test_random_expressions_are_as_computed_directly(
     expression: Expression, row: tuple[Any, ...]
 ) -> None:
-    used = {node.function for node in walk(expression) if isinstance(node, Call)}
+    used = {node.function for node in subexpressions(expression) if isinstance(node, Call)}
     assume(not used & ONLY_HERE)
     expected = direct_value(expression, dict(zip(NAMES, row, strict=True)))
     assert same(compile_expression(expression, NAMES)(row), expected)

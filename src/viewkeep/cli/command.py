@@ -1,4 +1,4 @@
-"""Commands and groups of commands with a plain `--help`."""
+"""CommandGroup and groups of commands with a plain `--help`."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class Command(TyperCommand):
         return _without_type(super().get_help_option(ctx))
 
 
-class Commands(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands, with a plain `--help` too."""
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
 def group(**options: Any) -> typer.Typer:
     """The program, or a part of it with commands of its own."""
     return typer.Typer(
-        cls=Commands,
+        cls=CommandGroup,
         **options,
         add_completion=False,
         no_args_is_help=True,

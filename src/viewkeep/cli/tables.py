@@ -38,8 +38,8 @@ def init(
     said(as_json, {"lake": path, "tables": tables, "views": views}, f"{path} is a lake; {has}")
 
 
-@app.command(cls=Command)
-def create(
+@app.command("create", cls=Command)
+def create_table(
     name: Annotated[
         str | None,
         typer.Argument(help="Name; with --schema, all tables without it.", show_default=False),
@@ -123,7 +123,7 @@ def register(
 
 
 @app.command("list", cls=Command)
-def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
+def list_tables(lake: LakePath = None, as_json: AsJson = False) -> None:
     """List the base tables.
 
     **Example**
@@ -139,8 +139,8 @@ def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
     answer(as_json, lambda: tables_json(tables), lambda: tables_page(tables))
 
 
-@app.command(cls=Command)
-def drop(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
+@app.command("drop", cls=Command)
+def drop_table(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
     """Forget a table; its folder stays, and can be registered.
 
     **Example**

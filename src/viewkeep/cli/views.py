@@ -13,8 +13,8 @@ app = group(help="Make, list, show, repair and drop the views of a lake.")
 Name = Annotated[str, typer.Argument(help="Name of the view.", show_default=False)]
 
 
-@app.command(cls=Command)
-def create(
+@app.command("create", cls=Command)
+def create_view(
     name: Name,
     sql: Annotated[
         str,
@@ -62,7 +62,7 @@ def create(
 
 
 @app.command("list", cls=Command)
-def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
+def list_views(lake: LakePath = None, as_json: AsJson = False) -> None:
     """List the views; `viewkeep status` tells how fresh they are.
 
     **Example**
@@ -78,8 +78,8 @@ def list_(lake: LakePath = None, as_json: AsJson = False) -> None:
     answer(as_json, lambda: views_json(views), lambda: views_page(views))
 
 
-@app.command(cls=Command)
-def show(
+@app.command("show", cls=Command)
+def show_view(
     name: Name,
     rows: Annotated[int, typer.Option(help="Also show so many rows.", metavar="N", min=0)] = 0,
     lake: LakePath = None,
@@ -125,8 +125,8 @@ def repair(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
     answer(as_json, lambda: refresh_json([report]), lambda: refresh_page([report]))
 
 
-@app.command(cls=Command)
-def drop(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
+@app.command("drop", cls=Command)
+def drop_view(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
     """Drop a view and remove its files.
 
     **Example**

@@ -29,7 +29,7 @@ from viewkeep.plan.view_tree import RESULT, join_all
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class JoinView:
     """The join of some atoms, summed down to the exported variables."""
 
     name: str
@@ -55,7 +55,7 @@ class RecursivePlanner:
     def __init__(self, leaves: Sequence[Leaf], head: tuple[str, ...]) -> None:
         self.leaves = {leaf.atom: leaf for leaf in leaves}
         everything = frozenset(self.leaves)
-        self.result = View(RESULT, everything, head)
+        self.result = JoinView(RESULT, everything, head)
         self.views = {(everything, head): self.result}
         pending = [self.result]
         while pending:
@@ -84,7 +84,7 @@ class RecursivePlanner:
             notes,
         )
 
-    def _parts(self, view: View, atom: int) -> list[View]:
+    def _parts(self, view: JoinView, atom: int) -> list[JoinView]:
         """The components of what is left beside an atom, with what they export."""
         outside = set(view.key) | set(self.leaves[atom].key)
         return [
@@ -105,14 +105,14 @@ class RecursivePlanner:
     def _variables(self, atoms: frozenset[int]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(v for i in sorted(atoms) for v in self.leaves[i].key))
 
-    def _view(self, atoms: frozenset[int], key: tuple[str, ...]) -> View:
+    def _view(self, atoms: frozenset[int], key: tuple[str, ...]) -> JoinView:
         """The view of these atoms: the input itself where nothing is summed away."""
         if len(atoms) == 1:
             (leaf,) = (self.leaves[i] for i in atoms)
             if set(key) == set(leaf.key):
-                return View(leaf.name, atoms, leaf.key)
+                return JoinView(leaf.name, atoms, leaf.key)
         if (atoms, key) not in self.views:
-            self.views[atoms, key] = View(self._name(atoms, key), atoms, key)
+            self.views[atoms, key] = JoinView(self._name(atoms, key), atoms, key)
         return self.views[atoms, key]
 
     def _name(self, atoms: frozenset[int], key: tuple[str, ...]) -> str:
@@ -140,14 +140,14 @@ class RecursivePlanner:
         output = tuple(self._change(self.result, leaf))
         return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (own, *blocks), (output,))
 
-    def _change(self, view: View, leaf: Leaf) -> Iterator[Step]:
+    def _change(self, view: JoinView, leaf: Leaf) -> Iterator[Step]:
         """The update joined with the views over the components of the rest."""
         parts = self._parts(view, leaf.atom)
         yield from join_all(
             [Input(p.name, p.key, False, p.atoms) for p in parts], set(leaf.key), True
         )
 
-    def _load(self, view: View) -> Block:
+    def _load(self, view: JoinView) -> Block:
         """The join of its inputs, starting from the first."""
         first, *rest = (self.leaves[i] for i in sorted(view.atoms))
         inputs = [Input(leaf.name, leaf.key, False, frozenset({leaf.atom})) for leaf in rest]

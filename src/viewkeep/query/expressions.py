@@ -113,18 +113,18 @@ def literal(value: Value) -> Literal:
 
 def columns_of(expression: Expression) -> frozenset[str]:
     """The names of the columns an expression reads."""
-    return frozenset(node.name for node in walk(expression) if isinstance(node, Column))
+    return frozenset(node.name for node in subexpressions(expression) if isinstance(node, Column))
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
+def subexpressions(expression: Expression) -> Iterator[Expression]:
     """The expression and everything inside it, outermost first."""
     yield expression
     match expression:
         case Call():
             for argument in expression.arguments:
-                yield from walk(argument)
+                yield from subexpressions(argument)
         case Cast():
-            yield from walk(expression.argument)
+            yield from subexpressions(expression.argument)
         case Column() | Literal():
             pass
 

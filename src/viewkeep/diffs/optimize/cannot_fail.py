@@ -20,7 +20,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.query.types.rules import as_decimal, common_type, digits, is_decimal
+from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 _COMPARISONS = "= <> < <= > >= <=> and or not isnull isnotnull in"
 _CHOICES = "case coalesce nullif greatest least"
@@ -76,7 +76,7 @@ def _fits(function: str, result: Type, parts: list[Type]) -> bool:
     """Whether a decimal result has room for all digits, so that nothing was cut off."""
     if not is_decimal(result):
         return False
-    exact = [digits(as_decimal(part)) for part in parts]
+    exact = [digits(decimal_type(part)) for part in parts]
     if function == "*":
         return sum(precision for precision, _ in exact) + 1 <= MAX_PRECISION
     scale = max(scale for _, scale in exact)

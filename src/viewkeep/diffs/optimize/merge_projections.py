@@ -4,7 +4,7 @@ from collections import Counter
 
 from viewkeep.diffs.rules.build import is_whole
 from viewkeep.query.algebra import Node, Output, Project, rewrite
-from viewkeep.query.expressions import Column, Expression, Literal, substitute, walk
+from viewkeep.query.expressions import Column, Expression, Literal, subexpressions, substitute
 
 
 def merge_projections(node: Node) -> Node:
@@ -33,7 +33,10 @@ def _over(expression: Expression, inner: dict[str, Expression]) -> Expression:
 
 def _computed_once(node: Project, inner: dict[str, Expression]) -> bool:
     reads = Counter(
-        part.name for o in node.outputs for part in walk(o.expression) if isinstance(part, Column)
+        part.name
+        for o in node.outputs
+        for part in subexpressions(o.expression)
+        if isinstance(part, Column)
     )
     return all(
         count == 1 or isinstance(inner[name], Column | Literal) for name, count in reads.items()

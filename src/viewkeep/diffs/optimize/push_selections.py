@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeep.diffs.optimize.cannot_fail import cannot_fail
-from viewkeep.diffs.optimize.truth import FALSE, disjunction, disjuncts, never_true, simplify
+from viewkeep.diffs.optimize.truth import (
+    FALSE,
+    disjunction,
+    disjuncts,
+    never_true,
+    simplify_condition,
+)
 from viewkeep.diffs.rules.build import select
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -92,7 +98,7 @@ def _built(root: Node, pushed: dict[Node, Pushed], taken: dict[Node, Conditions]
 
 
 def _selected(node: Node, conditions: Sequence[Expression]) -> Node:
-    parts = simplify(conjunction(conditions), node.schema)
+    parts = simplify_condition(conjunction(conditions), node.schema)
     return select(node, FALSE if FALSE in parts else conjunction(parts))
 
 
@@ -118,7 +124,7 @@ def _push(node: Node, conditions: Conditions) -> Pushed:
         case Scan() | Stored():
             return Pushed(above=conditions)
         case Select():
-            own = simplify(node.condition, node.schema)
+            own = simplify_condition(node.condition, node.schema)
             return Pushed(below=(_distinct(*own, *conditions),))
         case Project():
             return Pushed(below=(_over_inputs(node, conditions),))
@@ -173,7 +179,7 @@ def _into_join(node: Join, conditions: Conditions) -> Pushed:
     Those that can fail go only where they tie two inputs together, as they do in Spark, and come
     after the conditions of the join; on rows of one input they wait for what the joins leave.
     """
-    own = simplify(node.condition, node.schema)
+    own = simplify_condition(node.condition, node.schema)
     arriving = tuple(c for c in conditions if c not in own)
     above = tuple(c for c in arriving if not _may_enter(c, node))
     inside = (*own, *(c for c in arriving if c not in above))
@@ -204,7 +210,7 @@ def _beside_join(node: SemiJoin | AntiJoin, conditions: Conditions) -> Pushed:
     """Conditions on the right side restrict what may match; those on the left side restrict the
     output, unless they belong to an antijoin, which keeps the rows for which they fail."""
     schema: Schema = node.left.schema + node.right.schema
-    own = simplify(node.condition, schema)
+    own = simplify_condition(node.condition, schema)
     movable = [c for c in own if cannot_fail(c, schema)]
     right = _local(movable, node.right)
     left = _local(movable, node.left) if isinstance(node, SemiJoin) else ()

@@ -61,7 +61,7 @@ def always_true(condition: Expression, schema: Schema) -> bool:
     return False
 
 
-def simplify(condition: Expression, schema: Schema) -> tuple[Expression, ...]:
+def simplify_condition(condition: Expression, schema: Schema) -> tuple[Expression, ...]:
     """The conjuncts of a condition, without what is always true and without repetition, and with
     FALSE for one that never holds.
 

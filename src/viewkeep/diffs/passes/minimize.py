@@ -95,8 +95,10 @@ class _Minimizer:
                     return self._known_rows(statement.name, node)
             return node
 
-        query = rewrite(statement.query, lambda node: simplify(rule(simplify(node))))
-        return rewrite(query, simplify)
+        query = rewrite(
+            statement.query, lambda node: simplify_operator(rule(simplify_operator(node)))
+        )
+        return rewrite(query, simplify_operator)
 
     def _is_inlined(self, name: str) -> bool:
         """Chains over a diff cost nothing to repeat, and nothing is no work at all."""
@@ -210,7 +212,7 @@ def is_empty(node: Node) -> bool:
     return isinstance(node, Select) and node.condition == FALSE
 
 
-def simplify(node: Node) -> Node:
+def simplify_operator(node: Node) -> Node:
     """The operator without what does nothing: projections of projections, empty inputs."""
     match node:
         case Project(child=child) if is_empty(child):
@@ -218,7 +220,7 @@ def simplify(node: Node) -> Node:
         case Project(child=Project(child=below, outputs=inner), outputs=outputs):
             values = {o.name: o.expression for o in inner}
             merged = {o.name: _inside(o.expression, values) for o in outputs}
-            return simplify(project(below, merged))
+            return simplify_operator(project(below, merged))
         case Project(child=child) if is_whole(child, {o.name: o.expression for o in node.outputs}):
             return child
         case Select(condition=condition) if condition == TRUE:

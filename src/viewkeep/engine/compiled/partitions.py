@@ -12,7 +12,7 @@ from viewkeep.plan.program import Program
 
 
 class CompiledPartitions:
-    """What `Partitions` tells of the reference engine."""
+    """What `Rebalancer` tells of the reference engine."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ a map look-up, an insert, a removal or an iteration.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from viewkeep.engine.interpreter.partitions import Layout, Partitions
+from viewkeep.engine.interpreter.partitions import Layout, Rebalancer
 from viewkeep.engine.interpreter.steps import PAYLOAD, ROW, Bindings, Row, StepCompiler, accumulate
 from viewkeep.plan.program import (
     NOTHING,
@@ -37,7 +37,7 @@ class ReferenceEngine:
         self._numbers = _number_variables(program)
         self._compiler = StepCompiler(self.maps, ring, self.counter, self._numbers)
         self._parts = {each.name: each.parts for each in program.maps}
-        self.partitions: Partitions | None = None
+        self.partitions: Rebalancer | None = None
         if program.splits:
             self.partitions = self._compile_partitions(program)
             atoms = dict.fromkeys(trigger.atom for trigger in program.triggers)
@@ -163,7 +163,7 @@ class ReferenceEngine:
 
     # --- heavy and light parts ------------------------------------------------------------------
 
-    def _compile_partitions(self, program: Program) -> Partitions:
+    def _compile_partitions(self, program: Program) -> Rebalancer:
         """Triggers for each part; those that move tuples leave out what no move changes."""
         compile_trigger = self._compiler.trigger
         own = {
@@ -172,7 +172,7 @@ class ReferenceEngine:
             for part in program.parts
             if part.atom == t.atom and t.part in ("", part.map)
         }
-        return Partitions(
+        return Rebalancer(
             program,
             self.maps,
             self.counter,

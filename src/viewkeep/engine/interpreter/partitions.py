@@ -46,7 +46,7 @@ class Layout:
     levels: tuple[dict[Row, int], ...]
 
 
-class Partitions:
+class Rebalancer:
     """The parts of all relations and the levels of all values, kept in balance.
 
     `triggers` run an update of one part; `moves` do so for the maps alone that depend on how

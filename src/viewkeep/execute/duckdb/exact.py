@@ -58,7 +58,7 @@ def _reasons(node: Node) -> Iterator[str]:
             if not _is_plain(field.type):
                 yield f'column "{field.name}" has the type {field.type}'
     for expression, schema in _expressions(node):
-        for part in expressions.walk(expression):
+        for part in expressions.subexpressions(expression):
             reason = _reason(part, schema)
             if reason is not None:
                 yield f"{show(part)}: {reason}"

@@ -32,7 +32,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.inference import Schema, find_field, type_of
-from viewkeep.query.types.rules import as_decimal, is_decimal
+from viewkeep.query.types.rules import decimal_type, is_decimal
 
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
 _OTHER_RESULT = frozenset(
@@ -134,7 +134,7 @@ def _typed_call(call: Call, schema: Schema) -> Expression:
             arguments = tuple(map(_shown, arguments, types))
         case "/" if is_decimal(result):
             pairs = zip(arguments, types, strict=True)
-            arguments = tuple(Cast(argument, as_decimal(type_)) for argument, type_ in pairs)
+            arguments = tuple(Cast(argument, decimal_type(type_)) for argument, type_ in pairs)
         case "+" | "-" if types[0] == DATE:
             arguments = (arguments[0], Cast(arguments[1], INT))
     typed = Call(call.function, arguments)

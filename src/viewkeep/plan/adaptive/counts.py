@@ -23,8 +23,8 @@ from viewkeep.plan.adaptive.view_search import (
     Delta,
     Exhausted,
     Names,
+    PartView,
     Tries,
-    View,
     ViewSearch,
     in_order,
 )
@@ -75,14 +75,14 @@ def _first_fit(
         # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
         budget = THIRDS[1] if any(place.thirds for place in places) else HALF
         names = Names({leaf.atom: leaf.name for leaf in leaves})
-        found = Skew(Parts.of(leaves, splits), ViewSearch(budget, names, tries), names)
+        found = Skew(PartFactors.of(leaves, splits), ViewSearch(budget, names, tries), names)
         if splits and found.plan():
             return found.program(relations, notes)
     return None
 
 
 @dataclass(frozen=True)
-class Parts:
+class PartFactors:
     """The parts of all atoms, each with its factor."""
 
     splits: tuple[Split, ...]
@@ -90,21 +90,21 @@ class Parts:
     factors: dict[str, Factor]
 
     @staticmethod
-    def of(leaves: Sequence[Leaf], splits: tuple[Split, ...]) -> "Parts":
+    def of(leaves: Sequence[Leaf], splits: tuple[Split, ...]) -> "PartFactors":
         """Every combination of levels of each atom."""
         parts = parts_of(leaves, splits)
         shared = len({split.thresholds for split in splits}) == 1
         keys = {leaf.atom: leaf.key for leaf in leaves}
         factors = {p.map: factor_of(p, keys[p.atom], splits, shared) for p in parts}
-        return Parts(splits, parts, factors)
+        return PartFactors(splits, parts, factors)
 
-    def combinations(self) -> Iterator[View]:
+    def combinations(self) -> Iterator[PartView]:
         """The count over each combination of parts that can have tuples in common."""
         by_atom: dict[int, list[Part]] = {}
         for part in self.parts:
             by_atom.setdefault(part.atom, []).append(part)
         for chosen in consistent_choices(list(by_atom.values())):
-            yield View(frozenset(self.factors[part.map] for part in chosen), ())
+            yield PartView(frozenset(self.factors[part.map] for part in chosen), ())
 
     def maps(self) -> Iterator[Map]:
         """The parts as maps."""
@@ -118,10 +118,10 @@ class Parts:
 class Skew:
     """The plan for one choice of splits, and the program that follows from it."""
 
-    def __init__(self, parts: Parts, search: ViewSearch, names: Names) -> None:
+    def __init__(self, parts: PartFactors, search: ViewSearch, names: Names) -> None:
         self._parts, self._search, self._names = parts, search, names
-        self._counts: dict[View, dict[Factor, Delta]] = {}
-        self._views: dict[View, dict[Factor, Delta]] = {}
+        self._counts: dict[PartView, dict[Factor, Delta]] = {}
+        self._views: dict[PartView, dict[Factor, Delta]] = {}
         self._short: dict[str, str] = {}
 
     def plan(self) -> bool:
@@ -173,10 +173,10 @@ class Skew:
                 size=number_of(degrees, frozenset(view.key), frozenset()).exponent,
             )
 
-    def _is_skewed(self, view: View, split: set[str]) -> bool:
+    def _is_skewed(self, view: PartView, split: set[str]) -> bool:
         return any(part in split for each in view.members for part in each.parts)
 
-    def _dependencies(self, view: View) -> frozenset[str]:
+    def _dependencies(self, view: PartView) -> frozenset[str]:
         """The parts in the view; an atom that is not split counts by the name of its map."""
         return frozenset(part for each in view.members for part in each.parts)
 
@@ -222,7 +222,7 @@ class Skew:
             for join in delta.joins
         )
 
-    def _name(self, view: View) -> str:
+    def _name(self, view: PartView) -> str:
         return self._short[self._names(view)]
 
     # --- loading --------------------------------------------------------------------------------

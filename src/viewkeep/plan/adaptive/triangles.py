@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import product
 
 from viewkeep.analysis.exponents import HALF, Exponent, value_at
-from viewkeep.plan.adaptive.counts import Parts
+from viewkeep.plan.adaptive.counts import PartFactors
 from viewkeep.plan.adaptive.degrees import Factor, number_of
 from viewkeep.plan.adaptive.splits import Epsilon, candidates
 from viewkeep.plan.adaptive.view_search import cheapest_joins
@@ -91,7 +91,7 @@ def plan_triangles(
     """The program that lists the triangles of three relations."""
     places = next(candidates(leaves, linear_space=False))
     splits = tuple(place.split(epsilon) for place in places)
-    parts = Parts.of(leaves, splits)
+    parts = PartFactors.of(leaves, splits)
     cases = list(_cases(parts, head))
     return assemble(
         "epsilon",
@@ -105,7 +105,7 @@ def plan_triangles(
     )
 
 
-def _cases(parts: Parts, head: tuple[str, ...]) -> Iterator[Case]:
+def _cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[Case]:
     by_atom: dict[int, list[Part]] = {}
     for part in parts.parts:
         by_atom.setdefault(part.atom, []).append(part)
@@ -166,7 +166,7 @@ def _maps(case: Case) -> Iterator[Map]:
 # --- updates --------------------------------------------------------------------------------------
 
 
-def _trigger(part: Part, relation: str, parts: Parts, cases: Sequence[Case]) -> Trigger:
+def _trigger(part: Part, relation: str, parts: PartFactors, cases: Sequence[Case]) -> Trigger:
     factor = parts.factors[part.map]
     blocks = [_list_update(case, factor) for case in cases if factor in case.joined()]
     own: tuple[Step, ...] = (Update(part.map, factor.key),)

@@ -16,7 +16,7 @@ from viewkeep.plan.program import Access, Join, fresh, opened
 
 
 @dataclass(frozen=True)
-class View:
+class PartView:
     """The join of some parts, summed down to its key."""
 
     members: frozenset[Factor]
@@ -38,7 +38,7 @@ class Delta:
 
     joins: tuple[Join, ...]
     cost: Cost
-    reads: frozenset[View]
+    reads: frozenset[PartView]
 
 
 class Exhausted(Exception):  # noqa: N818 - it ends a search, and is no error
@@ -63,9 +63,9 @@ class ViewSearch:
 
     def __init__(self, budget: Fraction, name_of: "Names", tries: "Tries") -> None:
         self.budget, self._name_of, self._tries = budget, name_of, tries
-        self._plans: dict[View, dict[Factor, Delta] | None] = {}
+        self._plans: dict[PartView, dict[Factor, Delta] | None] = {}
 
-    def maintain(self, view: View) -> dict[Factor, Delta] | None:
+    def maintain(self, view: PartView) -> dict[Factor, Delta] | None:
         """A delta for each member, or None if one cannot be within the budget."""
         if view not in self._plans:
             found: dict[Factor, Delta] = {}
@@ -79,7 +79,7 @@ class ViewSearch:
                 self._plans[view] = found
         return self._plans[view]
 
-    def delta(self, view: View, updated: Factor) -> Delta | None:
+    def delta(self, view: PartView, updated: Factor) -> Delta | None:
         """The cheapest way, with as few views as possible."""
         rest = in_order(view.members - {updated})
         for views in range(len(rest) // 2 + 1):
@@ -89,9 +89,11 @@ class ViewSearch:
                 return min(found, key=lambda delta: delta.cost.value)
         return None
 
-    def _try(self, view: View, updated: Factor, groups: Sequence[Sequence[Factor]]) -> Delta | None:
+    def _try(
+        self, view: PartView, updated: Factor, groups: Sequence[Sequence[Factor]]
+    ) -> Delta | None:
         self._tries.spend()
-        factors, reads = list[Factor](), set[View]()
+        factors, reads = list[Factor](), set[PartView]()
         for group in groups:
             others = frozenset(
                 v for other in groups if other is not group for f in other for v in f.key
@@ -103,7 +105,7 @@ class ViewSearch:
             if len(group) == 1 and len(key) == len(group[0].key):
                 factors.append(group[0])
                 continue
-            read = View(frozenset(group), key)
+            read = PartView(frozenset(group), key)
             reads.add(read)
             factors.append(self._as_factor(read))
         joins, cost = cheapest_joins(factors, updated.variables, self._tries)
@@ -111,7 +113,7 @@ class ViewSearch:
             return None
         return Delta(joins, cost, frozenset(reads))
 
-    def _as_factor(self, view: View) -> Factor:
+    def _as_factor(self, view: PartView) -> Factor:
         return Factor(
             self._name_of(view),
             view.key,
@@ -185,9 +187,9 @@ class Names:
     """A name for each view: its relations, and its parts where several views have those."""
 
     def __init__(self, relations: dict[int, str]) -> None:
-        self._relations, self._known = relations, dict[View, str]()
+        self._relations, self._known = relations, dict[PartView, str]()
 
-    def __call__(self, view: View) -> str:
+    def __call__(self, view: PartView) -> str:
         """A name that no other view has."""
         if view not in self._known:
             letters = [self._letters(each) for each in in_order(view.members)]
@@ -195,12 +197,12 @@ class Names:
             self._known[view] = fresh(name, self._known.values())
         return self._known[view]
 
-    def short(self, view: View) -> str:
+    def short(self, view: PartView) -> str:
         """The relations alone."""
         names = [self._relation(each) for each in in_order(view.members)]
         return "V_" + ("" if all(len(name) == 1 for name in names) else "_").join(names)
 
-    def shorten(self, views: Iterable[View]) -> dict[str, str]:
+    def shorten(self, views: Iterable[PartView]) -> dict[str, str]:
         """Short names for those of the views that can do without their parts."""
         short = {self(view): self.short(view) for view in views}
         often = Counter(short.values())

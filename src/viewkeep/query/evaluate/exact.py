@@ -35,7 +35,7 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import COMPARABLE, find_function
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.query.types.rules import as_decimal, common_type, digits, is_decimal
+from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 Convert = Callable[[Any], Any]
 """From a value that is not NULL to one in the form of a type."""
@@ -185,7 +185,7 @@ def _common(call: Call, types: list[Type]) -> Type:
 
 
 def _whole_digits(type_: Type) -> int:
-    precision, scale = digits(as_decimal(type_))
+    precision, scale = digits(decimal_type(type_))
     return precision - scale
 
 

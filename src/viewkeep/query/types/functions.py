@@ -25,9 +25,9 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.rules import (
     arithmetic_type,
-    as_decimal,
     bounded_decimal,
     common_type,
+    decimal_type,
     digits,
     is_decimal,
     is_numeric,
@@ -378,7 +378,7 @@ def _sum(type_: Type) -> Type:
 
 def _avg(type_: Type) -> Type:
     if is_decimal(type_):
-        precision, scale = digits(as_decimal(type_))
+        precision, scale = digits(decimal_type(type_))
         return bounded_decimal(precision + 4, scale + 4)
     return DOUBLE
 

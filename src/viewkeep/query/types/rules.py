@@ -61,11 +61,11 @@ def arithmetic_type(operator: str, first: Type, second: Type) -> Type | None:
     if common is None or not (is_numeric(common) or common == VOID):
         return None
     if is_decimal(common):
-        return _decimal_arithmetic(operator, as_decimal(first), as_decimal(second))
+        return _decimal_arithmetic(operator, decimal_type(first), decimal_type(second))
     return DOUBLE if operator == "/" or common == VOID else common
 
 
-def as_decimal(type_: Type) -> Type:
+def decimal_type(type_: Type) -> Type:
     """The decimal that holds every value of an exact number type."""
     return DECIMAL(_DIGITS[type_], 0) if type_ in _DIGITS else type_
 
@@ -85,7 +85,7 @@ def _common_number(first: Type, second: Type) -> Type:
         return max(first, second, key=INTEGRAL.index)
     if first in (FLOAT, DOUBLE) or second in (FLOAT, DOUBLE):
         return DOUBLE  # also for float and int: a float cannot hold every int
-    (p1, s1), (p2, s2) = digits(as_decimal(first)), digits(as_decimal(second))
+    (p1, s1), (p2, s2) = digits(decimal_type(first)), digits(decimal_type(second))
     scale = max(s1, s2)
     return bounded_decimal(max(p1 - s1, p2 - s2) + scale, scale)
 
