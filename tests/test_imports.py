@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workload": {"maintainer", "options", "analysis", "query", "engine"},
     "stream": {"maintainer", "csv_input", "query"},
     "graph": {"maintainer"},
-    "report": {"analysis", "plan", "diffs", "lake", "query"},
+    "report": {"analysis", "plan", "diffs", "lake", "refresh", "query"},
     "cli": {"keeper", "maintainer", "stream", "csv_input", "explain", "reading", "report"},
     "__main__": {"cli"},
 }

@@ -68,13 +68,13 @@ _MODULES = {
 """Where each public name lives; the imports above repeat it for type checkers."""
 
 _EXTRAS = {
-    "deltalake": "spark",
-    "duckdb": "embedded",
+    "deltalake": "lake",
+    "duckdb": "lake",
     "llvmlite": "compiled",
     "numpy": "compiled",
     "pandas": "spark",
     "py4j": "spark",
-    "pyarrow": "spark",
+    "pyarrow": "lake",
     "pyspark": "spark",
 }
 """The extra that brings a library which not everyone needs."""

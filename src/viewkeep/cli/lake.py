@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,15 +35,25 @@ LakePath = Annotated[
         metavar="PATH",
     ),
 ]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="The engine that does the work: auto, duckdb or spark. By default DuckDB does what "
+        "is small enough and what it computes exactly as Spark does.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for programs.")]
 
 
 @contextmanager
 def opened(
-    lake: str | None, doing: str, create: bool = False, start: bool = False
+    lake: str | None, doing: str, create: bool = False, backend: str = "auto"
 ) -> Iterator["Keeper"]:
-    """The keeper of a lake; Spark is started when work needs it, or at once, so that its start is
-    not counted as work. Failures are told."""
+    """The keeper of a lake; Spark, where it is installed, is started when work needs it. Failures
+    are told."""
     place = lake if lake is not None else _current()
     library = _library()
     try:
@@ -54,10 +65,8 @@ def opened(
                 say(doing)
                 return started
 
-            keeper = library.Keeper(place, session, create=create)
-            if start:
-                keeper.start()
-            yield keeper
+            spark = session if find_spec("pyspark") is not None else None
+            yield library.Keeper(place, spark, create=create, backend=backend)
     except Exception as error:
         if not library.is_failure(error):
             raise
@@ -106,7 +115,7 @@ def _library() -> Any:
     except ModuleNotFoundError as error:
         missing = ViewkeepError(
             f"the library {error.name} is not installed, which lakes need: "
-            "pip install 'viewkeep[spark]' installs it (and Spark needs Java 17 or newer)"
+            "pip install 'viewkeep[lake]' installs it"
         )
         tell(missing)
         raise typer.Exit(FAILED) from None

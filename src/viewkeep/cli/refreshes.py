@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import FAILED, AsJson, LakePath, answer, opened
+from viewkeep.cli.lake import FAILED, AsJson, EngineName, LakePath, answer, opened
 
 if TYPE_CHECKING:
     from viewkeep.keeper import Keeper
@@ -16,7 +16,16 @@ Views = Annotated[
 ]
 
 
-def refresh(views: Views = None, lake: LakePath = None, as_json: AsJson = False) -> None:
+def refresh(
+    views: Views = None,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", metavar="", help="Tell what would be done, and why; do nothing."),
+    ] = False,
+    backend: EngineName = "auto",
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
     """Bring views up to date with their tables.
 
     All views of one refresh reflect the same versions of the tables; views that others read come
@@ -28,13 +37,19 @@ def refresh(views: Views = None, lake: LakePath = None, as_json: AsJson = False)
     viewkeep refresh
 
     viewkeep refresh cost --json
+
+    viewkeep refresh --plan
     ```
     """
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
+    from viewkeep.report.lake.stages import plan_json, plan_page
 
-    with opened(lake, "refreshing ...") as keeper:
-        if not all(each.is_fresh for each in keeper.status(*(views or ()))):
-            keeper.start()
+    if plan:
+        with opened(lake, "planning ...", backend=backend) as keeper:
+            stages = keeper.plan(*(views or ()))
+        answer(as_json, lambda: plan_json(stages), lambda: plan_page(stages))
+        return
+    with opened(lake, "refreshing ...", backend=backend) as keeper:
         reports = _refreshed(keeper, views or ())
     answer(as_json, lambda: refresh_json(reports), lambda: refresh_page(reports))
     if any(each.error for each in reports):
@@ -114,7 +129,7 @@ def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) 
     """
     from viewkeep.report.lake.verification import verification_json, verification_page
 
-    with opened(lake, "comparing ...", start=True) as keeper:
+    with opened(lake, "comparing ...") as keeper:
         found = [keeper.verify(name) for name in views or keeper.views]
     answer(as_json, lambda: verification_json(found), lambda: verification_page(found))
     if not all(each.ok for each in found):

@@ -1,12 +1,15 @@
 """`viewkeep view`: the views of a lake."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, LakePath, answer, opened, said
+from viewkeep.cli.lake import AsJson, EngineName, LakePath, answer, opened, said
 from viewkeep.cli.source import read_argument
+
+if TYPE_CHECKING:
+    from viewkeep.keeper import Keeper
 
 app = group(help="Make, list, show, repair and drop the views of a lake.")
 
@@ -34,6 +37,7 @@ def create_view(
     ] = False,
     lake: LakePath = None,
     as_json: AsJson = False,
+    backend: EngineName = "auto",
 ) -> None:
     """Define a view over tables and other views, and compute it once.
 
@@ -55,7 +59,7 @@ def create_view(
 
     source = read_argument(sql)
     doing = f"computing {name} ..."
-    with opened(lake, doing, start=True) as keeper, source.named_in_errors():
+    with opened(lake, doing, backend=backend) as keeper, source.named_in_errors():
         report = keeper.create_view(name, source.text, strategy, policy, replace)
         [status] = keeper.status(name)
     answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))
@@ -100,7 +104,7 @@ def show_view(
 
     with opened(lake, "reading ...") as keeper:
         [view], [status] = keeper.describe_views(name), keeper.status(name)
-        first = [tuple(row) for row in keeper.read(name).take(rows)] if rows else None
+        first = _first_rows(keeper, name, rows) if rows else None
     answer(
         as_json,
         lambda: view_json(view, status_json([status]), first),
@@ -120,7 +124,7 @@ def repair(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
     """
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
 
-    with opened(lake, f"computing {name} ...", start=True) as keeper:
+    with opened(lake, f"computing {name} ...") as keeper:
         report = keeper.repair(name)
     answer(as_json, lambda: refresh_json([report]), lambda: refresh_page([report]))
 
@@ -138,3 +142,8 @@ def drop_view(name: Name, lake: LakePath = None, as_json: AsJson = False) -> Non
     with opened(lake, "dropping ...") as keeper:
         keeper.drop_view(name)
     said(as_json, {"dropped": name}, f"dropped {name}")
+
+
+def _first_rows(keeper: "Keeper", name: str, count: int) -> list[tuple[Any, ...]]:
+    table = keeper.read(name, backend="duckdb").slice(0, count)
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -20,6 +20,7 @@ from viewkeep.lake.view import View
 from viewkeep.refresh.plan import FAILS, SKIP, Stage, plan_above, plan_view
 from viewkeep.refresh.run import refresh_view
 from viewkeep.tables.delta import ConflictError, StorageError
+from viewkeep.tables.memory import remembered_logs
 
 TRIES = 50
 WAIT = 0.2
@@ -93,6 +94,13 @@ def plan_views(
     lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
 ) -> list[Stage]:
     """What `refresh_views` would do now, as far as logs tell; nothing is run."""
+    with remembered_logs():
+        return _plan_round(lake, wanted, plan, backends)
+
+
+def _plan_round(
+    lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
+) -> list[Stage]:
     catalog = lake.catalog.read()
     order = catalog.order(None if wanted is None else list(wanted))
     read = {name for view in order for name in view.inputs}
@@ -134,7 +142,8 @@ def _planned(
 def _until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
     for number in range(TRIES):
         try:
-            return attempt()
+            with remembered_logs():
+                return attempt()
         except ConflictError:
             time.sleep(WAIT * random.random() * (number + 1))
     raise ConflictError(f"{lake.uri}: other processes refresh all the time; try again later")

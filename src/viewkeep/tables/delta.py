@@ -10,7 +10,7 @@ process that dies leaves files that no version knows, and nothing else.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -42,6 +42,7 @@ from viewkeep.tables.failures import StorageError as StorageError
 from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
 from viewkeep.tables.failures import said
 from viewkeep.tables.failures import told as told
+from viewkeep.tables.memory import log_memory
 from viewkeep.tables.protocol import unreadable
 from viewkeep.tables.snapshots import DataFile as DataFile
 from viewkeep.tables.snapshots import Snapshot as Snapshot
@@ -65,7 +66,7 @@ Action = AddAction | RemoveAction
 
 
 class LakeTable:
-    """A Delta table in its folder; nothing is cached, every call reads the log."""
+    """A Delta table in its folder; every call reads the log, but inside of `remembered_logs`."""
 
     def __init__(
         self, uri: str, options: Mapping[str, str] | None = None, is_durable: bool = True
@@ -95,6 +96,10 @@ class LakeTable:
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
+        found: Snapshot = self._once("snapshot", version, lambda: self._snapshot(version))
+        return found
+
+    def _snapshot(self, version: int | None) -> Snapshot:
         table = self._open(version)
         with told(self.uri):
             problem = unreadable(table)
@@ -206,6 +211,10 @@ class LakeTable:
 
     def _entry(self, version: int) -> bytes | None:
         """The text of an entry; None if it is not there."""
+        text: bytes | None = self._once("entry", version, lambda: self._read_entry(version))
+        return text
+
+    def _read_entry(self, version: int) -> bytes | None:
         files, base = file_system(self)
         path = entry_path(base, version)
         with told(path):
@@ -246,6 +255,7 @@ class LakeTable:
 
     def _settle(self, version: int) -> None:
         """A commit that has happened is on the disk."""
+        self._forget()
         if self._local is None or not self._is_durable:
             return
         durable.sync_commit(self._local, version)
@@ -267,13 +277,36 @@ class LakeTable:
                     actions, mode, schema, commit_properties=_properties(notes or {})
                 )
             except CommitFailedError as error:
+                self._forget()
                 if self.version() == start:  # nobody came first: a full disk, a missing right
                     raise StorageError(f"{self.uri}: {error}") from error
                 raise
         self._settle(start + 1)
         return start + 1
 
+    def _once(self, what: str, version: int | None, read: Callable[[], Any]) -> Any:
+        """What was read of the log, read once where logs are remembered."""
+        memory, key = log_memory(), (what, self.uri, version)
+        if memory is None:
+            return read()
+        if key not in memory:
+            memory[key] = read()
+        return memory[key]
+
+    def _forget(self) -> None:
+        """After a commit the log is another one."""
+        memory = log_memory()
+        if memory is not None:
+            memory.forget(self.uri)
+
     def _open(self, version: int | None) -> DeltaTable:
+        table: DeltaTable = self._once("table", version, lambda: self._open_anew(version))
+        memory = log_memory()
+        if version is None and memory is not None:
+            memory["table", self.uri, table.version()] = table
+        return table
+
+    def _open_anew(self, version: int | None) -> DeltaTable:
         try:
             return self._opened(version)
         except StorageError as error:
