@@ -5,9 +5,9 @@ in the same way (`duckdb/exact.py`) and what has at most `limit` bytes to read; 
 A lake without Spark has no limit, and refuses by name what DuckDB is not known to compute so.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol
@@ -51,13 +51,12 @@ class Backends:
     spark: Any = None
     forced: str = "auto"
     limit: int = DRIVER_BYTES
-    is_started: Callable[[], bool] = field(default=lambda: True)
 
     def forcing(self, backend: str | None) -> "Backends":
         """The same engines, one of which is to be used; None leaves the choice."""
         if backend is None or backend == self.forced:
             return self
-        return Backends(self.spark, check_choice(backend, self.spark), self.limit, self.is_started)
+        return Backends(self.spark, check_choice(backend, self.spark), self.limit)
 
     def choose(self, queries: Iterable[Node], size: int) -> Choice:
         """The engine of some queries that read so many bytes."""
@@ -104,7 +103,7 @@ class Backends:
     @contextmanager
     def counted_jobs(self) -> Iterator[JobCount]:
         """Work whose Spark jobs are counted."""
-        if self.spark is None or not self.is_started():
+        if self.spark is None or not vars(self.spark).get("is_started", True):
             yield NoJobs()
             return
         with import_module("viewkeep.execute.spark.jobs").counted_jobs(self.spark) as jobs:

@@ -111,12 +111,12 @@ def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:
 
 class _LazySession:
     def __init__(self, start: Callable[[], SparkSession]) -> None:
-        self._start = start
+        self._start, self.is_started = start, False
         self._session: SparkSession | None = None
 
     def __getattr__(self, name: str) -> Any:
         if self._session is None:
-            self._session = self._start()
+            self._session, self.is_started = self._start(), True
         return getattr(self._session, name)
 
 
