@@ -44,7 +44,7 @@ bench: $(INSTALLED) ## Run every benchmark in bench/
 bench-idivm: $(INSTALLED) ## Compare ID-based scripts with tuple-based ones and recomputation
 	@$(PYTHON) -m bench.idivm
 
-bench-keeper: $(INSTALLED) ## Compare refreshes of a lake on Spark with recomputation, up to 50M rows
+bench-keeper: $(INSTALLED) ## Compare refreshes of a lake with recomputation by DuckDB and Spark, up to 50M rows
 	@$(PYTHON) -m bench.keeper
 
 bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomputation, by Spark and DuckDB

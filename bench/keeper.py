@@ -1,57 +1,100 @@
-"""Refreshes of a lake on Spark beside full recomputation, as tables grow.
+"""Refreshes of a lake beside recomputation by DuckDB and by Spark, as the share of changes grows.
+
+    python -m bench.keeper --sizes 1 10 50
 
 The devices and parts of the paper (id_based_ivm, section 7) in Delta tables, with
-parts : devices : devices_parts = 1 : 1 : 10. Each view exists three times: kept by ID-based
-scripts, by tuple-based ones, and computed anew by every refresh. 200 price updates, 200 inserts
-and 200 deletes of devices_parts are applied, and each of the three is refreshed; all three are
-compared after the last round. Seconds are medians over the rounds, from `refresh` to visible.
+parts : devices : devices_parts = 1 : 1 : 10. A share of the parts gets a new price, and the views
+V (a join) and V' (its sums) are refreshed: by an embedded keeper, and by one that uses Spark only.
+The rivals compute the same query over the same Parquet files and write the result: DuckDB in one
+COPY, Spark as a view that every refresh computes anew. Seconds are medians of the rounds; `commit`
+is what committing one row to a Delta table takes, which DuckDB's COPY does not do. All copies of a
+view are compared at the end.
 """
 
 import argparse
 import os
 import platform
+import resource
 import shutil
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from statistics import median
 from time import perf_counter
+from typing import Any
 
-from pyspark.sql import SparkSession
+import duckdb
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
 import viewkeep as vk
-from viewkeep.execute.spark.session import session
 
+TABLES = ("parts", "devices", "devices_parts")
 PHONES = """FROM parts p JOIN devices_parts dp ON p.pid = dp.pid
     JOIN devices d ON d.did = dp.did WHERE d.category = 'phone'"""
 VIEWS = {
-    "V": f"SELECT dp.did, dp.pid, p.price {PHONES}",
-    "V'": f"SELECT dp.did, sum(p.price) AS cost {PHONES} GROUP BY dp.did",
-    "unused": """SELECT p.pid, p.price FROM parts p WHERE p.price > 990
-        AND NOT EXISTS (SELECT 1 FROM devices_parts dp WHERE dp.pid = p.pid)""",
-    "dear": "SELECT did, cost FROM {cost} WHERE cost > 5500",
+    "V'": ("cost", f"SELECT dp.did, sum(p.price) AS cost {PHONES} GROUP BY dp.did"),
+    "V": ("v", f"SELECT dp.did, dp.pid, p.price {PHONES}"),
 }
-NAMES = {"V": "v", "V'": "cost", "unused": "unused", "dear": "dear"}
-STRATEGIES = ("id", "tuple", "recompute")
+SHARES = (0.00001, 0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 FANOUT = 10
 PAGE = Path(__file__).parent.parent / "docs" / "keeper_figures.md"
-KINDS = ("price updates", "inserts", "deletes")
-Seconds = dict[tuple[str, str, str], float]
 
 
-@dataclass
+@dataclass(frozen=True)
+class Measured:
+    """Median seconds of one view after changes of one share of the parts."""
+
+    rows: int
+    share: float
+    view: str
+    apply: float
+    embedded: float
+    way: str
+    duckdb: float
+    spark: float | None
+    spark_anew: float | None
+
+    def cells(self, commit: float) -> tuple[str, ...]:
+        """A row of the table."""
+        return (
+            f"{self.rows // 1_000_000}M",
+            f"{self.share:.3%}",
+            self.view,
+            f"{self.apply:.3f}",
+            f"{self.embedded:.3f}",
+            self.way,
+            f"{self.duckdb:.3f}",
+            f"{self.embedded / (self.duckdb + commit):.2f}",
+            *(("-", "-", "-") if self.spark is None else self._spark()),
+        )
+
+    def _spark(self) -> tuple[str, str, str]:
+        assert self.spark is not None
+        assert self.spark_anew is not None
+        ratio = self.spark / self.spark_anew
+        return f"{self.spark:.2f}", f"{self.spark_anew:.2f}", f"{ratio:.2f}"
+
+
+COLUMNS = (
+    *("rows", "changed", "view", "apply", "embedded", "by", "DuckDB anew"),
+    *("x", "on Spark", "Spark anew", "x"),
+)
+
+
 class Lake:
-    """The tables of one size, with changes that never name the same row twice."""
+    """The tables of one size."""
 
-    keeper: vk.Keeper
-    spark: SparkSession
-    uses: int
-    _random: Random = field(default_factory=lambda: Random(1))
-    _inserted: int = 0
+    def __init__(self, folder: Path, uses: int, spark: Any) -> None:
+        self.folder, self.uses, self._spark = folder, uses, spark
+        self.keeper = vk.Keeper(folder)
+        self.on_spark = None if spark is None else vk.Keeper(folder, spark, backend="spark")
+        self._random = np.random.default_rng(1)
 
     @property
     def parts(self) -> int:
@@ -59,170 +102,163 @@ class Lake:
         return self.uses // FANOUT
 
     def fill(self) -> None:
-        """Create the tables: part i is in devices i * 7919 + k * stride, phones are one in five."""
+        """Part i is in devices i * 7919 + k * stride; phones are one device in five."""
         n, stride = self.parts, self.parts // FANOUT
-        ids = self.spark.range(n)
-        parts = ids.selectExpr("CAST(id AS INT) AS pid", "CAST(hash(id) % 1000 AS INT) AS price")
-        parts = parts.selectExpr("pid", "abs(price) AS price")
-        devices = ids.selectExpr(
-            "CAST(id AS INT) AS did", "IF(pmod(hash(id), 10) < 2, 'phone', 'other') AS category"
-        )
-        uses = self.spark.range(self.uses).selectExpr(
-            f"CAST((id DIV {FANOUT} * 7919 + id % {FANOUT} * {stride}) % {n} AS INT) AS did",
-            f"CAST(id DIV {FANOUT} AS INT) AS pid",
-        )
-        self.keeper.create_table("parts", parts, key=["pid"])
-        self.keeper.create_table("devices", devices, key=["did"])
-        self.keeper.create_table("devices_parts", uses, key=["did", "pid"])
+        texts = {
+            "parts": f"SELECT i::INT AS pid, (hash(i) % 1000)::INT AS price FROM range({n}) t(i)",
+            "devices": "SELECT i::INT AS did, if(hash(i) % 10 < 2, 'phone', 'other') AS category "
+            f"FROM range({n}) t(i)",
+            "devices_parts": f"SELECT ((i // {FANOUT} * 7919 + i % {FANOUT} * {stride}) % {n})"
+            f"::INT AS did, (i // {FANOUT})::INT AS pid FROM range({self.uses}) t(i)",
+        }
+        keys = {"parts": ["pid"], "devices": ["did"], "devices_parts": ["did", "pid"]}
+        with closing(duckdb.connect()) as connection:
+            for name, text in texts.items():
+                rows = connection.sql(text).to_arrow_table()
+                self.keeper.create_table(name, rows, key=keys[name])
 
-    def change(self, kind: str, count: int, number: int) -> None:
-        """Apply one batch."""
-        chosen = self._random.sample(range(self.parts), count)
-        if kind == "price updates":
-            rows = [{"pid": pid, "price": 1000 + number} for pid in chosen]
-            self.keeper.apply("parts", updates=rows)
-        elif kind == "inserts":
-            self._inserted += 1
-            rows = [{"did": (p * 7919 + self._inserted) % self.parts, "pid": p} for p in chosen]
-            self.keeper.apply("devices_parts", inserts=rows)
-        else:
-            place = number % FANOUT * (self.parts // FANOUT)
-            rows = [{"did": (p * 7919 + place) % self.parts, "pid": p} for p in chosen]
-            self.keeper.apply("devices_parts", deletes=rows)
+    def create_views(self) -> None:
+        """Every view for the embedded keeper, and twice for Spark: kept, and computed anew."""
+        for name, sql in VIEWS.values():
+            self.keeper.create_view(name, sql)
+            if self.on_spark is not None:
+                self.on_spark.create_view(f"{name}_spark", sql)
+                self.on_spark.create_view(f"{name}_anew", sql, strategy="recompute")
 
+    def change(self, share: float) -> float:
+        """New prices for a share of the parts; the seconds of `apply`."""
+        count = max(1, round(self.parts * share))
+        chosen = self._random.choice(self.parts, count, replace=False)
+        prices = self._random.integers(1000, 2000, count)
+        rows = pa.table({"pid": chosen.astype("int32"), "price": prices.astype("int32")})
+        return timed(lambda: self.keeper.apply("parts", updates=rows))[0]
 
-def create_views(lake: Lake, views: list[str], console: Console) -> None:
-    """Every view by every strategy; a view on a view reads the copy of its own strategy."""
-    for title in views:
-        for strategy in STRATEGIES:
-            sql = VIEWS[title].format(cost=f"cost_{strategy}")
-            start = perf_counter()
-            lake.keeper.create_view(name_of(title, strategy), sql, strategy=strategy)
-            console.print(f"  {title} by {strategy}: filled in {perf_counter() - start:.1f} s")
+    def duckdb_anew(self, name: str, sql: str) -> float:
+        """DuckDB computes the view over the same files and writes it; the seconds."""
+        with closing(duckdb.connect()) as connection:
+            for table in TABLES:
+                files = DeltaTable(self.folder / table).file_uris()
+                connection.execute(f"CREATE VIEW {table} AS FROM read_parquet({files})")
+            target = self.folder.parent / f"{name}.parquet"
+            return timed(lambda: connection.execute(f"COPY ({sql}) TO '{target}'"))[0]
 
-
-def name_of(title: str, strategy: str) -> str:
-    """The name of a copy of a view."""
-    return f"{NAMES[title]}_{strategy}"
-
-
-def measure(
-    lake: Lake, views: list[str], count: int, rounds: int
-) -> Iterator[tuple[str, str, str, float, int]]:
-    """Kind, view, strategy, seconds and Spark jobs of each refresh."""
-    for kind in KINDS:
-        for number in range(rounds):
-            lake.change(kind, count, number)
-            for title in views:
-                for strategy in STRATEGIES:
-                    start = perf_counter()
-                    reports = lake.keeper.refresh(name_of(title, strategy))
-                    seconds = perf_counter() - start
-                    yield kind, title, strategy, seconds, reports[-1].jobs
+    def check(self) -> None:
+        """Every copy of a view is as its query gives."""
+        for name, _ in VIEWS.values():
+            for copy in [each for each in self.keeper.views if each.startswith(name)]:
+                found = self.keeper.verify(copy)
+                assert (found.missing_rows, found.extra_rows) == (0, 0), found
 
 
-def check(lake: Lake, views: list[str]) -> None:
-    """The copies of a view are equal."""
-    for title in views:
-        rows = {s: lake.keeper.read(name_of(title, s)) for s in STRATEGIES}
-        for strategy in STRATEGIES[:-1]:
-            more = rows[strategy].exceptAll(rows["recompute"]).count()
-            less = rows["recompute"].exceptAll(rows[strategy]).count()
-            assert (more, less) == (0, 0), f"{title} by {strategy}: {more} too many, {less} missing"
-
-
-def of_size(
-    spark: SparkSession, folder: Path, uses: int, given: argparse.Namespace, console: Console
-) -> tuple[Seconds, dict[tuple[str, str, str], int]]:
-    """Median seconds and jobs at one size."""
-    path = folder / f"lake{uses}"
-    lake = Lake(vk.Keeper(path, spark), spark, uses)
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The seconds of some work, and what it returns."""
     start = perf_counter()
+    result = work()
+    return perf_counter() - start, result
+
+
+def timed_refresh(keeper: vk.Keeper, view: str) -> tuple[float, Any]:
+    """The seconds of a refresh, and its reports."""
+    return timed(lambda: keeper.refresh(view))
+
+
+def measure(lake: Lake, share: float, rounds: int) -> Iterator[Measured]:
+    """Medians at one share, by view."""
+    found: dict[str, list[tuple[float, ...]]] = {title: [] for title in VIEWS}
+    ways: dict[str, str] = {}
+    for _ in range(rounds):
+        applied = lake.change(share)
+        for title, (name, sql) in VIEWS.items():
+            seconds, reports = timed_refresh(lake.keeper, name)
+            ways[title] = reports[-1].strategy
+            spark = anew = 0.0
+            if lake.on_spark is not None:
+                spark, _ = timed_refresh(lake.on_spark, f"{name}_spark")
+                anew, _ = timed_refresh(lake.on_spark, f"{name}_anew")
+            other = lake.duckdb_anew(name, sql)
+            found[title].append((applied, seconds, other, spark, anew))
+    for title, each in found.items():
+        applied, seconds, other, spark, anew = (
+            median(column) for column in zip(*each, strict=True)
+        )
+        has_spark = lake.on_spark is not None
+        about = (lake.uses, share, title, applied, seconds, ways[title], other)
+        yield Measured(*about, spark if has_spark else None, anew if has_spark else None)
+
+
+def commit_seconds(folder: Path) -> float:
+    """What one commit of one row takes."""
+    keeper = vk.Keeper(folder)
+    keeper.create_table("one", {"id": "int", "n": "int"}, key=["id"], rows=[(1, 0)])
+    return median(
+        timed(lambda n=n: keeper.apply("one", updates=[{"id": 1, "n": n}]))[0] for n in range(1, 8)
+    )
+
+
+def small_lakes(folder: Path) -> Iterator[str]:
+    """Fixed costs: a tiny lake, and one hundred views."""
+    lake = Lake(folder / "tiny", 1000, None)
     lake.fill()
-    console.print(f"{uses:,} rows of devices_parts: written in {perf_counter() - start:.1f} s")
-    create_views(lake, given.views, console)
-    found: dict[tuple[str, str, str], list[tuple[float, int]]] = {}
-    for kind, title, strategy, seconds, jobs in measure(
-        lake, given.views, given.changes, given.rounds
-    ):
-        found.setdefault((kind, title, strategy), []).append((seconds, jobs))
-        console.print(f"  {kind}, {title} by {strategy}: {seconds:.2f} s, {jobs} jobs")
-    check(lake, given.views)
-    shutil.rmtree(path)
-    seconds_ = {key: median(s for s, _ in each) for key, each in found.items()}
-    return seconds_, {key: each[-1][1] for key, each in found.items()}
+    sql = VIEWS["V'"][1]
+    lake.keeper.create_view("cost", sql)
+    applied, refreshed = [], []
+    for _ in range(9):
+        applied.append(lake.change(0.1))
+        refreshed.append(timed(lake.keeper.refresh)[0])
+    yield (
+        f"A tiny lake (1,000 rows, V', 10 price updates): apply {median(applied[2:]):.3f} s, "
+        f"refresh {median(refreshed[2:]):.3f} s."
+    )
+    made = [timed(lambda n=n: lake.keeper.create_view(f"c{n}", sql))[0] for n in range(99)]
+    seconds = []
+    for _ in range(3):
+        lake.change(0.1)
+        seconds.append(timed(lake.keeper.refresh)[0])
+    yield (
+        f"100 such views: {median(made):.3f} s to create one, {median(seconds):.2f} s to refresh "
+        "all after one table changed."
+    )
 
 
-COLUMNS = ("changes", "view", "rows", "id", "jobs", "tuple", "x", "recompute", "x", "growth")
-TITLE = "Seconds of a refresh; x: times that of id; growth: id, size to size"
-
-
-def lines(
-    sizes: list[int], times: dict[int, Seconds], jobs: dict[tuple[str, str, str], int]
-) -> Iterator[tuple[str, ...]]:
-    """Seconds at every size; recompute and tuple as multiples of id; growth of id."""
-    for kind, title in dict.fromkeys((kind, title) for kind, title, _ in jobs):
-        before = None
-        for size in sizes:
-            mine, other, anew = (times[size][kind, title, s] for s in STRATEGIES)
-            growth = f"{mine / before:.1f}" if before else ""
-            yield (
-                *(kind, title, f"{size // 1_000_000}M", f"{mine:.2f}"),
-                *(str(jobs[kind, title, "id"]), f"{other:.2f}", f"{other / mine:.1f}"),
-                *(f"{anew:.2f}", f"{anew / mine:.1f}", growth),
-            )
-            before = mine
+def large_changes(lake: Lake) -> str:
+    """`apply` of a tenth of the parts."""
+    seconds = lake.change(0.1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"apply of {lake.parts // 10:,} updates to {lake.parts:,} rows: {seconds:.2f} s "
+        f"(the process has held up to {memory:,.0f} MB)."
+    )
 
 
 def shown(rows: list[tuple[str, ...]]) -> Table:
     """The table on the screen."""
-    table = Table(title=TITLE)
+    table = Table(title="Seconds; x: times recomputation (DuckDB's with one commit)")
     for column in COLUMNS:
-        table.add_column(column, justify="left" if column in ("changes", "view") else "right")
-    for number, row in enumerate(rows):
-        if number and row[:2] != rows[number - 1][:2]:
-            table.add_section()
+        table.add_column(column, justify="left" if column in ("view", "by") else "right")
+    for row in rows:
         table.add_row(*row)
     return table
 
 
-NOTES = (
-    "How to read it:",
-    "",
-    "- Parts that change are spread over all files of `V`, and a file of a view is written anew as "
-    "a whole. At 50 million rows `V` has 10 million, and writing them takes most of the time of id "
-    "and of tuple alike; this part grows with the view, and only larger changes share it.",
-    "- `V'` by id keeps the join in a cache, which is ordered by part: a changed price is looked "
-    "up in a few pages, and goes into a small file that lies over it. Tuple has no cache: it "
-    "looks for the devices of a part in `devices_parts`.",
-    "- Inserts and deletes of `devices_parts` change that cache, too. Tuple need not do so, and is "
-    "faster then: what id gains with updates, it pays here.",
-    "- Rows are looked up by the driver where the files that may have them are small enough (256 "
-    "MB), and by a Spark job otherwise.",
-)
-
-
-def page(rows: list[tuple[str, ...]], tiny: str, changes: int, rounds: int) -> str:
+def page(rows: list[tuple[str, ...]], notes: list[str], given: argparse.Namespace) -> str:
     """The table as a page of docs."""
-    bars = ["---", "---", *["---:"] * (len(COLUMNS) - 2)]
-    table = [COLUMNS, tuple(bars), *rows]
-    queries = [f"- `{title}`: `{' '.join(sql.split())}`" for title, sql in VIEWS.items()]
+    table = [COLUMNS, tuple("---:" for _ in COLUMNS), *rows]
+    queries = [f"- `{title}`: `{' '.join(sql.split())}`" for title, (_, sql) in VIEWS.items()]
     return "\n".join(
         [
             "# Refreshes of a lake: figures",
             "",
             f"Written by `python -m bench.keeper --docs` (`make bench-keeper` prints it); do not "
-            f"edit. {platform.machine()}, {os.cpu_count()} cores. {changes} changes of each kind; "
-            f"medians of {rounds} rounds, from `refresh` to visible. The table `devices_parts` has "
-            "the rows that are told; `parts` and `devices` have a tenth of them each.",
-            "",
-            f"{TITLE}. Jobs are those of Spark for id.",
+            f"edit. {platform.machine()}, {os.cpu_count()} cores; medians of {given.rounds} "
+            "rounds, in seconds, from `refresh` to visible. The table `devices_parts` has the rows "
+            "that are told; `parts` and `devices` have a tenth of them each; a share of the parts gets a "
+            "new price. `DuckDB anew` computes the view over the same files and writes a Parquet "
+            "file; x is the embedded refresh over that and one commit, or the refresh on Spark "
+            "over a recomputation on Spark.",
             "",
             *(f"| {' | '.join(row)} |" for row in table),
             "",
-            tiny,
-            "",
-            *NOTES,
+            *notes,
             "",
             "The views:",
             "",
@@ -232,55 +268,54 @@ def page(rows: list[tuple[str, ...]], tiny: str, changes: int, rounds: int) -> s
     )
 
 
-def latency(spark: SparkSession, folder: Path) -> str:
-    """From `refresh` to visible on a tiny lake, once Spark is warm."""
-    lake = Lake(vk.Keeper(folder / "tiny", spark), spark, 1000)
-    lake.fill()
-    lake.keeper.create_view("cost", VIEWS["V'"])
-    seconds = []
-    for number in range(8):
-        lake.change("price updates", 10, number)
-        start = perf_counter()
-        (report,) = lake.keeper.refresh()
-        seconds.append(perf_counter() - start)
-    return (
-        f"A tiny lake ({lake.uses} rows, V', 10 price updates): {median(seconds[3:]):.2f} s "
-        f"from refresh to visible, {report.jobs} Spark jobs (the first, cold: {seconds[0]:.2f} s)."
-    )
-
-
 def arguments() -> argparse.Namespace:
     """Sizes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     sizes = "millions of rows of devices_parts"
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 10, 50], help=sizes)
-    parser.add_argument("--views", nargs="+", choices=list(VIEWS), default=list(VIEWS))
-    parser.add_argument("--changes", type=int, default=200, help="changes of each kind")
+    parser.add_argument("--shares", type=float, nargs="+", default=SHARES, help="of the parts")
     parser.add_argument("--rounds", type=int, default=3, help="batches; the median counts")
+    parser.add_argument("--no-spark", action="store_true", help="leave Spark out")
     parser.add_argument("--docs", action="store_true", help="write docs/keeper_figures.md")
     parser.add_argument("--memory", default="8g", help="of Spark's driver")
+    parser.add_argument("--folder", type=Path, help="where lakes are made")
     return parser.parse_args()
 
 
+def start_spark(given: argparse.Namespace) -> Any:
+    """A session, unless Spark is left out."""
+    if given.no_spark:
+        return None
+    from viewkeep.execute.spark.session import session
+
+    return session(name="viewkeep bench", spark__driver__memory=given.memory)
+
+
 def main() -> None:
-    """The tables."""
-    given, console = arguments(), Console(width=100)
-    spark = session(name="viewkeep bench", spark__driver__memory=given.memory)
-    folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-"))
+    """The table and the notes."""
+    given, console = arguments(), Console(width=150)
+    spark = start_spark(given)
+    folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-", dir=given.folder))
     try:
-        tiny = latency(spark, folder)
-        console.print(tiny)
-        times: dict[int, Seconds] = {}
-        jobs: dict[tuple[str, str, str], int] = {}
-        sizes = [size * 1_000_000 for size in given.sizes]
-        for size in sizes:
-            times[size], jobs = of_size(spark, folder, size, given, console)
-        rows = list(lines(sizes, times, jobs))
-        console.print(shown(rows))
+        commit = commit_seconds(folder / "commit")
+        notes = [f"One commit of one row takes {commit:.3f} s.", *small_lakes(folder)]
+        rows: list[tuple[str, ...]] = []
+        for size in given.sizes:
+            lake = Lake(folder / f"lake{size}", size * 1_000_000, spark)
+            console.print(f"{size}M rows: written in {timed(lake.fill)[0]:.1f} s")
+            console.print(f"  views: filled in {timed(lake.create_views)[0]:.1f} s")
+            for share in given.shares:
+                for each in measure(lake, share, given.rounds):
+                    rows.append(each.cells(commit))
+                    console.print("  " + "  ".join(rows[-1]), highlight=False)
+            notes.append(large_changes(lake))
+            lake.keeper.refresh()
+            lake.check()
+            shutil.rmtree(lake.folder)
+        console.print(shown(rows), *notes, sep="\n")
         if given.docs:
-            PAGE.write_text(page(rows, tiny, given.changes, given.rounds))
+            PAGE.write_text(page(rows, notes, given), encoding="utf-8")
     finally:
-        spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
