@@ -251,10 +251,10 @@ def page(rows: list[tuple[str, ...]], notes: list[str], given: argparse.Namespac
             f"Written by `python -m bench.keeper --docs` (`make bench-keeper` prints it); do not "
             f"edit. {platform.machine()}, {os.cpu_count()} cores; medians of {given.rounds} "
             "rounds, in seconds, from `refresh` to visible. The table `devices_parts` has the rows "
-            "that are told; `parts` and `devices` have a tenth of them each; a share of the parts gets a "
-            "new price. `DuckDB anew` computes the view over the same files and writes a Parquet "
-            "file; x is the embedded refresh over that and one commit, or the refresh on Spark "
-            "over a recomputation on Spark.",
+            "that are told; `parts` and `devices` have a tenth of them each; a share of the parts "
+            "gets a new price. `DuckDB anew` computes the view over the same files and writes a "
+            "Parquet file; x is the embedded refresh over that and one commit, or the refresh on "
+            "Spark over a recomputation on Spark.",
             "",
             *(f"| {' | '.join(row)} |" for row in table),
             "",

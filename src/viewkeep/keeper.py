@@ -308,7 +308,7 @@ class Keeper:
         snapshot = table.snapshot(version)
         if isinstance(entry, ViewDefinition) and version is not None:
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
-        if self._user is None or self._backends.forcing(backend).forced == "duckdb":
+        if self._user is None or backend == "duckdb":
             return Folder(table).read(snapshot.files, snapshot.fields).select(list(names))
         return _spark_sessions().read_rows(self._user, snapshot, names)
 

@@ -379,16 +379,24 @@ def test_without_java_the_error_names_it(lake: Path) -> None:
     assert done("view", "list").out.startswith("no views yet")
 
 
-def test_without_spark_the_error_names_the_extra(lake: Path) -> None:
+def without(library: str) -> subprocess.CompletedProcess[str]:
     code = (
-        "import sys; sys.modules['pyspark'] = None\n"
+        f"import sys; sys.modules['{library}'] = None\n"
         "from viewkeep.cli.main import run; run(['status'])"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_without_deltalake_the_error_names_the_extra(lake: Path) -> None:
+    run = without("deltalake")
     assert run.returncode == 1
-    assert "pip install 'viewkeep[spark]'" in run.stderr
-    assert "Java 17" in run.stderr
+    assert "pip install 'viewkeep[lake]'" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_lakes_need_no_spark(lake: Path) -> None:
+    run = without("pyspark")
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

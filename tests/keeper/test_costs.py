@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from viewkeep.execute.spark.watch import OverBudgetError, watched
 
 from tests.keeper.lakes import check
 from viewkeep import Keeper
+from viewkeep.execute.budget import OverBudgetError, budgeted
+from viewkeep.execute.duckdb.connection import connected
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark import schedule as rounds
 from viewkeep.keeper import RefreshError
-from viewkeep.lake import Experience, experience
-from viewkeep.refresh import run as refresh
+from viewkeep.lake import Costs, Experience, experience
+from viewkeep.refresh import plan as refresh
 
 SMALL = {
     "outer_counts": """
@@ -35,7 +36,7 @@ SMALL = {
 
 @pytest.fixture
 def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
-    keeper = Keeper(tmp_path / "lake", spark)
+    keeper = Keeper(tmp_path / "lake", spark, backend="spark")
     for name in "tu":
         columns = {"id": "int", "g": "int", "x": "int"}
         rows = [(i, i % 7, i % 5) for i in range(60)]
@@ -104,16 +105,41 @@ def test_a_script_that_fails_gives_way(keeper: Keeper, monkeypatch: pytest.Monke
 
 def test_a_running_job_is_ended(spark: SparkSession) -> None:
     pairs = spark.range(10**7).crossJoin(spark.range(10**7).toDF("other"))
-    start = time.perf_counter()
-    with pytest.raises(OverBudgetError), watched(spark, 1.0):
-        pairs.selectExpr("sum(hash(id, other))").collect()  # would take days
+    start, context = time.perf_counter(), spark.sparkContext
+    context.addJobTag("endless")
+    try:
+        with (
+            pytest.raises(OverBudgetError),
+            budgeted(1.0, lambda: context.cancelJobsWithTag("endless")),
+        ):
+            pairs.selectExpr("sum(hash(id, other))").collect()  # would take days
+    finally:
+        context.removeJobTag("endless")
     assert time.perf_counter() - start < 120
     assert spark.range(3).count() == 3
 
 
+def test_a_running_query_is_ended() -> None:
+    start = time.perf_counter()
+    with connected() as connection:
+        with pytest.raises(OverBudgetError), budgeted(0.3, connection.interrupt):
+            pairs = "range(10**7) AS a(i), range(10**7) AS b(i)"
+            connection.execute(f"SELECT sum(hash(a.i, b.i)) FROM {pairs}")
+        assert connection.execute("SELECT 3").fetchall() == [(3,)]
+    assert time.perf_counter() - start < 60
+
+
+def test_costs_are_kept_by_engine() -> None:
+    costs = Costs().after_build("duckdb", 1.0).after_build("spark", 20.0)
+    assert (costs.of("duckdb").budget, costs.of("spark").budget) == (experience.LEAST, 3.0)
+    assert Costs.from_notes(costs.notes()) == costs
+    old = Costs.from_notes({"seconds": 4.0, "pauses": {}})
+    assert (old.of("spark").seconds, old.of("duckdb").seconds) == (4.0, None)
+
+
 def test_experience_is_kept_and_pauses_grow() -> None:
     known = Experience().after_build(10.0).after_build(2.0)
-    assert (known.seconds, known.budget) == (2.0, 0.8)
+    assert (known.seconds, known.budget) == (2.0, 0.6)
     pauses, changes = [], {"t": 10, "u": 10}
     for _ in range(8):
         known = known.after_giving_up(changes)

@@ -22,6 +22,8 @@ from viewkeep.execute.spark import scanned
 from viewkeep.lake import caches
 from viewkeep.tables.arrow_rows import to_arrow
 
+BACKENDS = ("duckdb", "spark")
+
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 ROUNDS = 50 if LONG else 6
 ROWS = 40

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from tests.keeper.lakes import check
 from viewkeep import Keeper
 
+BACKENDS = ("duckdb", "spark")
+
 VIEWS = {
     "by_group": """
         SELECT a.g, sum(a.x) AS s, max(b.m) AS m

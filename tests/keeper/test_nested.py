@@ -24,6 +24,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import parse_type
 from viewkeep.sql.parse import parse_view
 from viewkeep.tables.arrow_rows import arrow_type, declared_type, to_arrow, to_rows
+from viewkeep.tables.parquet import read_frame
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 NESTED = {
@@ -91,9 +92,8 @@ def expected(keeper: Keeper, sql: str) -> Counter[Any]:
     own = keeper._lake.spark
     for name in ("items", "groups", "stars"):
         if name in (*keeper.tables, *keeper.views):
-            keeper._lake.frame(
-                keeper._lake.at(location(keeper, name)).snapshot()
-            ).createOrReplaceTempView(name)
+            snapshot = keeper._lake.at(location(keeper, name)).snapshot()
+            read_frame(own, snapshot, snapshot.files).createOrReplaceTempView(name)
     return Counter(to_rows(own.sql(sql).toArrow()))
 
 

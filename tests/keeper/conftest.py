@@ -1,0 +1,28 @@
+"""Lakes on both engines: modules that say `BACKENDS` run once on each; others as keepers choose."""
+
+from typing import Any
+
+import pytest
+
+from viewkeep.keeper import Keeper
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Once for each engine that the module names."""
+    backends = getattr(metafunc.module, "BACKENDS", ())
+    if backends:
+        metafunc.fixturenames.append("backend")
+        metafunc.parametrize("backend", backends, indirect=True)
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The engine that all keepers of a test use, unless they name another one."""
+    choice: str = request.param
+    create = Keeper.__init__
+
+    def forced(self: Keeper, *given: Any, **named: Any) -> None:
+        create(self, *given, **{"backend": choice, **named})
+
+    monkeypatch.setattr(Keeper, "__init__", forced)
+    return choice
