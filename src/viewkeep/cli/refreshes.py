@@ -42,12 +42,12 @@ def refresh(
     ```
     """
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
-    from viewkeep.report.lake.stages import plan_json, plan_page
+    from viewkeep.report.lake.stages import stages_json, stages_page
 
     if plan:
         with opened(lake, "planning ...", backend=backend) as keeper:
             stages = keeper.plan(*(views or ()))
-        answer(as_json, lambda: plan_json(stages), lambda: plan_page(stages))
+        answer(as_json, lambda: stages_json(stages), lambda: stages_page(stages))
         return
     with opened(lake, "refreshing ...", backend=backend) as keeper:
         reports = _refreshed(keeper, views or ())

@@ -13,7 +13,7 @@ from viewkeep.report.lines import lines_table
 from viewkeep.report.style import BAD, GOOD
 
 
-def plan_page(stages: Sequence[Stage]) -> Group:
+def stages_page(stages: Sequence[Stage]) -> Group:
     """The stages of a refresh, in their order."""
     if not stages:
         return Group(Text("no views yet"))
@@ -32,7 +32,7 @@ def why(stage: Stage) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def plan_json(stages: Sequence[Stage]) -> dict[str, Any]:
+def stages_json(stages: Sequence[Stage]) -> dict[str, Any]:
     """The stages for programs."""
     return {"format": FORMAT, "stages": [asdict(each) for each in stages]}
 
