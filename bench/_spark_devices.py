@@ -29,7 +29,7 @@ from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.collect import Relation
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.run import changed_rows, create, run
+from viewkeep.execute.spark.run import changed_rows, create_frames, run_script
 from viewkeep.execute.spark.session import session
 from viewkeep.lake.caches import order_of
 from viewkeep.query.algebra import Node
@@ -149,7 +149,7 @@ class Kept:
         start = perf_counter()
         script = self.script(KINDS[0])
         caches = [each.name for each in script.caches]
-        for name, frame in create(lake.spark, script, lake.tables("post")).items():
+        for name, frame in create_frames(lake.spark, script, lake.tables("post")).items():
             order = order_of(script, name) if name in caches else script.view.ids[:1]
             columns = [quote(column) for column in order]
             ordered = frame.repartitionByRange(*columns).sortWithinPartitions(*columns)
@@ -172,7 +172,7 @@ class Kept:
         frames[changes.diff] = diff
         start = perf_counter()
         with counted_jobs(lake.spark) as jobs:
-            done = run(lake.spark, script, frames, find_changed=True)
+            done = run_script(lake.spark, script, frames, find_changed=True)
             found = changed_rows(done)
             cost = Cost(perf_counter() - start, done.report.jobs + jobs.count)
         sums = checksum(self.view, frames[script.view.name])

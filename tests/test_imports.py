@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 EXCEPTIONS = {("maintainer.py", "viewkeep.workload.Workload")}
 """`maintain` makes a workload of several queries, and a workload is made of maintainers."""
 
-IN_FLUX = {"tables", "lake", "execute", "refresh"}
+IN_FLUX = {"tables"}
 """Parts that may still have grants that nobody uses, and public names that are alike."""
 
 RINGS_OF_THEIR_ELEMENTS = {"Multisets"}

@@ -21,7 +21,7 @@ from viewkeep.arguments import checked
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
 from viewkeep.errors import ArgumentError, QueryError, SchemaError, problem_of
-from viewkeep.execute.backends import DRIVER_BYTES, Backends, check_choice
+from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
 from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import (
     RefreshReport,
@@ -94,7 +94,7 @@ class Keeper:
             raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
         self._user = spark
         own = None if spark is None else _spark_sessions().own_session(spark)
-        self._backends = Backends(own, check_choice(backend, own), driver_bytes)
+        self._engines = Engines(own, check_choice(backend, own), driver_bytes)
         options = dict(storage_options or {})
         self._lake = Lake(located(path), own, options, is_durable=durable)
         self._views: dict[str, View] = {}
@@ -191,11 +191,11 @@ class Keeper:
         old = catalog.views.get(name)
         if old is not None and old.ready and if_not_exists and not replace:
             return self._planned(old, catalog).stored().report
-        backends = self._backends.forcing(backend)
+        engines = self._engines.forcing(backend)
         if old is not None and old.ready and replace:
             definition = self._defined(catalog, name, sql, strategy, policy)
             with self._lake.marked():
-                return self._replace_view(catalog, definition, backends)
+                return self._replace_view(catalog, definition, engines)
         if old is None or old.ready:  # an unfinished one may be created again
             catalog.check_free(name)
         definition = self._defined(catalog, name, sql, strategy, policy)
@@ -203,7 +203,7 @@ class Keeper:
             self._check_place(definition)
         self._lake.catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
         try:
-            report = self._build(definition, backends)
+            report = self._build(definition, engines)
         except BaseException:
             self._lake.catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
             raise
@@ -281,15 +281,15 @@ class Keeper:
     @checked
     def refresh(self, *names: str, backend: str | None = None) -> list[RefreshReport]:
         """Bring all views up to date, or those that are named with the views that they read."""
-        backends = self._backends.forcing(backend)
+        engines = self._engines.forcing(backend)
         with self._lake.marked():
-            return refresh_views(self._lake, names or None, self._planned, backends)
+            return refresh_views(self._lake, names or None, self._planned, engines)
 
     @checked
     def plan(self, *names: str, backend: str | None = None) -> list[Stage]:
         """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
-        backends = self._backends.forcing(backend)
-        return plan_views(self._lake, names or None, self._planned, backends)
+        engines = self._engines.forcing(backend)
+        return plan_views(self._lake, names or None, self._planned, engines)
 
     # --- what is there --------------------------------------------------------------------------
 
@@ -359,11 +359,11 @@ class Keeper:
     def verify(self, name: str, backend: str | None = None) -> Verification:
         """Compare a view with its query, at the versions that it reflects; and whether these are
         the newest."""
-        backends = self._backends.forcing(backend)
+        engines = self._engines.forcing(backend)
         with self._lake.marked():
             catalog = self._lake.catalog.read()
             view = self._planned(catalog.finished_view(name), catalog)
-            return verify_view(view, catalog, backends)
+            return verify_view(view, catalog, engines)
 
     @checked
     def repair(self, name: str) -> RefreshReport:
@@ -420,19 +420,19 @@ class Keeper:
         return dataclasses.replace(draft, table=columns, ready=False)
 
     def _build(
-        self, definition: ViewDefinition, backends: Backends, reason: str = ""
+        self, definition: ViewDefinition, engines: Engines, reason: str = ""
     ) -> RefreshReport:
         with self._lake.marked():
-            pinned = pinned_inputs(self._lake, definition, self._planned, backends)
+            pinned = pinned_inputs(self._lake, definition, self._planned, engines)
             view = self._planned(definition, self._lake.catalog.read())
             inputs, tables = pinned.inputs(definition), pinned.tables(definition)
-            report = build_view(view, backends, inputs, tables, None, reason, first=not reason)
+            report = build_view(view, engines, inputs, tables, None, reason, first=not reason)
             forget_problem(self._lake, view.name)
             return report
 
     def _repaired(self, definition: ViewDefinition, reason: str) -> RefreshReport:
         self._lake.remove_damaged(definition.location)
-        return self._build(definition, self._backends, reason)
+        return self._build(definition, self._engines, reason)
 
     def _mended(self, definition: ViewDefinition, repaired: str) -> RefreshReport:
         """A view above one that was repaired: refreshed if it can be."""
@@ -447,7 +447,7 @@ class Keeper:
             return RefreshReport(definition.name, "none", error=problem_of(error))
 
     def _replace_view(
-        self, catalog: Catalog, definition: ViewDefinition, backends: Backends
+        self, catalog: Catalog, definition: ViewDefinition, engines: Engines
     ) -> RefreshReport:
         """Compute first, then swap the definition, then show: whoever dies between the last two
         leaves a definition that the next refresh builds."""
@@ -455,10 +455,10 @@ class Keeper:
         self._replaced(catalog, ready)
         start = self._planned(catalog.view(definition.name), catalog).stored()
         view = self._planned(ready, catalog)
-        pinned = pinned_inputs(self._lake, ready, self._planned, backends)
+        pinned = pinned_inputs(self._lake, ready, self._planned, engines)
         inputs, tables = pinned.inputs(ready), pinned.tables(ready)
         reason = "the definition has changed"
-        built = compute_view(view, backends, inputs, tables, reason, first=True)
+        built = compute_view(view, engines, inputs, tables, reason, first=True)
         self._lake.catalog.change(f"replace {view.name}", lambda now: self._replaced(now, ready))
         try:
             return commit_view(view, built, start)

@@ -16,14 +16,14 @@ Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 
 
 @dataclass(frozen=True)
-class Inputs:
+class BaseDiffs:
     """The kinds of changes that concern a view, and the rows of each diff by its name."""
 
     kinds: Kinds
     diffs: Mapping[str, pa.Table]
 
 
-def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> Inputs:
+def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> BaseDiffs:
     """What a script for just these changes reads."""
     read = {node.name for node in walk(plan.root) if isinstance(node, Scan)}
     found = [
@@ -36,7 +36,7 @@ def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> Inputs:
     for name, kind, changed, _ in found:
         kinds.setdefault(name, []).append((kind, changed))
     named = zip(base_diffs(plan, kinds), found, strict=True)
-    return Inputs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named})
+    return BaseDiffs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named})
 
 
 def _parts(

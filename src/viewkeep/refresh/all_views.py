@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from viewkeep.errors import ViewkeepError, problem_of
-from viewkeep.execute.backends import Backends
+from viewkeep.execute.engines import Engines
 from viewkeep.lake import Pins, RefreshReport
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
@@ -62,24 +62,22 @@ class Round:
 
 
 def refresh_views(
-    lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
+    lake: Lake, wanted: Iterable[str] | None, plan: Plan, engines: Engines
 ) -> list[RefreshReport]:
     """Refresh the views, or those that are wanted with what they read; reports in their order."""
     names = None if wanted is None else list(wanted)
-    done = _until_settled(
-        lake, lambda: _round(lake, lake.catalog.read(), names, (), plan, backends)
-    )
+    done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), names, (), plan, engines))
     note_problems(lake, done.reports.values())
     return _checked(done)
 
 
-def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, backends: Backends) -> Round:
+def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: Engines) -> Round:
     """Refresh what a view reads, and pin it, so that the view can be built from it."""
 
     def attempt() -> Round:
         catalog = lake.catalog.read()
         views = [name for name in definition.inputs if name in catalog.views]
-        return _round(lake, catalog, views, definition.inputs, plan, backends)
+        return _round(lake, catalog, views, definition.inputs, plan, engines)
 
     done = _until_settled(lake, attempt)
     note_problems(lake, done.reports.values())
@@ -91,15 +89,15 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, backends: 
 
 
 def plan_views(
-    lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
+    lake: Lake, wanted: Iterable[str] | None, plan: Plan, engines: Engines
 ) -> list[Stage]:
     """What `refresh_views` would do now, as far as logs tell; nothing is run."""
     with remembered_logs():
-        return _plan_round(lake, wanted, plan, backends)
+        return _plan_round(lake, wanted, plan, engines)
 
 
 def _plan_round(
-    lake: Lake, wanted: Iterable[str] | None, plan: Plan, backends: Backends
+    lake: Lake, wanted: Iterable[str] | None, plan: Plan, engines: Engines
 ) -> list[Stage]:
     catalog = lake.catalog.read()
     order = catalog.order(None if wanted is None else list(wanted))
@@ -108,7 +106,7 @@ def _plan_round(
     stages: dict[str, Stage] = {}
     for definition in order:
         stages[definition.name] = stage = _planned(
-            definition, catalog, plan, backends, pins, problems, stages
+            definition, catalog, plan, engines, pins, problems, stages
         )
         if stage.action == SKIP:
             pins[definition.name] = plan(definition, catalog).stored().newest
@@ -119,7 +117,7 @@ def _planned(
     definition: ViewDefinition,
     catalog: Catalog,
     plan: Plan,
-    backends: Backends,
+    engines: Engines,
     pins: Pins,
     problems: dict[str, str],
     stages: Mapping[str, Stage],
@@ -133,7 +131,7 @@ def _planned(
         lower = [n for n in definition.inputs if n in stages and stages[n].action != SKIP]
         if lower:
             return plan_above(view, lower)
-        return plan_view(view, view.stored(), {n: pins[n] for n in definition.inputs}, backends)
+        return plan_view(view, view.stored(), {n: pins[n] for n in definition.inputs}, engines)
     except Exception as error:  # whatever is wrong with a view stops no other view
         problems[definition.name] = f"not refreshed, since it reads {definition.name}"
         return Stage(definition.name, FAILS, problem_of(error))
@@ -162,7 +160,7 @@ def _round(
     wanted: list[str] | None,
     also_pinned: Iterable[str],
     plan: Plan,
-    backends: Backends,
+    engines: Engines,
 ) -> Round:
     order = catalog.order(wanted)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
@@ -171,7 +169,7 @@ def _round(
     reports: dict[str, RefreshReport] = {}
     done = Round(reports, pins, below, problems)
     for definition in order:
-        report = _refresh(definition, catalog, plan, done, backends)
+        report = _refresh(definition, catalog, plan, done, engines)
         reports[definition.name] = report
         if report.error:
             problems[definition.name] = f"not refreshed, since it reads {definition.name}"
@@ -194,14 +192,14 @@ def _pinned(lake: Lake, tables: Iterable[TableDefinition]) -> tuple[dict[str, in
 
 
 def _refresh(
-    definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round, backends: Backends
+    definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round, engines: Engines
 ) -> RefreshReport:
     for name in definition.inputs:
         if name in done.problems:
             return RefreshReport(definition.name, "none", error=done.problems[name])
     try:
         view = plan(definition, catalog)
-        return refresh_view(view, done.inputs(definition), done.tables(definition), backends)
+        return refresh_view(view, done.inputs(definition), done.tables(definition), engines)
     except ConflictError:
         raise
     except Exception as error:  # whatever happens inside a view stops no other view

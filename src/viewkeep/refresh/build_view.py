@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.backend import Backend, Target
-from viewkeep.execute.backends import Backends, Choice
+from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.caches import GROUP_ROWS, Cache, order_of
 from viewkeep.lake.view import REPORT, STATE, StoredView, View
@@ -27,7 +27,7 @@ class Built:
 
 def build_view(
     view: View,
-    backends: Backends,
+    engines: Engines,
     inputs: Pins,
     tables: Pins,
     start: StoredView | None,
@@ -37,20 +37,20 @@ def build_view(
 ) -> RefreshReport:
     """Compute a view from its inputs at these versions, and commit it; `first` tells that the
     definition has no version yet."""
-    built = compute_view(view, backends, inputs, tables, reason, changes, first)
+    built = compute_view(view, engines, inputs, tables, reason, changes, first)
     return commit_view(view, built, start)
 
 
-def build_choice(view: View, backends: Backends, inputs: Pins) -> Choice:
+def build_choice(view: View, engines: Engines, inputs: Pins) -> Choice:
     """The engine that computes a view from scratch."""
     size = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
     kept = [each.definition for each in view.script.materialized] if view.is_incremental else []
-    return backends.choose([*kept] or [view.node], size)
+    return engines.choose([*kept] or [view.node], size)
 
 
 def compute_view(
     view: View,
-    backends: Backends,
+    engines: Engines,
     inputs: Pins,
     tables: Pins,
     reason: str = "",
@@ -59,9 +59,9 @@ def compute_view(
 ) -> Built:
     """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
     timer = Timer()
-    choice = build_choice(view, backends, inputs)
+    choice = build_choice(view, engines, inputs)
     with timer.phase("compute"):
-        caches, files, jobs = _Build(view, backends[choice.backend], inputs).run()
+        caches, files, jobs = _Build(view, engines[choice.backend], inputs).run()
     report = RefreshReport(
         view.name,
         view.decision.strategy if first else "recompute",

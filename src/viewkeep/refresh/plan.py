@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from viewkeep.errors import QueryError
-from viewkeep.execute.backends import Backends, Choice
+from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, ViewState
 from viewkeep.lake.lineage import replaced_cache, replaced_history
 from viewkeep.lake.view import StoredView, View
@@ -66,12 +66,12 @@ class Stage:
         return f"{self.view}: {'; '.join(part for part in parts if part)}"
 
 
-def plan_view(view: View, stored: StoredView, inputs: Pins, backends: Backends) -> Stage:
+def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Stage:
     """The stage of a view whose inputs are at these versions; it reads logs, and no rows."""
     reason = _why_not_the_same(view, stored.state)
     if reason:
         is_new = stored.state.build != view.definition.build
-        return _recompute(view, inputs, backends, reason, first=is_new)
+        return _recompute(view, inputs, engines, reason, first=is_new)
     _check_inputs(view, stored.state, inputs)
     reason = replaced_history(view, stored.state)
     if not reason:
@@ -81,12 +81,12 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, backends: Backends) 
             return Stage(view.name, SKIP, "nothing changed")
         reason = replaced_cache(view, stored.state)
     if reason:
-        return _recompute(view, inputs, backends, unless_strict(view, reason))
+        return _recompute(view, inputs, engines, unless_strict(view, reason))
     counts = {name: _count(view, stored, inputs, name) for name in moved(stored, inputs)}
     reason = why_anew(view, inputs, counts)
     if reason:
-        return _recompute(view, inputs, backends, reason, counts)
-    return _incremental(view, stored, inputs, backends, counts)
+        return _recompute(view, inputs, engines, reason, counts)
+    return _incremental(view, stored, inputs, engines, counts)
 
 
 def plan_above(view: View, lower: list[str]) -> Stage:
@@ -108,12 +108,12 @@ def may_fall_back(view: View) -> bool:
     return FALLS_BACK and view.definition.policy == "auto"
 
 
-def script_choice(view: View, stored: StoredView, inputs: Pins, backends: Backends) -> Choice:
+def script_choice(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Choice:
     """The engine that runs the view's script: by all that the script may read."""
     tables = [view.sources[name].table.snapshot(inputs[name]).size for name in view.sources]
     kept = [cache.snapshot.size for cache in view.caches(stored.state).values()]
     size = sum(tables) + sum(kept) + view.table.snapshot(stored.newest).size
-    return backends.choose(view.queries, size)
+    return engines.choose(view.queries, size)
 
 
 def why_anew(view: View, inputs: Pins, counts: Counts) -> str:
@@ -161,15 +161,15 @@ def why_paused(view: View, changes: Mapping[str, int], costs: Costs, backend: st
 
 
 def _incremental(
-    view: View, stored: StoredView, inputs: Pins, backends: Backends, counts: Counts
+    view: View, stored: StoredView, inputs: Pins, engines: Engines, counts: Counts
 ) -> Stage:
-    choice = script_choice(view, stored, inputs, backends)
+    choice = script_choice(view, stored, inputs, engines)
     known = {name: count for name, count in counts.items() if count is not None}
     costs = Costs.from_notes(stored.report.experience)
     if len(known) == len(counts):
         reason = why_paused(view, known, costs, choice.backend)
         if reason:
-            return _recompute(view, inputs, backends, reason, counts, paused=True)
+            return _recompute(view, inputs, engines, reason, counts, paused=True)
     return Stage(
         view.name,
         INCREMENTAL,
@@ -185,13 +185,13 @@ def _incremental(
 def _recompute(
     view: View,
     inputs: Pins,
-    backends: Backends,
+    engines: Engines,
     reason: str,
     counts: Counts | None = None,
     first: bool = False,
     paused: bool = False,
 ) -> Stage:
-    choice = build_choice(view, backends, inputs)
+    choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
     about = (reason, strategy, choice.backend, choice.reason)
     return Stage(view.name, RECOMPUTE, *about, counts or {}, first=first, paused=paused)

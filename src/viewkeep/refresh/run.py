@@ -10,9 +10,9 @@ from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.backend import Backend, ScriptRun, Target
-from viewkeep.execute.backends import Backends, JobCount
-from viewkeep.execute.base_diffs import Inputs, diff_inputs
+from viewkeep.execute.base_diffs import BaseDiffs, diff_inputs
 from viewkeep.execute.budget import OverBudgetError
+from viewkeep.execute.engines import Engines, JobCount
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
@@ -48,11 +48,11 @@ class TooManyRowsError(ViewkeepError):
     """Changes of so many rows that computing the view anew is the better way."""
 
 
-def refresh_view(view: View, inputs: Pins, tables: Pins, backends: Backends) -> RefreshReport:
+def refresh_view(view: View, inputs: Pins, tables: Pins, engines: Engines) -> RefreshReport:
     """Bring a view to these versions of its inputs, which reflect these versions of tables."""
     stored = view.stored()
-    stage = plan_view(view, stored, inputs, backends)
-    return _StageRun(view, stored, inputs, tables, backends, stage).run()
+    stage = plan_view(view, stored, inputs, engines)
+    return _StageRun(view, stored, inputs, tables, engines, stage).run()
 
 
 @dataclass
@@ -80,11 +80,11 @@ class _StageRun:
         stored: StoredView,
         inputs: Pins,
         tables: Pins,
-        backends: Backends,
+        engines: Engines,
         stage: Stage,
     ) -> None:
         self._view, self._stored, self._inputs, self._tables = view, stored, inputs, tables
-        self._backends, self._stage = backends, stage
+        self._engines, self._stage = engines, stage
         self._costs = Costs.from_notes(stored.report.experience)
         self._timer = Timer()
 
@@ -117,11 +117,11 @@ class _StageRun:
         report = replace(self._stored.report, experience=self._costs.notes())
         start = replace(self._stored, report=report)
         about = (self._inputs, self._tables, start, reason, changes, self._stage.first)
-        return build_view(self._view, self._backends, *about)
+        return build_view(self._view, self._engines, *about)
 
     def _incremental_or_fall_back(self) -> RefreshReport:
         changes: dict[str, int] = {}
-        with self._backends.counted_jobs() as jobs:
+        with self._engines.counted_jobs() as jobs:
             try:
                 with self._timer.phase("changes"):
                     batches = {n: self._batch(n) for n in moved(self._stored, self._inputs)}
@@ -177,7 +177,7 @@ class _StageRun:
     # --- bringing changes in --------------------------------------------------------------------
 
     def _bring_in(
-        self, inputs: Inputs, changes: Mapping[str, int], jobs: JobCount
+        self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
     ) -> RefreshReport:
         if not inputs.diffs:
             return self._untouched(changes, jobs)
@@ -194,7 +194,7 @@ class _StageRun:
         return self._commit(Rewrite(), self._stored.state.caches, report, {"changes": None})
 
     def _incremental(
-        self, inputs: Inputs, changes: Mapping[str, int], jobs: JobCount
+        self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
     ) -> RefreshReport:
         view, timer = self._view, self._timer
         snapshot = view.table.snapshot(self._stored.newest)
@@ -223,9 +223,11 @@ class _StageRun:
         return self._commit(files, versions, report, notes)
 
     @contextmanager
-    def _outcome(self, inputs: Inputs, kept: KeptRows, budget: float | None) -> Iterator[_Outcome]:
+    def _outcome(
+        self, inputs: BaseDiffs, kept: KeptRows, budget: float | None
+    ) -> Iterator[_Outcome]:
         """Run the scripts for these changes; what they found is there inside the block."""
-        backend, outcome = self._backends[self._stage.backend], _Outcome()
+        backend, outcome = self._engines[self._stage.backend], _Outcome()
         if self._view.is_recursive:
             self._run_one_by_one(backend, inputs, kept, budget, outcome)
             yield outcome
@@ -240,7 +242,7 @@ class _StageRun:
     def _run_one_by_one(
         self,
         backend: Backend,
-        inputs: Inputs,
+        inputs: BaseDiffs,
         kept: KeptRows,
         budget: float | None,
         outcome: _Outcome,
@@ -267,7 +269,7 @@ class _StageRun:
         outcome.rows[name] = changes if earlier is None else composed(earlier, changes, ids)
 
     def _relations(
-        self, inputs: Inputs, kept: KeptRows, before: Pins, after: Pins
+        self, inputs: BaseDiffs, kept: KeptRows, before: Pins, after: Pins
     ) -> ViewRelations:
         """Where a script finds its relations."""
         pre = {(name, "pre"): before[name] for name in self._view.sources}

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from viewkeep.execute.backend import Counted
-from viewkeep.execute.backends import Backends
+from viewkeep.execute.engines import Engines
 from viewkeep.lake import Pins, Verification
 from viewkeep.lake.catalog import Catalog
 from viewkeep.lake.lineage import replaced_history
@@ -26,7 +26,7 @@ MOST = 1000
 """The most differing rows that are looked at."""
 
 
-def verify_view(view: View, catalog: Catalog, backends: Backends) -> Verification:
+def verify_view(view: View, catalog: Catalog, engines: Engines) -> Verification:
     """Compare the newest version of a view with its query at the versions that it reflects."""
     start = perf_counter()
     stored = view.stored()
@@ -36,7 +36,7 @@ def verify_view(view: View, catalog: Catalog, backends: Backends) -> Verificatio
     if reason:
         raise StorageError(f'view "{view.name}": {reason}; refresh it first, or repair it')
     snapshot = view.table.snapshot(stored.newest)
-    missing, extra = _differing(view, stored.state.inputs, snapshot, backends)
+    missing, extra = _differing(view, stored.state.inputs, snapshot, engines)
     return Verification(
         view.name,
         snapshot.rows,
@@ -51,13 +51,13 @@ def verify_view(view: View, catalog: Catalog, backends: Backends) -> Verificatio
 
 
 def _differing(
-    view: View, inputs: Pins, snapshot: Snapshot, backends: Backends
+    view: View, inputs: Pins, snapshot: Snapshot, engines: Engines
 ) -> tuple[Counted, Counted]:
     """The rows that are missing in the view, and those that are too much."""
     relations = ViewRelations(view, {(name, "post"): inputs[name] for name in view.sources})
     shown = dict(zip(view.node.names, view.layout.names, strict=True))
     rows = StoredRows(view.table, snapshot, snapshot.files, shown)
-    backend = backends[build_choice(view, backends, inputs).backend]
+    backend = engines[build_choice(view, engines, inputs).backend]
     counts = backend.compare(f'view "{view.name}"', view.node, relations, rows, MOST)
     missing = {row: count for row, count in counts.items() if count > 0}
     extra = {row: -count for row, count in counts.items() if count < 0}

@@ -21,7 +21,7 @@ from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.collect import collect, spark_schema
-from viewkeep.execute.spark.run import LOCAL_ROWS, Run, changed_rows, create, run
+from viewkeep.execute.spark.run import LOCAL_ROWS, Run, changed_rows, create_frames, run_script
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.sql.parse import parse_view
@@ -79,7 +79,7 @@ class KeptView:
 
     def created(self) -> dict[str, DataFrame]:
         """What is kept, as Spark computes it from the tables."""
-        return create(self.tables.spark, self.script, self.tables.frames)
+        return create_frames(self.tables.spark, self.script, self.tables.frames)
 
     def defined(self) -> dict[str, Rows]:
         """What is kept, as its definitions say."""
@@ -99,7 +99,7 @@ class KeptView:
             frames[name] = diff_as_arrow(table, columns)
         script = self._script(changes.kinds)
         options: dict[str, Any] = {"local_rows": self.local_rows, "find_changed": self.find_changed}
-        with run(self.tables.spark, script, frames, **options) as done:
+        with run_script(self.tables.spark, script, frames, **options) as done:
             for name, rows in changed_rows(done).items():
                 assert rows is not None
                 left = Counter(self.rows[name])

@@ -18,7 +18,7 @@ from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statemen
 from viewkeep.execute.duckdb.run import run as run_in_duckdb
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.collect import empty
-from viewkeep.execute.spark.run import Run, create, run
+from viewkeep.execute.spark.run import Run, create_frames, run_script
 from viewkeep.query.algebra import Output, Project, Scan, Select, Stored
 from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.tables import Table
@@ -62,7 +62,7 @@ def applied(spark: SparkSession, diffs: Sequence[tuple[DiffSchema, Rows]], **opt
     for i, (schema, rows) in enumerate(diffs):
         frames[f"d{i}"] = ints(spark, schema.columns, rows)
         steps.append(Apply(f"d{i}", "view", schema))
-    return run(spark, script(*steps), frames, **options)
+    return run_script(spark, script(*steps), frames, **options)
 
 
 DELETES = DiffSchema(DELETE, ("a",))
@@ -149,7 +149,7 @@ def test_computations_read_the_state_before_and_each_other(spark: SparkSession) 
     old = Compute("old", Project(leaf("small", ("a", "b", "x")), (Output("a", Column("a")),)))
     steps = (small, copied, old, Apply("old", "view", DELETES), Apply("copied", "view", INSERTS))
     view = ints(spark, ("a", "b", "x"), START)
-    done = run(spark, script(*steps), {"view": view}, find_changed=True)
+    done = run_script(spark, script(*steps), {"view": view}, find_changed=True)
     expected = Counter([*START[2:], (101, 1, 10), (101, 2, 20)])
     assert rows_of(done.frames["view"]) == expected
     assert [each.rows for each in done.report.statements] == [2, 2, 2, 2, 2]
@@ -166,9 +166,9 @@ def test_any_name_is_only_a_name(spark: SparkSession) -> None:
     base = spark.createDataFrame([(1, 2, 3), (4, 5, 6)], spark_columns)
     gone = DiffSchema(DELETE, kept.ids)
     whole = Script(kept, (), (), (Apply("d` x", kept.name, gone),), ())
-    made = create(spark, whole, {("base", "post"): base})
+    made = create_frames(spark, whole, {("base", "post"): base})
     diff = spark.createDataFrame([(1,)], "`a``b!` int")
-    done = run(spark, whole, {**made, "d` x": diff})
+    done = run_script(spark, whole, {**made, "d` x": diff})
     assert rows_of(done.frames[kept.name]) == Counter([(4, 5, 6)])
 
 
@@ -198,7 +198,7 @@ def test_moments_are_collected_as_they_are_wherever_this_process_runs(
     far = spark.sql(text.format("CAST(id AS INT)") + " FROM range(2, 3)")
     old = spark.sql(text.format(9).replace("t#post", "t"))
     try:
-        done = run(spark, whole, {"view": old, "near": near, "far": far})
+        done = run_script(spark, whole, {"view": old, "near": near, "far": far})
         [part] = done.changed["view"].parts
         shown = done.frames["view"].selectExpr("k", "CAST(t AS STRING)")
         assert rows_of(shown) == Counter((k, "2024-03-01 22:30:00") for k in (1, 2, 9))
@@ -231,16 +231,16 @@ def test_an_error_names_the_statement_and_other_results_are_not_blamed(
     bad = Compute("bad one", Project(view, (Output("a", by_zero),)))
     steps = [good, bad, *(Apply(each.name, "view", DELETES) for each in (good, bad))]
     with pytest.raises(RunError, match=r"^bad one: .*DIVIDE_BY_ZERO"):
-        run(spark, script(*steps), {"view": ints(spark, ("a", "b", "x"), START)})
+        run_script(spark, script(*steps), {"view": ints(spark, ("a", "b", "x"), START)})
 
 
 def test_what_is_missing_is_named(spark: SparkSession) -> None:
     with pytest.raises(RunError, match=r"give frames\['d'\]"):
-        run(spark, script(Apply("d", "view", DELETES)), {})
+        run_script(spark, script(Apply("d", "view", DELETES)), {})
     with pytest.raises(RunError, match=r"give frames\[\('base', 'post'\)\]"):
-        create(spark, script(), {})
+        create_frames(spark, script(), {})
     with pytest.raises(RunError, match='there is no cache or view "veiw"'):
-        run(spark, script(Apply("d", "veiw", DELETES)), {"d": ints(spark, ("a",), [(1,)])})
+        run_script(spark, script(Apply("d", "veiw", DELETES)), {"d": ints(spark, ("a",), [(1,)])})
 
 
 # The paper's views: devices and the parts that they are made of.
@@ -289,7 +289,7 @@ def kept_on_disk(
     spark: SparkSession, sql: str, folder: Path, changes: Any = None
 ) -> tuple[Script, dict[str, DataFrame]]:
     node = parse_view(sql, TABLES)
-    made = create(spark, generate(node).script, tables(spark, folder))
+    made = create_frames(spark, generate(node).script, tables(spark, folder))
     kept = {name: stored(frame, folder / name) for name, frame in made.items()}
     return generate(node, changes).script, kept
 
@@ -299,7 +299,7 @@ def test_a_price_update_of_v_reads_no_base_table(spark: SparkSession, tmp_path: 
     update, kept = kept_on_disk(spark, V, tmp_path, PRICES)
     before = rows_of(kept["view"])
     local = spark.createDataFrame(price_update(spark).toArrow())
-    done = run(spark, update, {**kept, "du(parts)": local})
+    done = run_script(spark, update, {**kept, "du(parts)": local})
     assert done.report.jobs == 0
     names = kept["view"].columns
     place = names.index("price"), names.index("pid")
@@ -321,7 +321,7 @@ def test_a_price_update_of_the_cost_per_device_takes_few_jobs(
     update, kept = kept_on_disk(spark, COST, tmp_path, PRICES)
     before = dict(kept["view"].select("did", "cost").collect())
     local = spark.createDataFrame(price_update(spark).toArrow())
-    done = run(spark, update, {**kept, "du(parts)": local})
+    done = run_script(spark, update, {**kept, "du(parts)": local})
     after = dict(done.frames["view"].select("did", "cost").collect())
     assert {d: after[d] - before[d] for d in before if after[d] != before[d]} == {2: 998, 0: 998}
     assert done.report.jobs == 2
@@ -330,7 +330,7 @@ def test_a_price_update_of_the_cost_per_device_takes_few_jobs(
 def test_keys_of_a_diff_are_pushed_into_the_scan(spark: SparkSession, tmp_path: Path) -> None:
     update, kept = kept_on_disk(spark, V, tmp_path, PRICES)
     local = spark.createDataFrame(price_update(spark).toArrow())
-    done = run(spark, update, {**kept, "du(parts)": local})
+    done = run_script(spark, update, {**kept, "du(parts)": local})
     gone: Any = done.changed["view"].gone
     plan = gone._jdf.queryExecution().executedPlan().toString()
     assert "PushedFilters: [IsNotNull(pid), EqualTo(pid,2)]" in plan
@@ -339,15 +339,17 @@ def test_keys_of_a_diff_are_pushed_into_the_scan(spark: SparkSession, tmp_path: 
 def test_a_refresh_without_changes_takes_no_job(spark: SparkSession, tmp_path: Path) -> None:
     update, kept = kept_on_disk(spark, COST, tmp_path, PRICES)
     nothing = spark.createDataFrame(price_update(spark).limit(0).toArrow())
-    done = run(spark, update, {**kept, "du(parts)": nothing})
+    done = run_script(spark, update, {**kept, "du(parts)": nothing})
     assert (done.report.jobs, done.changed) == (0, {})
 
 
 def test_a_large_diff_is_joined_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
     update, kept = kept_on_disk(spark, COST, tmp_path, PRICES)
-    with run(spark, update, {**kept, "du(parts)": price_update(spark)}, local_rows=0) as done:
+    with run_script(
+        spark, update, {**kept, "du(parts)": price_update(spark)}, local_rows=0
+    ) as done:
         assert done.persisted
-        small = run(spark, update, {**kept, "du(parts)": price_update(spark)})
+        small = run_script(spark, update, {**kept, "du(parts)": price_update(spark)})
         assert rows_of(done.frames["view"]) == rows_of(small.frames["view"])
         assert bag(done.frames["cache_6"].toArrow()) == bag(small.frames["cache_6"].toArrow())
 
@@ -364,7 +366,7 @@ def test_accesses_are_those_that_are_counted_in_duckdb(
         schema = base_diff_columns(diff.schema, TABLES[diff.table].columns)
         frames[diff.name] = empty(spark, schema).frame
     frames["du(parts)"] = price_update(spark)
-    done = run(spark, update, frames, count_accesses=True)
+    done = run_script(spark, update, frames, count_accesses=True)
     with duckdb.connect() as connection:
         for name, frame in frames.items():
             stored_as = name if isinstance(name, str) else f"{name[0]}@{name[1]}"

@@ -28,7 +28,7 @@ from viewkeep.diffs.script import Apply, Materialized, Script
 from viewkeep.execute.spark.changed_rows import RowChanges
 from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.key_filter import MAX_KEYS
-from viewkeep.execute.spark.run import Run, changed_rows, run
+from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.query.algebra import Output, Project, Scan
 from viewkeep.query.expressions import Column
 from viewkeep.query.tables import Table
@@ -48,7 +48,7 @@ def applied(spark: SparkSession, diffs: Sequence[tuple[DiffSchema, Rows]], **opt
     frames: dict[Any, Any] = {"view": ints(spark, ("a", "b", "x"), START)}
     frames |= {f"d{i}": int_table(s.columns, rows) for i, (s, rows) in enumerate(diffs)}
     steps = [Apply(f"d{i}", "view", schema) for i, (schema, _) in enumerate(diffs)]
-    return run(spark, script(*steps), frames, **options)
+    return run_script(spark, script(*steps), frames, **options)
 
 
 def as_sets(rows: RowChanges | None) -> tuple[set[Any], set[Any]]:
@@ -104,7 +104,7 @@ def test_ids_that_are_no_literals(spark: SparkSession) -> None:
     )
     old = spark.createDataFrame([(0.0, 1), (float("nan"), 2), (1.5, 3)], "k double, x int")
     new = pa.table({"k": [-0.0, float("nan")], "x#post": pa.array([7, 8], pa.int32())})
-    gone, came = as_sets(changed_rows(run(spark, whole, {"view": old, "d": new}))["view"])
+    gone, came = as_sets(changed_rows(run_script(spark, whole, {"view": old, "d": new}))["view"])
     assert {x for _, x in gone} == {1, 2}
     assert {x for _, x in came} == {7, 8}
 
@@ -122,7 +122,7 @@ def test_many_keys_are_looked_up_by_a_join(spark: SparkSession) -> None:
     )
     deletes = int_table(("a",), [(2 * i,) for i in range(count)])
     frames: dict[Any, Any] = {"view": old, "d0": deletes}
-    done = run(spark, script(Apply("d0", "view", DELETES)), frames, find_changed=True)
+    done = run_script(spark, script(Apply("d0", "view", DELETES)), frames, find_changed=True)
     gone, came = as_sets(changed_rows(done)["view"])
     assert (gone, came) == ({(2 * i, 0, 0) for i in range(count)}, set())
     assert [each.rows for each in done.report.statements] == [count]
@@ -140,7 +140,7 @@ def test_rows_of_a_price_update_are_found_while_it_is_computed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     update, kept = kept_on_disk(spark, COST, tmp_path, PRICES)
-    done = run(spark, update, {**kept, "du(parts)": price_changes(3)})
+    done = run_script(spark, update, {**kept, "du(parts)": price_changes(3)})
     with counted_jobs(spark) as jobs:
         found = changed_rows(done)
     assert (done.report.jobs, jobs.count) == (2, 0)
@@ -156,7 +156,7 @@ def test_a_price_update_of_v_takes_one_job_with_its_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     update, kept = kept_on_disk(spark, V, tmp_path, PRICES)
-    done = run(spark, update, {**kept, "du(parts)": price_changes(3)}, find_changed=True)
+    done = run_script(spark, update, {**kept, "du(parts)": price_changes(3)}, find_changed=True)
     assert done.report.jobs == 1
     assert [each.rows for each in done.report.statements] == [3, 6]
 
@@ -167,7 +167,7 @@ def test_inserts_look_everything_up_at_once(spark: SparkSession, tmp_path: Path)
     script, kept = kept_on_disk(spark, COST, tmp_path, changes)
     frames: dict[Any, DataFrame | pa.Table] = {**tables(spark, tmp_path / "again"), **kept}
     frames["d+(devices_parts)"] = int_table(("did", "pid"), [(2, 50), (3, 51), (4, 2000)])
-    done = run(spark, script, frames, find_changed=True)
+    done = run_script(spark, script, frames, find_changed=True)
     assert done.report.jobs == 1
     found = changed_rows(done)
     gone, came = as_sets(found["view"])

@@ -17,7 +17,7 @@ from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.known_rows import Given
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.report import named
-from viewkeep.execute.spark.run import Run, changed_rows, run
+from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.algebra import Leaf, Node, Scan
 from viewkeep.query.expressions import quote
@@ -54,7 +54,7 @@ class SparkBackend:
         try:
             with (
                 budgeted(budget, lambda: context.cancelJobsWithTag(tag)),
-                run(self._spark, script, frames, find_changed=True) as done,
+                run_script(self._spark, script, frames, find_changed=True) as done,
             ):
                 yield SparkRun(done)
         finally:
@@ -74,7 +74,7 @@ class SparkBackend:
     def _frame(self, query: Node, relations: Relations) -> DataFrame:
         frames = SparkRelations(self._spark, relations)
         builder = Builder(lambda leaf: collect.Relation(frames.of_leaf(leaf)))
-        return collect.with_types(builder.frame(query), query.schema)
+        return collect.with_schema(builder.frame(query), query.schema)
 
 
 class SparkRun:

@@ -213,7 +213,7 @@ def spark_schema(schema: Iterable[Field]) -> StructType:
     return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
 
 
-def with_types(frame: DataFrame, schema: Schema) -> DataFrame:
+def with_schema(frame: DataFrame, schema: Schema) -> DataFrame:
     """Exactly the columns of a schema, in its order and with its types."""
     found = {field.name: field.dataType for field in frame.schema}
     schema = tuple(schema)

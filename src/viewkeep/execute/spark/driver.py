@@ -64,23 +64,23 @@ MOST_PAIRS = 500_000
 
 
 @dataclass(frozen=True)
-class Keys:
+class SearchKeys:
     """The values that are looked up in some columns."""
 
     columns: Columns
     values: frozenset[Row]
 
-    def on(self, columns: Iterable[str]) -> "Keys":
+    def on(self, columns: Iterable[str]) -> "SearchKeys":
         """Those of some of the columns; a query without any reads a relation as a whole."""
         own = tuple(column for column in self.columns if column in columns)
         if not own:
             raise NotHereError("no key to look up by")
-        return Keys(own, frozenset(project_keys(self.columns, self.values, own)))
+        return SearchKeys(own, frozenset(project_keys(self.columns, self.values, own)))
 
-    def renamed(self, names: dict[str, str]) -> "Keys":
+    def renamed(self, names: dict[str, str]) -> "SearchKeys":
         """Those of columns that have another name below."""
         own = self.on(names)
-        return Keys(tuple(names[column] for column in own.columns), own.values)
+        return SearchKeys(tuple(names[column] for column in own.columns), own.values)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Driver:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self._done: dict[Node, Rows] = {}
-        self._probes: dict[tuple[Node, Keys], Rows] = {}
+        self._probes: dict[tuple[Node, SearchKeys], Rows] = {}
         self._starting: dict[Node, bool] = {}
         self._possible: dict[tuple[Node, Columns], set[Row] | None] = {}
         self.read = 0
@@ -167,7 +167,7 @@ class Driver:
                 return self._inputs.in_spark(node, rows) if rows else []
             raise NotHereError(str(error)) from error
 
-    def _all(self, node: UnionAll, keys: Keys | None = None) -> list[Rows]:
+    def _all(self, node: UnionAll, keys: SearchKeys | None = None) -> list[Rows]:
         rows = self.rows if keys is None else partial(self._probed, keys=keys)
         return self._each([partial(rows, each) for each in node.inputs])
 
@@ -268,7 +268,7 @@ class Driver:
 
     # --- look-ups -------------------------------------------------------------------------------
 
-    def _probed(self, node: Node, keys: Keys) -> Rows:
+    def _probed(self, node: Node, keys: SearchKeys) -> Rows:
         """The rows of a node that have one of the keys, and perhaps others."""
         if self._starts(node):
             return self.rows(node)
@@ -276,7 +276,7 @@ class Driver:
             self._probes[node, keys] = self._found(node, keys)
         return self._probes[node, keys]
 
-    def _found(self, node: Node, keys: Keys) -> Rows:
+    def _found(self, node: Node, keys: SearchKeys) -> Rows:
         match node:
             case Scan() | Stored():
                 return self._looked_up(node, keys)
@@ -296,14 +296,14 @@ class Driver:
                 return self._computed(node, [row for row in rows if key(row) in own.values])
         return self._computed(node, self._probed(node.child, keys))
 
-    def _looked_up(self, leaf: Leaf, keys: Keys) -> Rows:
+    def _looked_up(self, leaf: Leaf, keys: SearchKeys) -> Rows:
         fetched, source, below = self._inputs.fetched, _source(leaf), _below(leaf)
         own = keys.renamed(dict(zip(leaf.names, below, strict=True)))
         rows = fetched.look_up(source, own.columns, own.values)
         self.read += len(rows)
         return _arranged(rows, [field.name for field in fetched.schema(source)], below)
 
-    def _chained(self, node: Paired, keys: Keys) -> Rows:
+    def _chained(self, node: Paired, keys: SearchKeys) -> Rows:
         """First the side that has the keys, then the other one by what was found."""
         pairs = usable_pairs(node)
         in_left = not isinstance(node, Join) or any(c in node.left.names for c in keys.columns)
@@ -399,15 +399,15 @@ def _arranged(rows: Rows, have: Sequence[str], wanted: Sequence[str]) -> Rows:
     return [tuple([None if i is None else row[i] for i in places]) for row in rows]
 
 
-def _keys(outer: Node, rows: Rows, pairs: list[Pair]) -> Keys:
+def _keys(outer: Node, rows: Rows, pairs: list[Pair]) -> SearchKeys:
     own = key_of([column for column, _, _ in pairs], outer.schema)
     return _named_keys(pairs, set(map(own, rows)))
 
 
-def _named_keys(pairs: list[Pair], values: set[Row]) -> Keys:
-    """Keys under the names of the inner columns; only where NULL equals NULL it is one."""
+def _named_keys(pairs: list[Pair], values: set[Row]) -> SearchKeys:
+    """SearchKeys under the names of the inner columns; only where NULL equals NULL it is one."""
     if not pairs:
         raise NotHereError("no key to look up by")
     strict = [i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe]
     found = frozenset(key for key in values if all(key[i] is not None for i in strict))
-    return Keys(tuple(inner for _, inner, _ in pairs), found)
+    return SearchKeys(tuple(inner for _, inner, _ in pairs), found)

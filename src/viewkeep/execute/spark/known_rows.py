@@ -16,7 +16,7 @@ from viewkeep.execute.spark.collect import (
     empty,
     is_local,
     local,
-    with_types,
+    with_schema,
 )
 from viewkeep.execute.spark.driver import Inputs
 from viewkeep.execute.spark.frames import Builder
@@ -164,7 +164,7 @@ class Known:
         name = "viewkeep#rows"
         child = Collected(self.spark, node.child.schema, rows)
         over = with_children(node, (Stored(name, node.child.schema),))
-        frame = with_types(Builder(lambda leaf: child).frame(over), node.schema)
+        frame = with_schema(Builder(lambda leaf: child).frame(over), node.schema)
         return to_rows(collect_local(frame))
 
     def spelled_out(self, query: Node, names: Iterable[str]) -> Node:

@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.spark.collect import Collected, with_types
+from viewkeep.execute.spark.collect import Collected, with_schema
 from viewkeep.execute.spark.key_filter import MAX_KEYS, between, has_literals, one_of
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.scanned import Scanned
@@ -190,7 +190,7 @@ class Fetched:
         names = [quote(field.name) for field in schema]
         base = _base(self._given(source))
         frame = base.frame if isinstance(base, Scanned) else base
-        rows = with_types(frame.selectExpr(*names), schema)
+        rows = with_schema(frame.selectExpr(*names), schema)
         rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in wanted.items()))
         for columns, keys in wanted.items():
             if not _listed(columns, keys):

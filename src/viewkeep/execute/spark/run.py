@@ -1,7 +1,7 @@
 """Runs delta scripts on Spark: few jobs for small changes, and DataFrames as the result.
 
-    create         the caches and the view as DataFrames, from their definitions
-    run            one refresh: every Compute, then every Apply; nothing is written
+    create_frames  the caches and the view as DataFrames, from their definitions
+    run_script     one refresh: every Compute, then every Apply; nothing is written
     changed_rows   the rows that a refresh changes, on the driver, for storage to write
 
 `frames` says where relations are: a base table by (name, "pre") and (name, "post"), everything
@@ -28,7 +28,7 @@ from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Changed, Part
 from viewkeep.execute.spark.changed_rows import find_rows, rows_changed
-from viewkeep.execute.spark.collect import Relation, with_types
+from viewkeep.execute.spark.collect import Relation, with_schema
 from viewkeep.execute.spark.count_accesses import apply_accesses, compute_accesses
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
@@ -80,7 +80,7 @@ class Run:
         self.close()
 
 
-def create(spark: SparkSession, script: Script, frames: Frames) -> dict[str, DataFrame]:
+def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[str, DataFrame]:
     """The caches and the view, lazy, each with the columns and types of its definition."""
     found: dict[str, DataFrame] = {}
 
@@ -91,12 +91,12 @@ def create(spark: SparkSession, script: Script, frames: Frames) -> dict[str, Dat
     builder = Builder(relation)
     for kept in script.materialized:
         with named(f"CREATE {kept.name}"):
-            frame = with_types(builder.frame(kept.definition), kept.definition.schema)
+            frame = with_schema(builder.frame(kept.definition), kept.definition.schema)
         found[kept.name] = frame
     return found
 
 
-def run(
+def run_script(
     spark: SparkSession,
     script: Script,
     frames: Frames,
@@ -170,7 +170,7 @@ class _Refresh:
         kept = self._known.kept[name]
 
         def old() -> DataFrame:
-            return with_types(self._known.frame(name), kept.definition.schema)
+            return with_schema(self._known.frame(name), kept.definition.schema)
 
         return Changed(kept, old, tuple(merged(self._known.spark, kept, parts)))
 

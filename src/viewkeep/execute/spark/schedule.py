@@ -20,7 +20,7 @@ from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.apply_diff import Part, matched_ids
 from viewkeep.execute.spark.changed_rows import looked_up
-from viewkeep.execute.spark.collect import Collected, collect, with_types
+from viewkeep.execute.spark.collect import Collected, collect, with_schema
 from viewkeep.execute.spark.driver import MOST_AHEAD, Driver
 from viewkeep.execute.spark.known_rows import Known
 from viewkeep.execute.spark.look_up import MissingError, NotHereError
@@ -159,7 +159,7 @@ class Rounds:
             with named(name):
                 rows = builder.frame(self._waiting.pop(name))
                 schema = self._known.computes[name].query.schema
-                frames[name] = with_types(rows, schema)
+                frames[name] = with_schema(rows, schema)
         return frames
 
     def _collected(self, frames: dict[str, DataFrame]) -> dict[str, pa.Table]:

@@ -45,18 +45,18 @@ class NoJobs:
 
 
 @dataclass(frozen=True)
-class Backends:
+class Engines:
     """The engines of a lake; `spark` is a session, started when it is first used."""
 
     spark: Any = None
     forced: str = "auto"
     limit: int = DRIVER_BYTES
 
-    def forcing(self, backend: str | None) -> "Backends":
+    def forcing(self, backend: str | None) -> "Engines":
         """The same engines, one of which is to be used; None leaves the choice."""
         if backend is None or backend == self.forced:
             return self
-        return Backends(self.spark, check_choice(backend, self.spark), self.limit)
+        return Engines(self.spark, check_choice(backend, self.spark), self.limit)
 
     def choose(self, queries: Iterable[Node], size: int) -> Choice:
         """The engine of some queries that read so many bytes."""
