@@ -92,6 +92,8 @@ class Keeper:
     ) -> None:
         if callable(path) or hasattr(type(path), "newSession"):
             raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
+        if driver_bytes < 0:
+            raise ArgumentError(f"driver_bytes={driver_bytes}: expected a number from 0")
         self._user = spark
         own = None if spark is None else _spark_sessions().own_session(spark)
         self._engines = Engines(own, check_choice(backend, own), driver_bytes)

@@ -195,7 +195,7 @@ def test_versions_can_be_read(keeper: Keeper) -> None:
 
 
 def test_a_folder_with_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path / "my lake é {a, spark,b} *=+")
+    keeper = Keeper(tmp_path / "my lake é {a,b} *=+", spark)
     keeper.create_table("parts", spark.createDataFrame([(1, 2)], "pid int, price int"), ["pid"])
     keeper.create_view("all_parts", "SELECT * FROM parts")
     keeper.create_view("total", "SELECT sum(price) AS s FROM parts")

@@ -123,10 +123,12 @@ def test_the_messages(keeper: Keeper, spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("parameter", "allowed"),
     [
-        ("spark", {"function", "class"}),
+        ("spark", {"function", "class", "none"}),
         ("path", {"text"}),
         ("storage_options", {"none"}),
         ("create", {"true"}),
+        ("backend", set()),
+        ("driver_bytes", {"number", "huge"}),
     ],
 )
 def test_opening(spark: SparkSession, parameter: str, allowed: set[str], tmp_path: Path) -> None:

@@ -323,7 +323,7 @@ def test_a_replacement_that_would_break_readers(keeper: Keeper) -> None:
 def test_whoever_dies_in_a_swap_leaves_a_definition_to_build(
     spark: SparkSession, keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from viewkeep.lake.view import View
+    from viewkeep import keeper as keepers
 
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 90")
 
@@ -331,7 +331,7 @@ def test_whoever_dies_in_a_swap_leaves_a_definition_to_build(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(View, "commit_built", dies)
+        patched.setattr(keepers, "commit_view", dies)
         with pytest.raises(KeyboardInterrupt):
             keeper.create_view("dear", "SELECT pid, price FROM parts", replace=True)
     other = Keeper(tmp_path, spark)

@@ -12,8 +12,8 @@ from typing import Any
 
 SHARE = 0.3
 """The part of the cost of recomputation that trying to bring changes in may take."""
-LEAST = 0.3
-"""Seconds that may always be tried: as much as a Spark job takes."""
+LEAST = 0.5
+"""Seconds that may always be tried: as much as a few Spark jobs take, or a slow disk."""
 COLD = 0.5
 """The share of the first build's time that a later one takes: it also compiles and warms up."""
 LONGEST_PAUSE = 32
