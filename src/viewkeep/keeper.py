@@ -51,6 +51,7 @@ from viewkeep.refresh.verify import verify_view
 from viewkeep.sql.parse import parse_view
 from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.delta import ConflictError, StorageError
+from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
 
 FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
@@ -329,6 +330,10 @@ class Keeper:
     def status(self, *names: str) -> list[ViewStatus]:
         """How fresh every view is, or those that are named."""
         catalog = self._lake.catalog.read()
+        with remembered_logs():
+            return self._statuses(catalog, names)
+
+    def _statuses(self, catalog: Catalog, names: Iterable[str]) -> list[ViewStatus]:
         return [
             view_status(self._lake, catalog, catalog.view(name), self._planned)
             for name in names or catalog.views
@@ -428,7 +433,8 @@ class Keeper:
             pinned = pinned_inputs(self._lake, definition, self._planned, engines)
             view = self._planned(definition, self._lake.catalog.read())
             inputs, tables = pinned.inputs(definition), pinned.tables(definition)
-            report = build_view(view, engines, inputs, tables, None, reason, first=not reason)
+            with remembered_logs():
+                report = build_view(view, engines, inputs, tables, None, reason, first=not reason)
             forget_problem(self._lake, view.name)
             return report
 

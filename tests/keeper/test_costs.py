@@ -157,3 +157,12 @@ def test_pauses_concern_as_many_changes_of_the_same_tables() -> None:
     assert [known.is_paused(each) for each in paused] == [True, False, True, False, False]
     assert known.after_success({"t": 49}).is_paused({"t": 100})
     assert not known.after_success({"t": 50}).is_paused({"t": 100})
+
+
+def test_changes_that_took_longer_than_recomputation_are_not_tried_next() -> None:
+    known = Experience(seconds=1.0)
+    large = experience.SMALL + 1
+    assert known.after_run({"t": 10}, 1.5, large).is_paused({"t": 10})
+    assert not known.after_run({"t": 10}, 0.5, large).is_paused({"t": 10})
+    assert not known.after_run({"t": 10}, 1.5, 100).is_paused({"t": 10}), "a tiny lake"
+    assert not Experience().after_run({"t": 10}, 1.5, large).is_paused({"t": 10})

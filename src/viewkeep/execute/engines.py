@@ -24,10 +24,11 @@ DRIVER_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Choice:
-    """The engine of a piece of work, and why it is this one."""
+    """The engine of a piece of work that reads so many bytes, and why it is this one."""
 
     backend: str
     reason: str
+    size: int = 0
 
 
 class JobCount(Protocol):
@@ -61,7 +62,7 @@ class Engines:
     def choose(self, queries: Iterable[Node], size: int) -> Choice:
         """The engine of some queries that read so many bytes."""
         if self.forced == "spark":
-            return Choice("spark", "backend=spark")
+            return Choice("spark", "backend=spark", size)
         problem = self.problem(queries)
         if problem is not None:
             if self.spark is None or self.forced == "duckdb":
@@ -69,12 +70,13 @@ class Engines:
                     f"{problem}, so it needs Spark: "
                     + ('use backend="auto"' if self.spark is not None else "Keeper(path, spark)")
                 )
-            return Choice("spark", problem)
+            return Choice("spark", problem, size)
         if self.spark is None or self.forced == "duckdb":
-            return Choice("duckdb", "backend=duckdb" if self.spark is not None else "no Spark")
+            why = "backend=duckdb" if self.spark is not None else "no Spark"
+            return Choice("duckdb", why, size)
         if size > self.limit:
-            return Choice("spark", f"{size:,} bytes to read, more than {self.limit:,}")
-        return Choice("duckdb", f"{size:,} bytes to read")
+            return Choice("spark", f"{size:,} bytes to read, more than {self.limit:,}", size)
+        return Choice("duckdb", f"{size:,} bytes to read", size)
 
     def problem(self, queries: Iterable[Node]) -> str | None:
         """Why DuckDB would not compute some queries as Spark does."""

@@ -16,6 +16,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.delta import ConflictError, LakeTable, StorageError
+from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
 from viewkeep.tables.places import former_lake, found_location, stored_location
 
@@ -241,8 +242,9 @@ class CatalogStore:
             return
 
     def read(self) -> Catalog:
-        """The newest definitions."""
-        snapshot = self._table.snapshot()
+        """The newest definitions, also where other logs are remembered."""
+        with remembered_logs():
+            snapshot = self._table.snapshot()
         rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
         try:
             found = self._placed([_entry(*row) for row in rows])

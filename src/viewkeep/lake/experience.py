@@ -16,6 +16,8 @@ LEAST = 0.5
 """Seconds that may always be tried: as much as a few Spark jobs take, or a slow disk."""
 COLD = 0.5
 """The share of the first build's time that a later one takes: it also compiles and warms up."""
+SMALL = 8 * 1024 * 1024
+"""Bytes: what takes longer over fewer is the noise of the machine."""
 LONGEST_PAUSE = 32
 """The most refreshes in a row that do not try."""
 
@@ -76,6 +78,12 @@ class Experience:
         """The changes were not tried to be brought in."""
         old = self._pause(changes)
         return self if old is None else self._with(changes, replace(old, left=old.left - 1))
+
+    def after_run(self, changes: Changes, seconds: float, size: int) -> "Experience":
+        """The changes were brought in; where that took longer than computing anew, over relations
+        of some size, the next ones are not."""
+        dear = self.seconds is not None and seconds > self.seconds and size > SMALL
+        return self.after_giving_up(changes) if dear else self.after_success(changes)
 
     def after_success(self, changes: Changes) -> "Experience":
         """The changes were brought in."""

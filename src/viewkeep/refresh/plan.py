@@ -53,6 +53,8 @@ class Stage:
     fallback: bool = False
     first: bool = False
     paused: bool = False
+    size: int = 0
+    """The most bytes of files that it reads."""
 
     def __str__(self) -> str:
         counts = [f"{'?' if n is None else f'{n:,}'} of {name}" for name, n in self.changes.items()]
@@ -179,6 +181,7 @@ def _incremental(
         choice.reason,
         counts,
         may_fall_back(view),
+        size=choice.size,
     )
 
 
@@ -194,7 +197,8 @@ def _recompute(
     choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
     about = (reason, strategy, choice.backend, choice.reason)
-    return Stage(view.name, RECOMPUTE, *about, counts or {}, first=first, paused=paused)
+    flags = {"first": first, "paused": paused}
+    return Stage(view.name, RECOMPUTE, *about, counts or {}, size=choice.size, **flags)
 
 
 def _why_not_the_same(view: View, state: ViewState) -> str:

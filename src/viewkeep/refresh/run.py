@@ -212,7 +212,8 @@ class _StageRun:
         timer.phases["compute"] -= timer.phases["write"]
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
         changed = outcome.rows.get(view.script.view.name)
-        self._note(self._experience.after_success(changes))
+        seconds = timer.phases["compute"] + timer.phases["write"]
+        self._note(self._experience.after_run(changes, seconds, self._stage.size))
         report = replace(
             self._report(changes, count),
             rows_changed=_changed_rows(changed, view.layout.ids),

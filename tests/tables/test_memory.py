@@ -1,0 +1,78 @@
+"""Logs that are remembered within one piece of work: opened once, and read again after a commit."""
+
+from pathlib import Path
+
+import pytest
+
+from viewkeep import Keeper
+from viewkeep.query.types.data_types import INT, Field
+from viewkeep.tables import delta
+from viewkeep.tables.delta import ConflictError, LakeTable
+from viewkeep.tables.memory import remembered_logs
+
+FIELDS = (Field("id", INT),)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that deltalake opens."""
+    places: list[str] = []
+
+    class Counted(delta.DeltaTable):  # type: ignore[misc]  # of a library without types
+        def __init__(self, uri: str, **options: object) -> None:
+            places.append(uri)
+            super().__init__(uri, **options)
+
+    monkeypatch.setattr(delta, "DeltaTable", Counted)
+    return places
+
+
+def test_a_version_is_opened_once(tmp_path: Path, opened: list[str]) -> None:
+    table = LakeTable(str(tmp_path / "t"))
+    table.create(FIELDS, [], {}, "")
+    opened.clear()
+    with remembered_logs():
+        for _ in range(3):
+            assert (table.version(), table.snapshot().version, table.snapshot(0).version) == (
+                0,
+                0,
+                0,
+            )
+            assert table.identity(0)
+            assert table.fingerprint(0)
+    assert len(opened) == 1
+    table.version()
+    assert len(opened) == 2, "outside of the block every call reads the log"
+
+
+def test_an_own_commit_is_seen_and_one_of_others_is_a_conflict(tmp_path: Path) -> None:
+    table, other = LakeTable(str(tmp_path / "t")), LakeTable(str(tmp_path / "t"))
+    table.create(FIELDS, [], {}, "")
+    with remembered_logs():
+        assert table.version() == 0
+        table.commit(0, [], [], {"n": 1})
+        assert table.version() == 1
+        with remembered_logs():
+            other.commit(1, [], [], {"n": 2})
+        assert table.version() == 1, "the version that was seen first"
+        with pytest.raises(ConflictError):
+            table.commit(1, [], [], {"n": 3})
+    assert table.version() == 2
+
+
+def test_a_refresh_opens_each_table_once_before_it_writes(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    keeper = Keeper(tmp_path / "lake")
+    keeper.create_table("t", {"id": "int", "g": "int"}, key=["id"], rows=[(1, 1), (2, 1)])
+    keeper.create_view("v", "SELECT g, count(*) AS n FROM t GROUP BY g")
+    keeper.refresh()
+    opened.clear()
+    keeper.refresh()
+    assert sorted(opened) == sorted(set(opened)), opened
+    keeper.apply("t", inserts=[(3, 1)])
+    opened.clear()
+    keeper.refresh()
+    versions = {place: opened.count(place) for place in opened}
+    # A table at two versions, and the view once more after its commit at most.
+    assert max(versions.values()) <= 3, versions
