@@ -11,7 +11,7 @@ than it may bring in, or costs more than recomputation, becomes a recomputation.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
@@ -197,8 +197,8 @@ def _recompute(
     choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
     about = (reason, strategy, choice.backend, choice.reason)
-    flags = {"first": first, "paused": paused}
-    return Stage(view.name, RECOMPUTE, *about, counts or {}, size=choice.size, **flags)
+    stage = Stage(view.name, RECOMPUTE, *about, counts or {}, first=first)
+    return replace(stage, paused=paused, size=choice.size)
 
 
 def _why_not_the_same(view: View, state: ViewState) -> str:
