@@ -112,6 +112,13 @@ def test_a_file_that_is_not_a_whole_state_is_refused(tmp_path, damage):
         vk.Maintainer.restore(path)
 
 
+def test_a_file_of_another_version_is_refused_by_name(tmp_path):
+    path = saved(tmp_path)
+    path.write_bytes(b"viewkeep state 1\n" + path.read_bytes().split(b"\n", 1)[1])
+    with pytest.raises(vk.ViewkeepError, match="another version of Viewkeep"):
+        vk.Maintainer.restore(path)
+
+
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(vk.ViewkeepError, match="cannot restore"):

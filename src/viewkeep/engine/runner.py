@@ -154,7 +154,7 @@ class Runner:
             return before
         stored: dict[tuple[int, Row], Any] = {}
         fallible = self._fallible or self.compiled
-        layout = engine.layout() if fallible else None
+        undo = self._begin_undo(len(changes)) if fallible else None
         try:
             for atom, key, payload in changes:
                 if subscribers:
@@ -165,10 +165,36 @@ class Runner:
                 if self._checker is not None:
                     self._checker.check(engine)
         except Exception:
-            if stored or not fallible:  # otherwise no trigger has run
-                self.rebuild(stored, layout)
+            if undo is not None and stored:  # otherwise no trigger has run
+                self.rebuild(stored, undo())
+            elif not fallible:
+                self.rebuild(stored)
             raise
+        finally:
+            self._end_undo()
         return before
+
+    def _begin_undo(self, changes: int) -> Callable[[], Layout | None] | None:
+        """What gives back the layout of this moment, after changes that are refused halfway.
+
+        None where a change that is refused has left nothing: the compiled engine takes a single
+        one back by itself.
+        """
+        engine = self.engine
+        if isinstance(engine, ReferenceEngine):
+            partitions = engine.partitions
+            if partitions is None:
+                return lambda: None
+            note = partitions.begin_note()
+            return lambda: note.layout(partitions.levels)
+        if changes == 1 and self._checker is None:
+            return None
+        layout = engine.layout()
+        return lambda: layout
+
+    def _end_undo(self) -> None:
+        if isinstance(self.engine, ReferenceEngine) and self.engine.partitions is not None:
+            self.engine.partitions.end_note()
 
     # --- tables and single rows -------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from viewkeep.errors import ViewkeepError
 
-MAGIC = b"viewkeep state 1\n"
-"""How every saved file begins; the number rises when the layout changes."""
+_TITLE, _FORMAT = b"viewkeep state ", 2
+MAGIC = b"%b%d\n" % (_TITLE, _FORMAT)
+"""How every saved file begins; the number rises when the layout or a class in it moves."""
 
 ARROW_MAGIC = b"ARROW1"
 """How every Arrow file begins, such as those of compiled engines."""
@@ -46,6 +47,9 @@ def read_state(path: str | os.PathLike[str]) -> State:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ViewkeepError(f"cannot restore {path}: {error}") from error
+    if content.startswith(_TITLE) and not content.startswith(MAGIC):
+        problem = "it was written by another version of Viewkeep; load the data and save it anew"
+        raise ViewkeepError(f"cannot restore {path}: {problem}")
     if not content.startswith(MAGIC):
         raise ViewkeepError(f"cannot restore {path}: it was not written by Maintainer.save")
     try:

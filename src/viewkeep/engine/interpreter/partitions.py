@@ -46,6 +46,45 @@ class Layout:
     levels: tuple[dict[Row, int], ...]
 
 
+class LevelNote:
+    """How to undo changes of levels: what each value had before it changed for the first time.
+
+    It grows with what changes and not with what is heavy, so that noting costs no more than the
+    changes themselves.
+    """
+
+    def __init__(self, base: int, splits: int) -> None:
+        self._base = base
+        self._before: list[dict[Row, int | None]] = [{} for _ in range(splits)]
+        self._replaced: list[dict[Row, int] | None] = [None] * splits
+
+    def __len__(self) -> int:
+        return sum(map(len, self._before))
+
+    def change(self, number: int, value: Row, level: int | None) -> None:
+        """A value of a split is about to lose this level (None: it has the lowest one)."""
+        if self._replaced[number] is None:
+            self._before[number].setdefault(value, level)
+
+    def replace(self, number: int, levels: dict[Row, int]) -> None:
+        """All levels of a split are about to be replaced; nobody changes this dict any more."""
+        if self._replaced[number] is None:
+            self._replaced[number] = levels
+
+    def layout(self, levels: list[dict[Row, int]]) -> Layout:
+        """The layout when the note was begun, from the levels that there are now."""
+        return Layout(self._base, tuple(self._undone(n, now) for n, now in enumerate(levels)))
+
+    def _undone(self, number: int, now: dict[Row, int]) -> dict[Row, int]:
+        replaced = self._replaced[number]
+        found = dict(now if replaced is None else replaced)
+        for value, level in self._before[number].items():
+            found.pop(value, None)
+            if level is not None:
+                found[value] = level
+        return found
+
+
 class Rebalancer:
     """The parts of all relations and the levels of all values, kept in balance.
 
@@ -73,6 +112,7 @@ class Rebalancer:
         self._by_levels = {(p.atom, tuple(level for _, level in p.levels)): p for p in self.parts}
         self.size = 0
         self.minor, self.major = 0, 0
+        self.note: LevelNote | None = None
         self.set_base(1)
 
     def _members_of(self, number: int) -> list["_Member"]:
@@ -136,10 +176,8 @@ class Rebalancer:
         below = level > default and degree < 0.5 * thetas[level - 1]
         if above or below:
             self._move(number, value, level, _level_of(degree, thetas, default))
-        elif not degree:
-            self.levels[number].pop(value, None)
-        elif level > 0:
-            self.levels[number][value] = level
+        elif not degree or level > 0:
+            self._write_level(number, value, level if degree else 0)
 
     def _degree(self, number: int, value: Row, level: int) -> int:
         members = self._members[number]
@@ -167,10 +205,21 @@ class Rebalancer:
         self._set_level(number, value, target)
 
     def _set_level(self, number: int, value: Row, level: int) -> None:
-        if level and any(member.degree(value, level) for member in self._members[number]):
-            self.levels[number][value] = level
+        present = level and any(member.degree(value, level) for member in self._members[number])
+        self._write_level(number, value, level if present else 0)
+
+    def _write_level(self, number: int, value: Row, level: int) -> None:
+        """Set the level of a value, and note the one it had; the lowest level is not kept."""
+        levels = self.levels[number]
+        before = levels.get(value)
+        if before == (level or None):
+            return
+        if self.note is not None:
+            self.note.change(number, value, before)
+        if level:
+            levels[value] = level
         else:
-            self.levels[number].pop(value, None)
+            del levels[value]
 
     # --- whole databases ------------------------------------------------------------------------
 
@@ -204,6 +253,15 @@ class Rebalancer:
             self.levels[:] = [dict(levels) for levels in layout.levels]
             self._fill(rows)
 
+    def begin_note(self) -> LevelNote:
+        """Note from now on how levels change, until `end_note`."""
+        self.note = LevelNote(self.base, len(self.splits))
+        return self.note
+
+    def end_note(self) -> None:
+        """Note no more."""
+        self.note = None
+
     def layout(self) -> Layout:
         """What is heavy now, for a load that must give just this state."""
         return Layout(self.base, tuple(dict(levels) for levels in self.levels))
@@ -218,8 +276,10 @@ class Rebalancer:
             largest: dict[Row, int] = {}
             for (_, value), degree in degrees[number].items():
                 largest[value] = max(degree, largest.get(value, 0))
-            thetas, levels = self._thetas[number], self.levels[number]
-            levels.clear()
+            if self.note is not None:
+                self.note.replace(number, self.levels[number])
+            thetas, levels = self._thetas[number], dict[Row, int]()
+            self.levels[number] = levels
             for value, degree in largest.items():
                 if level := _level_of(degree, thetas, split.default):
                     levels[value] = level
