@@ -1,14 +1,14 @@
 """Changes of tables that Viewkeep owns: checked against the rows that are there, one commit."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import SparkSession
 
 from viewkeep.changes import (
-    ChangeBatch,
     ChangeError,
     Delete,
     Insert,
@@ -20,12 +20,13 @@ from viewkeep.changes import (
 from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import TableDefinition
 from viewkeep.query.tables import Table
-from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.key_match import key_tuples, repeated
-from viewkeep.tables.rewrite import DRIVER_BYTES, find_rows, rewrite
-from viewkeep.tables.table_changes import TableChanges
+from viewkeep.tables.key_index import KeyIndex, Places
+from viewkeep.tables.net_changes import taken
+from viewkeep.tables.rewrite import DRIVER_BYTES, FoundRows, find_rows, rewrite
+from viewkeep.tables.table_changes import TableChanges, rows_schema
 from viewkeep.tables.user_rows import given_rows
 
 TRIES = 20
@@ -78,8 +79,9 @@ def _check_once(name: str, table: Table, given: Given) -> None:
     """Refuse a row that is named twice by the same kind of change: which one counts is not said."""
     parts = {"inserts": given.inserts, "updates": given.updates, "deletes": given.deletes}
     for what, rows in parts.items():
-        again = repeated(key_tuples(rows.select(list(table.key))))
-        if again is not None:
+        keys = KeyIndex(rows.select(list(table.key)))
+        if keys.repeated is not None:
+            [again] = to_rows(keys.keys.slice(keys.repeated, 1))
             place = RowFormat(name, table).place(again)
             raise ChangeError(f"{place}: the {what} name this key twice; give it once")
 
@@ -90,16 +92,19 @@ def apply_changes(
     table: LakeTable,
     given: Given,
     driver_bytes: int = DRIVER_BYTES,
-) -> tuple[int, ChangeBatch]:
+) -> tuple[int, TableChanges]:
     """Commit the changes; the version they are in. After a conflict everything is checked anew."""
+    keys = given.keys(definition.table.key)
     for _ in range(TRIES):
         snapshot = table.snapshot()
         _check_columns(definition, snapshot)
-        batch = _netted(spark, definition, table, snapshot, given, driver_bytes)
-        if batch.is_empty:
-            return snapshot.version, batch
+        found = find_rows(spark, table, snapshot, keys, driver_bytes)
+        changes = net_given(definition.name, definition.table, given, found)
+        if changes.is_empty:
+            return snapshot.version, changes
         try:
-            return _commit(spark, definition, table, snapshot, batch, driver_bytes), batch
+            version = _commit(spark, definition, table, snapshot, changes, found, driver_bytes)
+            return version, changes
         except ConflictError:
             continue
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
@@ -117,20 +122,51 @@ def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
         )
 
 
-def _netted(
-    spark: SparkSession,
-    definition: TableDefinition,
-    table: LakeTable,
-    snapshot: Snapshot,
-    given: Given,
-    driver_bytes: int,
-) -> ChangeBatch:
-    declared = definition.table
-    there = find_rows(spark, table, snapshot, given.keys(declared.key), driver_bytes)
-    places = [declared.names.index(name) for name in declared.key]
-    rows = to_rows(there.select(list(declared.names)))
-    before = {tuple(row[place] for place in places): row for row in rows}
-    return net(definition.name, declared, before, given.log(declared))
+def net_given(name: str, table: Table, given: Given, found: FoundRows) -> TableChanges:
+    """What given changes do to the rows that have their keys; an error if they do not fit them."""
+    rows = found.rows.select(list(table.names)).cast(rows_schema(table))
+    count = found.keys.keys.num_rows
+    if found.keys.repeated is not None or np.bincount(found.places, minlength=1).max() > 1:
+        return _net_rows(name, table, given, rows)
+    places = np.full(count, -1, np.int64)
+    places[found.places] = np.arange(rows.num_rows)
+    inserts, updates, deletes = np.split(
+        places, np.cumsum([given.inserts.num_rows, given.updates.num_rows])
+    )
+    wrong = _first_misfit(table, given, inserts, updates, deletes)
+    if wrong is not None:
+        return _net_rows(name, table, wrong, rows)
+    before = taken(rows, updates)
+    after = _updated(before, given.updates, table)
+    changes = TableChanges(name, table, given.inserts, taken(rows, deletes), before, after)
+    return changes.effective([n for n in given.updates.column_names if n not in table.key])
+
+
+def _net_rows(name: str, table: Table, given: Given, rows: pa.Table) -> TableChanges:
+    """One change after the other, where several name one key, or one does not fit."""
+    format_ = RowFormat(name, table)
+    before = {format_.key_of(row): row for row in to_rows(rows)}
+    return TableChanges.of_batch(net(name, table, before, given.log(table)))
+
+
+def _first_misfit(
+    table: Table, given: Given, inserts: Places, updates: Places, deletes: Places
+) -> Given | None:
+    """The first change in the order of the log that finds no row, or one where it wants none."""
+    none = Given(*(part.slice(0, 0) for part in (given.inserts, given.updates, given.deletes)))
+    if (deletes < 0).any():
+        return replace(none, deletes=given.deletes.slice(int(np.argmax(deletes < 0)), 1))
+    if (updates < 0).any():
+        return replace(none, updates=given.updates.slice(int(np.argmax(updates < 0)), 1))
+    if (inserts >= 0).any():
+        return replace(none, inserts=given.inserts.slice(int(np.argmax(inserts >= 0)), 1))
+    return None
+
+
+def _updated(before: pa.Table, updates: pa.Table, table: Table) -> pa.Table:
+    named = [name for name in updates.column_names if name not in table.key]
+    columns = [updates[name] if name in named else before[name] for name in table.names]
+    return pa.Table.from_arrays(columns, schema=rows_schema(table))
 
 
 def _commit(
@@ -138,17 +174,12 @@ def _commit(
     definition: TableDefinition,
     table: LakeTable,
     snapshot: Snapshot,
-    batch: ChangeBatch,
+    changes: TableChanges,
+    found: FoundRows,
     driver_bytes: int,
 ) -> int:
     declared = definition.table
-    gone = _arrow(declared, [*batch.deletes, *(old for old, _ in batch.updates)])
-    came = _arrow(declared, [*batch.inserts, *(new for _, new in batch.updates)])
-    keys = gone.select(list(declared.key))
-    files = rewrite(spark, table, snapshot, keys, came, driver_bytes)
-    notes = Feed(spark, definition.name, declared, table).write(TableChanges.of_batch(batch))
+    keys = changes.gone.select(list(declared.key))
+    files = rewrite(spark, table, snapshot, keys, changes.came, driver_bytes, found)
+    notes = Feed(spark, definition.name, declared, table).write(changes)
     return table.commit(snapshot.version, files.add, files.remove, {"apply": True, **notes})
-
-
-def _arrow(declared: Table, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
-    return to_arrow(declared.columns, list(rows))

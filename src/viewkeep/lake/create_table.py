@@ -17,9 +17,9 @@ from viewkeep.execute.spark.report import SPARK_ERRORS, named
 from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field
-from viewkeep.tables.arrow_rows import declared_fields
+from viewkeep.tables.arrow_rows import declared_fields, to_rows
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
-from viewkeep.tables.key_match import key_tuples, repeated
+from viewkeep.tables.key_index import KeyIndex
 from viewkeep.tables.parquet import WRITE_SETTINGS, Folder, read_frame, write_frame
 from viewkeep.tables.user_rows import check_columns, given_rows
 
@@ -161,9 +161,9 @@ def check_keys(
 
 
 def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:
-    again = repeated(key_tuples(rows.select(list(declared.key))))
-    if again is not None:
-        _refuse_repeated(name, declared, again)
+    keys = KeyIndex(rows.select(list(declared.key)))
+    if keys.repeated is not None:
+        _refuse_repeated(name, declared, to_rows(keys.keys.slice(keys.repeated, 1))[0])
 
 
 def _refuse_repeated(name: str, declared: Table, key: tuple[Any, ...]) -> None:

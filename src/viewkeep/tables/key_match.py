@@ -1,13 +1,12 @@
 """Which rows have one of some keys, on the driver. NULL is a value of a key, and so is NaN."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.tables.delta import DataFile
+from viewkeep.tables.key_index import KeyIndex
 
 Key = tuple[Any, ...]
 
@@ -19,20 +18,7 @@ def matches(rows: pa.Table, keys: pa.Table) -> pa.Array:
     >>> matches(rows, pa.table({"a": [1, None], "b": [2, 3]})).to_pylist()
     [False, True, True]
     """
-    names = keys.column_names
-    if not keys.num_rows:
-        return pa.array([False] * rows.num_rows, pa.bool_())
-    if not names:
-        return pa.array([True] * rows.num_rows, pa.bool_())
-    near = near_rows(rows, keys)
-    if len(names) == 1 and not _is_float(keys[names[0]].type):
-        return near
-    places = pc.indices_nonzero(near)
-    wanted = set(key_tuples(keys))
-    found = [key in wanted for key in key_tuples(rows.select(names).take(places))]
-    mask = np.zeros(rows.num_rows, np.bool_)
-    mask[places.to_numpy()[np.array(found, np.bool_)]] = True
-    return pa.array(mask)
+    return pa.array(KeyIndex(keys).places(rows) >= 0)
 
 
 def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
@@ -86,16 +72,6 @@ def _any_between(values: pa.ChunkedArray, least: Any, greatest: Any) -> bool:
 def without(rows: pa.Table, keys: pa.Table) -> pa.Table:
     """The rows that have none of the keys."""
     return rows.filter(pc.invert(matches(rows, keys)))
-
-
-def repeated(keys: Sequence[Key]) -> Key | None:
-    """A key that stands twice, if there is one."""
-    seen: set[Key] = set()
-    for key in keys:
-        if key in seen:
-            return key
-        seen.add(key)
-    return None
 
 
 def _is_float(kind: pa.DataType) -> bool:

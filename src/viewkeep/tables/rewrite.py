@@ -5,11 +5,15 @@ into a file of their own where nothing has to be rewritten; when such files have
 next change puts them together.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
@@ -18,8 +22,13 @@ from viewkeep.execute.spark.key_filter import Keys, is_listable, meets
 from viewkeep.query.expressions import quote
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
-from viewkeep.tables.key_match import matches, may_hold, without
+from viewkeep.tables.key_index import KeyIndex, Places
+from viewkeep.tables.key_match import may_hold
 from viewkeep.tables.parquet import Folder, read_frame, write_frame
+from viewkeep.tables.row_differences import Mask
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 DRIVER_BYTES = 256 * 1024 * 1024
 """The most bytes that are rewritten on the driver."""
@@ -28,6 +37,8 @@ SMALL_FILES = 16
 SMALL_BYTES = 4 * 1024 * 1024
 FILE_BYTES = 128 * 1024 * 1024
 """About how large a rewritten file may become."""
+FILE_ROWS = 1 << 21
+"""The most rows of a file that is written on the driver."""
 
 
 @dataclass(frozen=True)
@@ -38,21 +49,66 @@ class Rewrite:
     remove: tuple[DataFile, ...] = ()
 
 
+@dataclass(frozen=True)
+class HeldFile:
+    """A file whose rows are in memory, with the place of the key that each of them has, or -1."""
+
+    file: DataFile
+    rows: pa.Table
+    places: Places
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The rows of a version that have one of some keys, and the places of their keys.
+
+    `held` are the files that have such rows; None if they are too large for the driver.
+    """
+
+    keys: KeyIndex
+    rows: pa.Table
+    places: Places
+    held: tuple[HeldFile, ...] | None
+
+
 def find_rows(
     spark: SparkSession,
     table: LakeTable,
     snapshot: Snapshot,
     keys: pa.Table,
     driver_bytes: int = DRIVER_BYTES,
-) -> pa.Table:
+) -> FoundRows:
     """The rows of a version that have one of the keys."""
     files = [each for each in snapshot.files if may_hold(each, keys)]
+    index = KeyIndex(keys)
     if sum(each.size for each in files) <= driver_bytes:
-        rows = Folder(table).read(files, snapshot.fields)
-    else:
-        rows = _near_rows(spark, read_frame(spark, snapshot, files), keys).toArrow()
-        rows = rows.cast(arrow_schema(snapshot.fields))
-    return rows.filter(matches(rows, keys))
+        return _hold(table, snapshot, files, index)
+    near = _near_rows(spark, read_frame(spark, snapshot, files), keys).toArrow()
+    near = near.cast(arrow_schema(snapshot.fields))
+    places = index.places(near)
+    return FoundRows(index, near.filter(pa.array(places >= 0)), places[places >= 0], None)
+
+
+def _hold(
+    table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: KeyIndex
+) -> FoundRows:
+    """Several files at a time: Arrow works without Python's lock."""
+    folder = Folder(table)
+
+    def hold(each: DataFile) -> HeldFile | None:
+        rows = folder.read([each], snapshot.fields)
+        places = keys.places(rows)
+        return HeldFile(each, rows, places) if (places >= 0).any() else None
+
+    held = tuple(each for each in _parallel(hold, files) if each is not None)
+    found = [each.rows.filter(pa.array(each.places >= 0)) for each in held]
+    places = [each.places[each.places >= 0] for each in held]
+    return FoundRows(
+        keys,
+        pa.concat_tables([arrow_schema(snapshot.fields).empty_table(), *found]),
+        np.concatenate([np.zeros(0, np.int64), *places]),
+        held,
+    )
 
 
 def rewrite(
@@ -62,45 +118,116 @@ def rewrite(
     gone: pa.Table,
     came: pa.Table,
     driver_bytes: int = DRIVER_BYTES,
+    found: FoundRows | None = None,
 ) -> Rewrite:
-    """New files for a version without the rows that have a key of `gone`, and with `came`."""
+    """New files for a version without the rows that have a key of `gone`, and with `came`.
+
+    `found` are the rows of these and perhaps other keys, if they were looked up before.
+    """
     came = came.cast(arrow_schema(snapshot.fields))
     touched = [each for each in snapshot.files if may_hold(each, gone)]
-    if sum(each.size for each in touched) > driver_bytes:
+    if found is None and sum(each.size for each in touched) <= driver_bytes:
+        found = _hold(table, snapshot, touched, KeyIndex(gone))
+    if found is None or found.held is None:
         return _on_spark(spark, table, snapshot, touched, gone, came)
-    return _on_driver(table, snapshot, touched, gone, came)
+    return _on_driver(table, snapshot, found, gone, came)
 
 
 def _on_driver(
-    table: LakeTable,
-    snapshot: Snapshot,
-    touched: Sequence[DataFile],
-    gone: pa.Table,
-    came: pa.Table,
+    table: LakeTable, snapshot: Snapshot, found: FoundRows, gone: pa.Table, came: pa.Table
 ) -> Rewrite:
-    """File by file, several at a time: Arrow works without Python's lock."""
-    folder = Folder(table)
+    """Rows that replace others take their places; the rest goes to the end of some file."""
+    folder, held = Folder(table), found.held or ()
+    moves = _moves(found, gone, came)
+    rests = zip(held, _parallel(lambda each: _rest(each, moves, came), held), strict=True)
+    hit = [(each.file, kept) for each, kept in rests if kept is not None]
+    small = _small(snapshot, [each for each, _ in hit])
+    merged = [folder.read(small, snapshot.fields), came.filter(pa.array(moves.appended))]
+    merged += [kept for each, kept in hit if each.size < SMALL_BYTES]
+    large = [kept for each, kept in hit if each.size >= SMALL_BYTES and kept.num_rows]
+    if large:  # a large file takes the new rows in, so that no small one is needed
+        large[0] = pa.concat_tables([large[0], *merged])
+        merged = []
+    together = [pa.concat_tables(merged)] if merged else []
+    new = [part for rows in (*large, *together) for part in _files_of(rows)]
+    return Rewrite(tuple(_parallel(folder.write, new)), (*small, *(each for each, _ in hit)))
 
-    def rest(each: DataFile) -> pa.Table | None:
-        """The rows of a file that stay, or None if all do."""
-        rows = folder.read([each], snapshot.fields)
-        kept = without(rows, gone)
-        return kept if kept.num_rows < rows.num_rows else None
 
-    small = _small(snapshot, touched)
-    with ThreadPoolExecutor() as pool:
-        rests = list(zip(touched, pool.map(rest, touched), strict=True))
-        hit = [(each, kept) for each, kept in rests if kept is not None]
-        merged = [folder.read(small, snapshot.fields), came]
-        merged += [kept for each, kept in hit if each.size < SMALL_BYTES]
-        large = [kept for each, kept in hit if each.size >= SMALL_BYTES and kept.num_rows]
-        if large:  # a large file takes the new rows in, so that no small one is needed
-            large[0] = pa.concat_tables([large[0], *merged])
-            merged = []
-        together = [pa.concat_tables(merged)] if merged else []
-        new = [rows for rows in (*large, *together) if rows.num_rows]
-        add = tuple(pool.map(folder.write, new))
-    return Rewrite(add, (*small, *(each for each, _ in hit)))
+@dataclass(frozen=True)
+class _Moves:
+    """By the place of a key, whether its row goes and which new row stands there instead, or -1;
+    and which new rows stand nowhere so far."""
+
+    goes: Mask
+    instead: Places
+    appended: Mask
+
+
+def _moves(found: FoundRows, gone: pa.Table, came: pa.Table) -> _Moves:
+    count = found.keys.keys.num_rows
+    goes, instead = np.zeros(count, np.bool_), np.full(count, -1, np.int64)
+    away = found.keys.places(gone)
+    goes[away[away >= 0]] = True
+    # A row takes the place of another one if it is the only one with the key of the only one.
+    there, back = np.bincount(found.places, minlength=count), found.keys.places(came)
+    known = np.flatnonzero(back >= 0)
+    places = back[known]
+    alone = np.bincount(places, minlength=count)
+    replaces = goes[places] & (there[places] == 1) & (alone[places] == 1)
+    instead[places[replaces]] = known[replaces]
+    appended = np.ones(came.num_rows, np.bool_)
+    appended[known[replaces]] = False
+    return _Moves(goes, instead, appended)
+
+
+def _rest(held: HeldFile, moves: _Moves, came: pa.Table) -> pa.Table | None:
+    """The rows of a file after a change, or None if all stay as they are."""
+    hit = held.places >= 0
+    instead = np.where(hit, moves.instead[held.places], -1)
+    drops = hit & moves.goes[held.places] & (instead < 0)
+    rows = _replaced(held.rows, instead, came) if (instead >= 0).any() else held.rows
+    if drops.any():
+        return rows.filter(pa.array(~drops))
+    return None if rows is held.rows else rows
+
+
+def _replaced(rows: pa.Table, instead: Places, came: pa.Table) -> pa.Table:
+    """Rows with others in the places of some; columns that stay as they are are not copied."""
+    mask = pa.array(instead >= 0)
+    new = came.take(pa.array(instead[instead >= 0])).combine_chunks()
+    old = rows.filter(mask)
+    for position, name in enumerate(rows.column_names):
+        if not old[name].equals(new[name]):
+            column = _replaced_values(rows[name], mask, new[name])
+            rows = rows.set_column(position, rows.schema.field(name), column)
+    return rows
+
+
+def _replaced_values(
+    column: pa.ChunkedArray, mask: pa.Array, new: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    if not pa.types.is_nested(column.type):
+        return pc.replace_with_mask(column, mask, _whole(new))
+    places = np.arange(len(column))
+    places[mask.to_numpy(zero_copy_only=False)] = len(column) + np.arange(len(new))
+    return pa.chunked_array([*column.chunks, *new.chunks], column.type).take(pa.array(places))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def _files_of(rows: pa.Table) -> list[pa.Table]:
+    """Rows in parts that each become a file."""
+    return [rows.slice(start, FILE_ROWS) for start in range(0, rows.num_rows, FILE_ROWS)]
+
+
+def _parallel(function: Callable[[T], U], values: Sequence[T]) -> list[U]:
+    if len(values) < 2:
+        return [function(each) for each in values]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, values))
 
 
 def _small(snapshot: Snapshot, touched: Sequence[DataFile]) -> list[DataFile]:

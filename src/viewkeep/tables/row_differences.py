@@ -32,9 +32,9 @@ def differing_rows(old: pa.Table, new: pa.Table, names: Iterable[str]) -> Mask:
 
 def differing_values(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
     """Whether the values at each place differ."""
-    if old is new or not len(old):
-        return np.zeros(len(old), np.bool_)
     if pa.types.is_nested(old.type):
+        if old.equals(new):
+            return np.zeros(len(old), np.bool_)
         pairs = zip(column_values(old), column_values(new), strict=True)
         return np.fromiter((not same(*pair) for pair in pairs), np.bool_, len(old))
     different = pc.not_equal(old, new)

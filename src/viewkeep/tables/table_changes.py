@@ -71,10 +71,10 @@ class TableChanges:
         """The rows that were not there as they are."""
         return pa.concat_tables([self.inserts, self.after])
 
-    def effective(self) -> "TableChanges":
-        """Without updates that change nothing."""
-        names = [each for each in self.table.names if each not in self.table.key]
-        changed = differing_rows(self.before, self.after, names)
+    def effective(self, columns: Iterable[str] | None = None) -> "TableChanges":
+        """Without updates that change nothing in these columns, or in any but the key."""
+        others = [each for each in self.table.names if each not in self.table.key]
+        changed = differing_rows(self.before, self.after, others if columns is None else columns)
         return self if changed.all() else self._updates(changed)
 
     def by_changed(
