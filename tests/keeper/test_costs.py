@@ -122,7 +122,7 @@ def test_a_running_job_is_ended(spark: SparkSession) -> None:
 def test_a_running_query_is_ended() -> None:
     start = time.perf_counter()
     with connected() as connection:
-        pairs = "range(10**7) AS a(i), range(10**7) AS b(i)"
+        pairs = "range(10000000) AS a(i), range(10000000) AS b(i)"
         with pytest.raises(OverBudgetError), budgeted(0.3, connection.interrupt):
             connection.execute(f"SELECT sum(hash(a.i, b.i)) FROM {pairs}")
         assert connection.execute("SELECT 3").fetchall() == [(3,)]
