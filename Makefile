@@ -21,7 +21,7 @@ help: ## List the tasks
 setup: $(INSTALLED) ## Create .venv with the locked versions and install Viewkeep into it
 	@$(PYTHON) scripts/check_java.py || true
 
-demo: setup ## Keep four views of a shop fresh on Spark, and compare them
+demo: setup ## Keep four views of a shop fresh, and compare them
 	@$(PYTHON) examples/demo.py
 
 test: setup ## Run all tests, slow ones included
