@@ -7,7 +7,7 @@ A lake without Spark has no limit, and refuses by name what DuckDB is not known 
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol
@@ -52,14 +52,17 @@ class Engines:
     spark: Any = None
     forced: str = "auto"
     limit: int = DRIVER_BYTES
+    _problems: dict[int, tuple[tuple[Node, ...], str | None]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def forcing(self, backend: str | None) -> "Engines":
         """The same engines, one of which is to be used; None leaves the choice."""
         if backend is None or backend == self.forced:
             return self
-        return Engines(self.spark, check_choice(backend, self.spark), self.limit)
+        return replace(self, forced=check_choice(backend, self.spark))
 
-    def choose(self, queries: Iterable[Node], size: int) -> Choice:
+    def choose(self, queries: tuple[Node, ...], size: int) -> Choice:
         """The engine of some queries that read so many bytes."""
         if self.forced == "spark":
             return Choice("spark", "backend=spark", size)
@@ -78,8 +81,14 @@ class Engines:
             return Choice("spark", f"{size:,} bytes to read, more than {self.limit:,}", size)
         return Choice("duckdb", f"{size:,} bytes to read", size)
 
-    def problem(self, queries: Iterable[Node]) -> str | None:
-        """Why DuckDB would not compute some queries as Spark does."""
+    def problem(self, queries: tuple[Node, ...]) -> str | None:
+        """Why DuckDB would not compute some queries as Spark does; found once for a view's."""
+        known = self._problems.get(id(queries))
+        if known is None or known[0] is not queries:
+            known = self._problems[id(queries)] = (queries, self._problem(queries))
+        return known[1]
+
+    def _problem(self, queries: Iterable[Node]) -> str | None:
         inexact = import_module("viewkeep.execute.duckdb.exact").inexact
         for each in queries:
             reason: str | None = inexact(each)

@@ -114,6 +114,13 @@ class View:
             scripts = [self.recursive_script(name, None) for name in self.changing]
         return tuple(each.query for script in scripts for each in script.computes())
 
+    @cached_property
+    def definitions(self) -> tuple[Node, ...]:
+        """The queries that compute it from scratch: of its caches and of the view itself."""
+        if not self.is_incremental:
+            return (self.node,)
+        return tuple(each.definition for each in self.script.materialized)
+
     @property
     def is_recursive(self) -> bool:
         """Whether it keeps the intermediate views of DBToaster, and changes table by table."""

@@ -44,8 +44,7 @@ def build_view(
 def build_choice(view: View, engines: Engines, inputs: Pins) -> Choice:
     """The engine that computes a view from scratch."""
     size = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
-    kept = [each.definition for each in view.script.materialized] if view.is_incremental else []
-    return engines.choose([*kept] or [view.node], size)
+    return engines.choose(view.definitions, size)
 
 
 def compute_view(

@@ -8,8 +8,9 @@ from viewkeep.execute.backend import Counted, Relations, Target, Written
 from viewkeep.execute.budget import budgeted
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
-from viewkeep.execute.duckdb.relations import SqlRelations
-from viewkeep.execute.duckdb.script_run import DuckdbRun
+from viewkeep.execute.duckdb.prepared import Prepared
+from viewkeep.execute.duckdb.relations import OpenRelations
+from viewkeep.execute.duckdb.script_run import DuckdbRun, prepare_run
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.algebra import Node
@@ -17,6 +18,8 @@ from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.relations import StoredRows
 
+PREPARED = 1000
+"""The most scripts whose texts are kept."""
 _SIDE = "viewkeep#side"
 
 
@@ -25,10 +28,13 @@ class DuckdbBackend:
 
     name = "duckdb"
 
+    def __init__(self) -> None:
+        self._prepared: dict[int, Prepared] = {}
+
     def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
         with connected() as connection, duckdb_errors(place):
-            text = statements.query(query, SqlRelations(connection, relations).of_leaf)
+            text = statements.query(query, OpenRelations(connection, relations).of_leaf)
             return Written(write_query(connection, text, query.schema, target))
 
     @contextmanager
@@ -37,14 +43,23 @@ class DuckdbBackend:
     ) -> Iterator[DuckdbRun]:
         """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
         with connected() as connection, budgeted(budget, connection.interrupt):
-            yield DuckdbRun(connection, script, relations)
+            yield DuckdbRun(connection, self._prepare(script), relations)
+
+    def _prepare(self, script: Script) -> Prepared:
+        """The texts of a script, which are made once; a view keeps its scripts."""
+        known = self._prepared.get(id(script))
+        if known is None or known.script is not script:
+            if len(self._prepared) >= PREPARED:
+                self._prepared.clear()
+            self._prepared[id(script)] = known = prepare_run(script)
+        return known
 
     def compare(
         self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
         with connected() as connection, duckdb_errors(place):
-            sources = SqlRelations(connection, relations)
+            sources = OpenRelations(connection, relations)
             expected = f"({statements.query(query, sources.of_leaf)})"
             sides = [
                 f"SELECT {_comparable(query.schema)}, {sign} AS {quote(_SIDE)} FROM {rows}"

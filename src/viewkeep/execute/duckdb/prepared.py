@@ -28,6 +28,7 @@ class Query:
     text: str
     diffs: tuple[Stored, ...]
     kept: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,13 @@ class Prepared:
         if query is None:
             return None
         leaves = [each for each in walk(query) if isinstance(each, Leaf)]
-        kept = [self.names.resolve(each) for each in leaves if self.names.is_kept(each)]
+        kept = [each for each in leaves if self.names.is_kept(each)]
         diffs = [each for each in leaves if isinstance(each, Stored)]
         return Query(
             statements.query(query, self.names.resolve),
             tuple(each for each in diffs if not self.names.is_kept(each)),
-            tuple(dict.fromkeys(kept)),
+            tuple(dict.fromkeys(map(self.names.resolve, kept))),
+            tuple(kept),
         )
 
     def _change(self, statement: Apply, kept: Mapping[str, Materialized]) -> Change:

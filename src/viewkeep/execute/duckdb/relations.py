@@ -1,6 +1,6 @@
 """Relations of a lake as DuckDB reads them: Parquet files in place, Arrow tables as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -15,30 +15,46 @@ from viewkeep.tables.parquet import Folder
 from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
 
 
-class SqlRelations(Mapping[Source, str]):
-    """The DuckDB text of each relation, made when it is asked for."""
+class RelationNames(Mapping[Source, str]):
+    """The names that relations have in every run, so that the text of a script is made once."""
+
+    def __getitem__(self, source: Source) -> str:
+        name = source if isinstance(source, str) else " ".join(source)
+        return f"temp.{quote(f'viewkeep relation {name}')}"
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class OpenRelations:
+    """The relations of one run, as views and registered rows of its connection."""
+
+    names = RelationNames()
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, relations: Relations) -> None:
         self._connection, self._relations = connection, relations
-        self._texts: dict[Source, str] = {}
-
-    def __getitem__(self, source: Source) -> str:
-        if source not in self._texts:
-            self._texts[source] = self.text(self._relations[source])
-        return self._texts[source]
-
-    def __contains__(self, source: object) -> bool:
-        return source in self._relations
-
-    def __iter__(self):  # type: ignore[no-untyped-def]  # a Mapping wants it, nobody uses it
-        return iter(self._relations)
-
-    def __len__(self) -> int:
-        return len(self._relations)
+        self._opened: set[Source] = set()
+        self._registered = 0
 
     def of_leaf(self, leaf: Leaf) -> str:
-        """The relation of a leaf of a query."""
-        return self[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
+        """The relation of a leaf of a query, opened."""
+        self.open([_source(leaf)])
+        return self.names[_source(leaf)]
+
+    def open_leaves(self, leaves: Iterable[Leaf]) -> None:
+        """Make what a query reads known to DuckDB."""
+        self.open(map(_source, leaves))
+
+    def open(self, sources: Iterable[Source]) -> None:
+        """Make relations known to DuckDB, once."""
+        for source in sources:
+            if source not in self._opened:
+                text = self.text(self._relations[source])
+                self._connection.execute(f"CREATE TEMP VIEW {self.names[source]} AS FROM {text}")
+                self._opened.add(source)
 
     def text(self, relation: Relation) -> str:
         """The DuckDB text of a relation."""
@@ -51,7 +67,8 @@ class SqlRelations(Mapping[Source, str]):
 
     def registered(self, rows: pa.Table) -> str:
         """A name for rows in memory."""
-        name = f"viewkeep rows {len(self._texts)} {id(rows)}"
+        self._registered += 1
+        name = f"viewkeep rows {self._registered}"
         self._connection.register(name, rows)
         return quote(name)
 
@@ -92,6 +109,10 @@ class SqlRelations(Mapping[Source, str]):
             f"ANTI JOIN {covered} AS covered ON {same or 'TRUE'} "
             f"UNION ALL SELECT {names} FROM {live})"
         )
+
+
+def _source(leaf: Leaf) -> Source:
+    return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
 
 
 def _have_wildcards(places: list[str]) -> bool:

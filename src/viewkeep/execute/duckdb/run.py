@@ -32,7 +32,7 @@ from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, Sources
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.execute.errors import RunError
-from viewkeep.query.algebra import Node, Stored
+from viewkeep.query.algebra import Leaf, Node, Stored
 from viewkeep.query.types.inference import Schema
 
 T = TypeVar("T")
@@ -95,11 +95,13 @@ class Refresh:
         prepared: Prepared,
         counted: bool,
         sizes: bool = True,
+        open_: Callable[[Iterable[Leaf]], None] = lambda leaves: None,
     ) -> None:
+        """`open_` makes relations that a query reads known to DuckDB."""
         self._connection = connection
         self._prepared = prepared
         self._names = prepared.names
-        self._counted, self._has_sizes = counted, sizes
+        self._counted, self._has_sizes, self._open = counted, sizes, open_
         self._rows: dict[str, int] = {}
         self._empty: set[str] = set()
         self._sizes: dict[str, int] = {}
@@ -121,6 +123,7 @@ class Refresh:
         rows, seconds = 0, 0.0
         reads: int | None = 0
         if query is not None:
+            self._open(query.leaves)
             self._create_missing(query.diffs)
             rows, seconds = self._timed(statement.name, lambda: self._fill(statement, query))
             reads = self._reads(query) if self._has_sizes else None

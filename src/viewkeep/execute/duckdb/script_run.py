@@ -17,14 +17,21 @@ from viewkeep.execute.backend import Relations, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
 from viewkeep.execute.duckdb.prepared import Prepared
-from viewkeep.execute.duckdb.relations import SqlRelations
+from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import Refresh
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.snapshots import DataFile
+
+
+def prepare_run(script: Script) -> Prepared:
+    """A script with its texts, for any number of runs."""
+    targets = {each.name: _temporary("new", each.name) for each in script.materialized}
+    return Prepared(script, OpenRelations.names, targets)
 
 
 class DuckdbRun:
@@ -34,13 +41,15 @@ class DuckdbRun:
     accesses = None
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, script: Script, relations: Relations
+        self, connection: duckdb.DuckDBPyConnection, prepared: Prepared, relations: Relations
     ) -> None:
-        self._connection, self._kept = connection, {k.name: k for k in script.materialized}
-        self._sources = SqlRelations(connection, relations)
-        targets = {name: _temporary("new", name) for name in self._kept}
-        self._prepared = Prepared(script, self._sources, targets)
-        self._refresh = Refresh(connection, self._prepared, counted=False, sizes=False)
+        kept = {each.name: each for each in prepared.script.materialized}
+        self._connection, self._kept = connection, kept
+        self._relations, self._prepared = OpenRelations(connection, relations), prepared
+        self._relations.open(prepared.given)
+        self._refresh = Refresh(
+            connection, prepared, counted=False, sizes=False, open_=self._relations.open_leaves
+        )
         self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
@@ -49,7 +58,7 @@ class DuckdbRun:
         names = ", ".join(map(quote, kept.definition.names))
         same = _same(kept.ids, kept.ids, "old", null_safe=True)
         rows = (
-            f"SELECT {names} FROM {self._sources[name]} AS target "
+            f"SELECT {names} FROM {self._relations.names[name]} AS target "
             f"ANTI JOIN {_temporary('old', name)} AS old ON {same} "
             f"UNION ALL SELECT {names} FROM {_temporary('new', name)}"
         )
@@ -75,6 +84,7 @@ class DuckdbRun:
 
     def _take_old(self, kept: Materialized, applies: Iterable[Apply]) -> None:
         """The rows that diffs name, and a copy of them to change."""
+        self._relations.open([kept.name])
         parts: dict[tuple[str, ...], list[str]] = {}
         for each in applies:
             ids = _matched_ids(kept, each.schema)
@@ -96,10 +106,12 @@ class DuckdbRun:
     def _matches(self, name: str, names: str, ids: tuple[str, ...], keys: list[str]) -> str:
         """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
         listed = f"({' UNION '.join(keys)})"
-        nulls = " OR ".join(f"{quote(each)} IS NULL" for each in ids)
-        null_safe = bool(ids) and self._exists(f"SELECT 1 FROM {listed} WHERE {nulls}")
+        schema = self._kept[name].definition.schema
+        nullable = [each for each in ids if find_field(each, schema).nullable]
+        nulls = " OR ".join(f"{quote(each)} IS NULL" for each in nullable)
+        null_safe = bool(nulls) and self._exists(f"SELECT 1 FROM {listed} WHERE {nulls}")
         same = _same(ids, ids, "keys", null_safe)
-        rows = self._sources[name]
+        rows = self._relations.names[name]
         return f"SELECT {names} FROM {rows} AS target SEMI JOIN {listed} AS keys ON {same}"
 
     def _exists(self, query: str) -> bool:
