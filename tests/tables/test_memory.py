@@ -1,7 +1,9 @@
 """Logs that are remembered within one piece of work: opened once, and read again after a commit."""
 
+import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from viewkeep import Keeper
@@ -9,6 +11,7 @@ from viewkeep.query.types.data_types import INT, Field
 from viewkeep.tables import delta
 from viewkeep.tables.delta import ConflictError, LakeTable
 from viewkeep.tables.memory import remembered_logs
+from viewkeep.tables.parquet import Folder
 
 FIELDS = (Field("id", INT),)
 
@@ -41,8 +44,26 @@ def test_a_version_is_opened_once(tmp_path: Path, opened: list[str]) -> None:
             assert table.identity(0)
             assert table.fingerprint(0)
     assert len(opened) == 1
-    table.version()
-    assert len(opened) == 2, "outside of the block every call reads the log"
+    assert (table.version(), table.snapshot().version) == (0, 0)
+    assert len(opened) == 1, "its entry is the same, and has no successor"
+    LakeTable(table.uri).commit(0, [], [], {"n": 1})
+    assert (table.version(), table.snapshot().version) == (1, 1)
+
+
+def test_a_version_of_another_history_is_read_again(tmp_path: Path) -> None:
+    """A table that is put back from a backup has the same numbers, and other entries."""
+    place, backup = tmp_path / "t", tmp_path / "backup"
+    table = LakeTable(str(place))
+    table.create(FIELDS, [], {}, "")
+    shutil.copytree(place, backup)
+    rows = pa.table({"id": pa.array([1, 2], pa.int32())})
+    table.commit(0, [Folder(table).write(rows)], [], {})
+    assert table.snapshot().rows == 2
+    shutil.rmtree(place)
+    shutil.copytree(backup, place)
+    assert (table.version(), table.snapshot().rows) == (0, 0)
+    table.commit(0, [Folder(table).write(rows.slice(0, 1))], [], {})
+    assert (table.version(), table.snapshot().rows, table.snapshot(1).rows) == (1, 1, 1)
 
 
 def test_an_own_commit_is_seen_and_one_of_others_is_a_conflict(tmp_path: Path) -> None:

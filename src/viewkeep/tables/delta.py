@@ -9,6 +9,7 @@ process that dies leaves files that no version knows, and nothing else.
     log        the commits between two versions, newest first
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -42,7 +43,7 @@ from viewkeep.tables.failures import StorageError as StorageError
 from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
 from viewkeep.tables.failures import said
 from viewkeep.tables.failures import told as told
-from viewkeep.tables.memory import log_memory
+from viewkeep.tables.memory import RECENT, log_memory
 from viewkeep.tables.protocol import unreadable
 from viewkeep.tables.snapshots import DataFile as DataFile
 from viewkeep.tables.snapshots import Snapshot as Snapshot
@@ -86,17 +87,44 @@ class LakeTable:
 
     def version(self) -> int:
         """The newest version."""
+        newest: int = self._once("version", None, self._newest)
+        return newest
+
+    def _newest(self) -> int:
+        """The version that was read last, if its entry is the same and has no successor."""
+        last = RECENT.last_version(self.uri)
+        if self._local is not None and last is not None:
+            text = self._entry(last)
+            is_same = text is not None and RECENT.get(self.uri, last, entry_fingerprint(text))
+            if is_same and not os.path.exists(entry_path(self._local, last + 1)):
+                return last
         return self._open(None).version()
 
     def identity(self, version: int) -> str:
         """What tells a table from one that was made anew in the same place."""
+        text = self._entry(version) if self._local is not None else None
+        known = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
+        if known is not None:
+            return known.identity
         table = self._open(version)
         with told(self.uri):
             return str(table.metadata().id)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
-        found: Snapshot = self._once("snapshot", version, lambda: self._snapshot(version))
+        at = self.version() if version is None else version
+        found: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
+        return found
+
+    def _recent_snapshot(self, version: int) -> Snapshot:
+        text = self._entry(version) if self._local is not None and version >= 0 else None
+        if text is None:
+            return self._snapshot(version)
+        fingerprint = entry_fingerprint(text)
+        found = RECENT.get(self.uri, version, fingerprint)
+        if found is None:
+            found = self._snapshot(version)
+            RECENT.add(found, fingerprint)
         return found
 
     def _snapshot(self, version: int | None) -> Snapshot:

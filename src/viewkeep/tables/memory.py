@@ -4,10 +4,14 @@ Outside of such a block every call reads the log. Inside, the newest version of 
 that was seen first, as a refresh pins it; a commit of one's own makes the table be read again.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Any
+
+from viewkeep.tables.snapshots import Snapshot
 
 Key = tuple[str, str, int | None]
 """What was read, of which table, at which version; None is the newest."""
@@ -44,6 +48,38 @@ def remembered_logs() -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
+
+
+class RecentSnapshots:
+    """Versions that this process has read, each with the fingerprint of its log entry: a version
+    whose entry is still the same need not be read again, whoever has written since."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
+        self._newest: dict[str, int] = {}
+
+    def get(self, uri: str, version: int, fingerprint: str) -> Snapshot | None:
+        """A version, if its entry is the one that was read."""
+        known = self._snapshots.get((uri, version))
+        return known[1] if known is not None and known[0] == fingerprint else None
+
+    def add(self, snapshot: Snapshot, fingerprint: str) -> None:
+        """A version that was read; the oldest ones are forgotten."""
+        with self._lock:
+            self._snapshots[snapshot.uri, snapshot.version] = fingerprint, snapshot
+            self._newest[snapshot.uri] = snapshot.version
+            while len(self._snapshots) > self._most:
+                (uri, version), _ = self._snapshots.popitem(last=False)
+                if self._newest.get(uri) == version:
+                    del self._newest[uri]
+
+    def last_version(self, uri: str) -> int | None:
+        """The version of a table that was read last."""
+        return self._newest.get(uri)
+
+
+RECENT = RecentSnapshots(1000)
 
 
 def log_memory() -> LogMemory | None:
