@@ -86,4 +86,5 @@ def _take_up(engine: CompiledEngine, content: list[Words]) -> None:
 
 
 def _layout(engine: CompiledEngine) -> str:
-    return sha256(engine.source.main.functions.encode()).hexdigest()
+    text = "\n".join(function.text for function in engine.source.main.functions)
+    return sha256(text.encode()).hexdigest()

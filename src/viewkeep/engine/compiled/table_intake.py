@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from viewkeep.engine.compiled.function import Module
 from viewkeep.engine.compiled.lifts import Lifted, Lifter
 from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.python_rows import MOST_COLUMNS, available, parse_module
-from viewkeep.engine.compiled.llvm.translate import Text
 from viewkeep.engine.compiled.rings import Shape
 from viewkeep.engine.compiled.values import PLAIN, Coder, Column, Domain
 from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
@@ -256,4 +256,4 @@ def _counts(multiplicities: Any, length: int) -> Column | None:
 
 @cache
 def _parser() -> Any:
-    return machine.load(Text(""), parse_module()).builtin("parse")
+    return machine.load(Module(()), parse_module()).builtin("parse")

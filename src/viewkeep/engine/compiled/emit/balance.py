@@ -8,6 +8,7 @@ from viewkeep.engine.compiled.emit.parts import PartWriter, degree_name, level_n
 from viewkeep.engine.compiled.emit.tables import EMPTY, descriptor, joined, keys
 from viewkeep.engine.compiled.emit.text import Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.function import Function, Heat
 from viewkeep.engine.compiled.layout import (
     BASE,
     MAJOR,
@@ -18,20 +19,21 @@ from viewkeep.engine.compiled.layout import (
 )
 from viewkeep.plan.program import Block, Collect, Part, Program, Split, Trigger
 
-WriteTrigger = Callable[[str, int, Trigger, Iterable[Block]], str]
+WriteTrigger = Callable[[int, Trigger, Iterable[Block]], list[str]]
+"""The lines of some blocks of a trigger, which has this number."""
 
 
-def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) -> Iterator[str]:
+def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) -> Iterator[Function]:
     """Updates that go to the right part, and all that balance asks for."""
     skewed = [n for n, block in enumerate(program.loading) if writes_skewed(program, block)]
-    yield "\n".join(["def reload(s):", *(f"    load_{number}(s)" for number in skewed), ""])
+    yield Function("reload", "s", [f"    load_{number}(s)" for number in skewed])
     for number, trigger in enumerate(program.triggers):
         blocks = _moving(program, trigger)
-        if tuple(blocks) == trigger.blocks:
-            arguments = joined(keys(len(trigger.parameters)), memory.shape.names("p"))
-            yield f"def move_{number}(s, {arguments}):\n    trigger_{number}(s, {arguments})\n"
-        else:
-            yield write_trigger(f"move_{number}", number, trigger, blocks)
+        arguments = joined(["s"], keys(len(trigger.parameters)), memory.shape.names("p"))
+        body = [f"    trigger_{number}({arguments})"]
+        if tuple(blocks) != trigger.blocks:
+            body = write_trigger(number, trigger, blocks)
+        yield Function(f"move_{number}", arguments, body)
     yield from _Splits(program, memory).parts()
 
 
@@ -49,12 +51,12 @@ def _moving(program: Program, trigger: Trigger) -> list[Block]:
 class _Splits(PartWriter):
     """Writes the functions of all splits."""
 
-    def parts(self) -> Iterator[str]:
+    def parts(self) -> Iterator[Function]:
         yield self._set_base()
         for number, split in enumerate(self.program.splits):
             yield from self._levels(number, split)
             yield self._degree(number, split)
-        gathers: dict[str, str] = {}
+        gathers: dict[str, Function] = {}
         for part in self.split_parts:
             gathers[function_name("gather", self._store(part))] = self._gather_all(part)
             for number, _ in part.levels:
@@ -72,48 +74,51 @@ class _Splits(PartWriter):
             yield self._balance(atom)
             yield self._update(atom)
 
-    def _set_base(self) -> str:
-        lines = ["def set_base(s):"]
+    def _set_base(self) -> Function:
+        lines = list[str]()
         for number, split in enumerate(self.program.splits):
             at = self.memory.areas[theta_name(number)]
             for i, threshold in enumerate(split.thresholds):
                 value = f"pow(real(s[{BASE}]), {float(threshold)!r})"
                 lines.append(f"    set_float_at(s, {at + i}, {value})")
-        return "\n".join([*lines, ""])
+        return Function("set_base", "s", lines, public=True)
 
-    def _levels(self, number: int, split: Split) -> Iterator[str]:
+    def _levels(self, number: int, split: Split) -> Iterator[Function]:
         """Read, set and forget the level of a value; the level that a degree asks for."""
         store, names = self.memory.stores[level_name(number)], keys(len(split.variables))
         table, at = store.table, self.memory.areas[theta_name(number)]
-        find = f"row = find_{table.shape}({descriptor(table.at)}, {joined(names)})"
-        yield f"""
-def level_{number}(s, {joined(names)}, missing):
-    {find}
-    if row == 0:
-        return missing
-    return row[{store.word}]
-
-def set_level_{number}(s, {joined(names)}, level):
-    {find}
-    if level == 0:
-        if row != 0:
-            remove_{table.shape}({descriptor(table.at)}, row)
-        return 0
-    if row == 0:
-        row = insert_{table.shape}({descriptor(table.at)}, {joined(names)})
-    row[{store.word}] = level
-    return 0
-"""
-        lines = [f"def wanted_{number}(s, degree):", "    level = 0"]
+        key = joined([descriptor(table.at)], names)
+        find = f"    row = find_{table.shape}({key})"
+        yield Function(
+            f"level_{number}",
+            joined(["s"], names, ["missing"]),
+            [find, "    if row == 0:", "        return missing", f"    return row[{store.word}]"],
+            inline=True,
+            heat=Heat.LOOK_UP,
+        )
+        body = [
+            find,
+            "    if level == 0:",
+            "        if row != 0:",
+            f"            remove_{table.shape}({descriptor(table.at)}, row)",
+            "        return 0",
+            "    if row == 0:",
+            f"        row = insert_{table.shape}({key})",
+            f"    row[{store.word}] = level",
+            "    return 0",
+        ]
+        parameters = joined(["s"], names, ["level"])
+        yield Function(f"set_level_{number}", parameters, body, public=True)
+        lines = ["    level = 0"]
         for i in range(len(split.thresholds)):
             lines += [f"    if real(degree) >= float_at(s, {at + i}):", "        level += 1"]
         lines += [f"    if level < {split.default}:", f"        level = {split.default}"]
-        yield "\n".join([*lines, "    return level", ""])
+        yield Function(f"wanted_{number}", "s, degree", [*lines, "    return level"])
 
-    def _degree(self, number: int, split: Split) -> str:
+    def _degree(self, number: int, split: Split) -> Function:
         """The largest degree of a value in the atoms of a split; it is in parts of its level."""
         names = dict(zip(split.variables, keys(len(split.variables)), strict=True))
-        lines = [f"def degree_{number}(s, {joined(list(names.values()))}, level):", "    most = 0"]
+        lines = ["    most = 0"]
         for atom in split.atoms:
             lines.append("    total = 0")
             for part in self._members(number):
@@ -127,13 +132,14 @@ def set_level_{number}(s, {joined(names)}, level):
                         f"            total += g[{len(index.columns) + 1}]",
                     ]
             lines += ["    if total > most:", "        most = total"]
-        return "\n".join([*lines, "    return most", ""])
+        parameters = joined(["s"], list(names.values()), ["level"])
+        return Function(f"degree_{number}", parameters, [*lines, "    return most"])
 
     # --- minor rebalancing ------------------------------------------------------------------------
 
-    def _move(self, number: int, split: Split) -> str:
+    def _move(self, number: int, split: Split) -> Function:
         names = keys(len(split.variables), "x")
-        lines = [f"def shift_{number}(s, {joined(names)}, level, target):", f"    s[{MINOR}] += 1"]
+        lines = [f"    s[{MINOR}] += 1"]
         for part in self._members(number):
             own = dict(part.levels)[number]
             lines += [f"    if level == {own}:"]
@@ -152,7 +158,7 @@ def set_level_{number}(s, {joined(names)}, level):
             "        target = 0",
             f"    set_level_{number}(s, {joined(names)}, target)",
         ]
-        return "\n".join([*lines, ""])
+        return Function(f"shift_{number}", joined(["s"], names, ["level", "target"]), lines)
 
     def _one_move(self, part: Part, number: int, level: int) -> list[str]:
         levels = tuple((n, level if n == number else old) for n, old in part.levels)
@@ -167,11 +173,10 @@ def set_level_{number}(s, {joined(names)}, level):
             f"    move_{self._trigger(other)}(s, {joined(keys(arity), payload)})",
         ]
 
-    def _balance_value(self, number: int, split: Split) -> str:
+    def _balance_value(self, number: int, split: Split) -> Function:
         names, at = keys(len(split.variables)), self.memory.areas[theta_name(number)]
         top, value = len(split.thresholds), joined(names)
-        return f"""
-def balance_value_{number}(s, {value}):
+        body = f"""\
     level = level_{number}(s, {value}, {split.default})
     degree = degree_{number}(s, {value}, level)
     away = 0
@@ -187,14 +192,14 @@ def balance_value_{number}(s, {value}):
     if degree == 0:
         level = 0
     set_level_{number}(s, {value}, level)
-    return 0
-"""
+    return 0"""
+        return Function(f"balance_value_{number}", f"s, {value}", [body])
 
     # --- major rebalancing ------------------------------------------------------------------------
 
-    def _over_copies(self, name: str, inner: Callable[[Part], list[str]]) -> list[str]:
-        """A function over the copies of all parts, whose addresses are in `copies`."""
-        lines = [f"def {name}(s, copies):"]
+    def _over_copies(self, inner: Callable[[Part], list[str]]) -> list[str]:
+        """Lines over the copies of all parts, whose addresses are in `copies`."""
+        lines = list[str]()
         for place, part in enumerate(self.split_parts):
             store = self._store(part)
             lines += [
@@ -208,7 +213,7 @@ def balance_value_{number}(s, {value}):
             ]
         return lines
 
-    def _count_degrees(self) -> str:
+    def _count_degrees(self) -> Function:
         def count(part: Part) -> list[str]:
             lines = []
             for number, _ in part.levels:
@@ -222,11 +227,11 @@ def balance_value_{number}(s, {value}):
                 ]
             return lines
 
-        return "\n".join([*self._over_copies("count_degrees", count), ""])
+        return Function("count_degrees", "s, copies", self._over_copies(count))
 
-    def _set_levels(self) -> str:
+    def _set_levels(self) -> Function:
         """Strictly by the thresholds, from the largest degree in any atom of a split."""
-        lines = ["def set_levels(s):"]
+        lines = list[str]()
         for number, split in enumerate(self.program.splits):
             level = self.memory.stores[level_name(number)].table
             stores = [self.memory.stores[degree_name(number, atom)] for atom in split.atoms]
@@ -258,9 +263,9 @@ def balance_value_{number}(s, {value}):
             lines += [
                 f"    clear_{each.table.shape}({descriptor(each.table.at)})" for each in stores
             ]
-        return "\n".join([*lines, ""])
+        return Function("set_levels", "s", lines)
 
-    def _spread(self) -> str:
+    def _spread(self) -> Function:
         """Rows into the parts that the levels of their values name."""
 
         def into(part: Part) -> list[str]:
@@ -274,7 +279,8 @@ def balance_value_{number}(s, {value}):
                     lines += [f"if {test}:", *(f"    {line}" for line in self._added(other))]
             return lines
 
-        return "\n".join([*self._over_copies("spread", into), "    return s[0]", ""])
+        lines = [*self._over_copies(into), "    return s[0]"]
+        return Function("spread", "s, copies", lines, public=True)
 
     def _added(self, part: Part) -> list[str]:
         store, writer = self._store(part), StepWriter(self.memory)
@@ -283,18 +289,13 @@ def balance_value_{number}(s, {value}):
         writer.settle()
         return [line.removeprefix("    ") for line in writer.lines]
 
-    def _distribute(self) -> str:
-        return """
-def distribute(s, copies):
-    count_degrees(s, copies)
-    set_levels(s)
-    spread(s, copies)
-    return s[0]
-"""
+    def _distribute(self) -> Function:
+        calls = ["    count_degrees(s, copies)", "    set_levels(s)", "    spread(s, copies)"]
+        return Function("distribute", "s, copies", [*calls, "    return s[0]"], public=True)
 
-    def _rebalance_all(self) -> str:
+    def _rebalance_all(self) -> Function:
         """Partition anew by the new thresholds, and compute what depends on the parts."""
-        lines = ["def rebalance_all(s):", f"    s[{MAJOR}] += 1", "    set_base(s)"]
+        lines = [f"    s[{MAJOR}] += 1", "    set_base(s)"]
         lines += [f"    copies = claim({8 * len(self.split_parts)})"]
         for place, part in enumerate(self.split_parts):
             gather = function_name("gather", self._store(part))
@@ -305,15 +306,14 @@ def distribute(s, copies):
                 lines += [f"    {line}" for line in _cleared(self.memory, each.name)]
         lines += ["    distribute(s, copies)", "    reload(s)"]
         lines += [f"    release(copies[{place}])" for place in range(len(self.split_parts))]
-        return "\n".join([*lines, "    release(copies)", ""])
+        return Function("rebalance_all", "s", [*lines, "    release(copies)"])
 
     # --- updates ----------------------------------------------------------------------------------
 
-    def _balance(self, atom: int) -> str:
+    def _balance(self, atom: int) -> Function:
         part = next(each for each in self.program.parts if each.atom == atom)
         names = joined(keys(len(self._store(part).key)))
         lines = [
-            f"def balance_{atom}(s, {names}):",
             f"    if s[{SIZE}] >= s[{BASE}]:",
             f"        s[{BASE}] = 2 * s[{BASE}]",
             "        rebalance_all(s)",
@@ -327,12 +327,12 @@ def distribute(s, copies):
             f"    balance_value_{number}(s, {joined(self._values(part, number))})"
             for number, _ in part.levels
         ]
-        return "\n".join([*lines, "    return 0", ""])
+        return Function(f"balance_{atom}", f"s, {names}", [*lines, "    return 0"])
 
-    def _update(self, atom: int) -> str:
+    def _update(self, atom: int) -> Function:
         own = [part for part in self.program.parts if part.atom == atom]
         arity, payload = len(self._store(own[0]).key), self.shape.names("p")
-        lines = [f"def update_{atom}(s, {joined(keys(arity), payload)}):", "    grown = 0"]
+        lines = ["    grown = 0"]
         for number, _ in own[0].levels:
             default = self.program.splits[number].default
             value = joined(self._values(own[0], number))
@@ -351,7 +351,8 @@ def distribute(s, copies):
             f"        s[{SIZE}] += grown",
             f"        balance_{atom}(s, {joined(keys(arity))})",
         ]
-        return "\n".join([*lines, ""])
+        arguments = joined(["s"], keys(arity), payload)
+        return Function(f"update_{atom}", arguments, lines, inline=True, heat=Heat.HOT)
 
 
 def _cleared(memory: Memory, name: str) -> Iterator[str]:

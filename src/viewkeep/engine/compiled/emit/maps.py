@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from viewkeep.engine.compiled.emit.tables import (
     CLAIM,
-    START_POOL,
+    POOL,
     descriptor,
     hash_text,
     joined,
@@ -12,6 +12,7 @@ from viewkeep.engine.compiled.emit.tables import (
     list_text,
     table_text,
 )
+from viewkeep.engine.compiled.function import Function, Heat
 from viewkeep.engine.compiled.layout import LOADING, Index, Memory, Store
 
 
@@ -55,7 +56,7 @@ def signature(store: Store) -> str:
     return "__".join(parts)
 
 
-def store_text(store: Store) -> Iterator[str]:
+def store_text(store: Store) -> Iterator[Function]:
     """`add`: the payload to an entry of a map, whose row is there; 1 it appeared, -1 it vanished.
 
     The row stays, even if all its maps are zero now: who holds it removes it (`settle`). `b` is
@@ -64,8 +65,7 @@ def store_text(store: Store) -> Iterator[str]:
     arity, shape = len(store.key), store.shape
     names, payload = keys(arity), shape.names("p")
     old, new = shape.names("o"), shape.names("n")
-    lines = [f"def {function_name('add', store)}(s, b, row, {joined(names, payload)}):"]
-    lines += [f"    {o} = {w}" for o, w in zip(old, words(store), strict=True)]
+    lines = [f"    {o} = {w}" for o, w in zip(old, words(store), strict=True)]
     lines += [f"    {n} = {total}" for n, total in zip(new, shape.add(old, payload), strict=True)]
     lines += [
         "    " + set_word(k, "row", store.word + i, n)
@@ -84,7 +84,13 @@ def store_text(store: Store) -> Iterator[str]:
         if index.carries:
             call = f"{_index_name('rewrite', store, number)}(b, row, {joined(names, new)})"
             lines += [line[4:] for line in _guarded(index, call)]
-    yield "\n".join([*lines, "    return 0", ""])
+    yield Function(
+        function_name("add", store),
+        f"s, b, row, {joined(names, payload)}",
+        [*lines, "    return 0"],
+        inline=not store.indexes,
+        heat=Heat.HOT,
+    )
     for number, index in enumerate(store.indexes):
         yield from _index_text(store, index, number)
 
@@ -104,7 +110,7 @@ def _behind(store: Store, at: int) -> str:
     return f"b + {8 * (at - store.table.at)}"
 
 
-def _index_text(store: Store, index: Index, number: int) -> Iterator[str]:
+def _index_text(store: Store, index: Index, number: int) -> Iterator[Function]:
     place = {v: f"k{i}" for i, v in enumerate(store.key)}
     width, arity = entry_width(store, index), len(index.columns)
     names, payload = joined(keys(len(store.key))), store.shape.names("p")
@@ -116,28 +122,27 @@ def _index_text(store: Store, index: Index, number: int) -> Iterator[str]:
         "    " + set_word(k, "entry", len(index.rest) + i, p)
         for i, (k, p) in enumerate(zip(store.shape.kinds, payload, strict=True))
     ]
-    given = joined([names], payload if index.carries else [])
-    lines = [f"def {_index_name('append', store, number)}(b, row, {given}):", find]
+    given = f"b, row, {joined([names], payload if index.carries else [])}"
+    lines = [find]
     if arity:
         insert = f"insert_{index.groups.shape}({groups}, {key})"
         lines += ["    if g == 0:", f"        g = {insert}", f"    g += {8 * arity}"]
     lines += [f"    row[{index.place}] = g[1]", f"    entry = push_{width}({pool}, g)", *write]
-    yield "\n".join([*lines, *(carried if index.carries else []), ""])
+    lines += carried if index.carries else []
+    yield Function(_index_name("append", store, number), given, lines)
     if index.carries:
         entry = f"p[0] + (g[0] + row[{index.place}] * {width}) * 8"
-        lines = [f"def {_index_name('rewrite', store, number)}(b, row, {given}):", find]
-        lines += [f"    g += {8 * arity}", f"    p = {pool}", f"    entry = {entry}"]
-        yield "\n".join([*lines, *carried, ""])
+        lines = [find, f"    g += {8 * arity}", f"    p = {pool}", f"    entry = {entry}"]
+        yield Function(_index_name("rewrite", store, number), given, [*lines, *carried])
     yield _leave_text(store, index, number, find)
 
 
-def _leave_text(store: Store, index: Index, number: int, find: str) -> str:
+def _leave_text(store: Store, index: Index, number: int, find: str) -> Function:
     """The last entry of the list moves into the gap, and its row learns its new position."""
     width, arity, table = entry_width(store, index), len(index.columns), store.table
     rest = {v: f"last[{i}]" for i, v in enumerate(index.rest)}
     moved = joined([rest.get(v, f"k{i}") for i, v in enumerate(store.key)])
     lines = [
-        f"def {_index_name('leave', store, number)}(b, row, {joined(keys(len(store.key)))}):",
         find,
         f"    g += {8 * arity}",
         f"    p = {_behind(store, index.pool)}",
@@ -154,23 +159,23 @@ def _leave_text(store: Store, index: Index, number: int, find: str) -> str:
     if arity:
         groups = f"{_behind(store, index.groups.at)}, g - {8 * arity}"
         lines += ["    if n == 0:", f"        remove_{index.groups.shape}({groups})"]
-    return "\n".join([*lines, ""])
+    parameters = f"b, row, {joined(keys(len(store.key)))}"
+    return Function(_index_name("leave", store, number), parameters, lines)
 
 
-def memory_text(memory: Memory) -> Iterator[str]:
+def memory_text(memory: Memory) -> Iterator[Function]:
     """All functions of tables, lists and maps, and `start`, which makes everything empty."""
     yield CLAIM
-    yield START_POOL
+    yield from POOL
     indexes = [(store, index) for store in memory.stores.values() for index in store.indexes]
     keyed = [table for table in memory.tables if table.key]
     yield from (hash_text(count) for count in sorted({len(table.key) for table in keyed}))
-    yield from (table_text(*shape) for shape in sorted({(len(t.key), t.stride) for t in keyed}))
-    yield from (list_text(width) for width in sorted({entry_width(*each) for each in indexes}))
+    for shape in sorted({(len(table.key), table.stride) for table in keyed}):
+        yield from table_text(*shape)
+    for width in sorted({entry_width(*each) for each in indexes}):
+        yield from list_text(width)
     for store in {signature(store): store for store in memory.stores.values()}.values():
         yield from store_text(store)
-    lines = ["def start(s):"]
-    for table in memory.tables:
-        if table.key:
-            lines.append(f"    start_{table.shape}({descriptor(table.at)})")
+    lines = [f"    start_{table.shape}({descriptor(table.at)})" for table in keyed]
     lines += [f"    start_pool({descriptor(index.pool)})" for _, index in indexes]
-    yield "\n".join([*lines, "    return 0", ""])
+    yield Function("start", "s", [*lines, "    return 0"], public=True)

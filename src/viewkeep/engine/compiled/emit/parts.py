@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from viewkeep.engine.compiled.emit.maps import function_name
 from viewkeep.engine.compiled.emit.tables import EMPTY, joined, keys
+from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Index, Local, Memory, Store
 from viewkeep.engine.compiled.rings import COUNT
 from viewkeep.plan.program import Part, Program
@@ -81,13 +82,14 @@ class PartWriter:
             f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(store.shape.width)
         ]
 
-    def _gather_all(self, part: Part) -> str:
+    def _gather_all(self, part: Part) -> Function:
         """A copy of all rows of a part: how many, then the rows with their payloads."""
         store = self._store(part)
         table, width = store.table, 8 * (len(store.key) + store.shape.width)
-        return "\n".join(
+        return Function(
+            function_name("gather", store),
+            "d",
             [
-                f"def {function_name('gather', store)}(d):",
                 f"    start = claim(8 + d[2] * {width})",
                 "    start[0] = d[2]",
                 "    copy = start + 8",
@@ -97,11 +99,10 @@ class PartWriter:
                 *(f"            {line}" for line in self._entry(store, "row")),
                 f"            copy += {width}",
                 "    return start",
-                "",
-            ]
+            ],
         )
 
-    def _gather(self, part: Part, number: int) -> str:
+    def _gather(self, part: Part, number: int) -> Function:
         """A copy of the rows of a part that have one value of a split."""
         store, index = self._store(part), self._index(part, number)
         table, width = store.table, 8 * (len(store.key) + store.shape.width)
@@ -113,9 +114,10 @@ class PartWriter:
         rest = {v: f"entry[{i}]" for i, v in enumerate(index.rest)}
         key = joined([rest.get(v) or value[v] for v in store.key])
         arity = len(index.columns)
-        return "\n".join(
+        return Function(
+            self._gather_name(part, number),
+            f"b, {joined(list(value.values()))}",
             [
-                f"def {self._gather_name(part, number)}(b, {joined(list(value.values()))}):",
                 f"    g = find_{group.shape}({groups}, "
                 f"{joined([value[v] for v in index.columns])})",
                 "    n = 0",
@@ -131,8 +133,7 @@ class PartWriter:
                 *(f"        {line}" for line in self._entry(store, "row")),
                 f"        copy += {width}",
                 "    return start",
-                "",
-            ]
+            ],
         )
 
     def _gather_name(self, part: Part, number: int) -> str:

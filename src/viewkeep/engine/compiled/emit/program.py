@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from viewkeep.engine.compiled.emit.balance import split_text
-from viewkeep.engine.compiled.emit.maps import function_name, memory_text, words
+from viewkeep.engine.compiled.emit.maps import memory_text, words
 from viewkeep.engine.compiled.emit.parts import level_name, split_areas, split_locals
 from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
 from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
 from viewkeep.engine.compiled.emit.text import Names, Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.function import Function, Heat, Module
 from viewkeep.engine.compiled.layout import (
     Index,
     Local,
@@ -21,7 +22,6 @@ from viewkeep.engine.compiled.layout import (
     local_name,
     touches,
 )
-from viewkeep.engine.compiled.llvm.translate import Text
 from viewkeep.engine.compiled.rings import COUNT, Shape
 from viewkeep.plan.program import (
     NOTHING,
@@ -45,8 +45,8 @@ Lifts = dict[int, list[str]]
 class Source:
     """The text of a program, and where its memory lies; `changes` is for subscribers only."""
 
-    main: Text
-    changes: Text
+    main: Module
+    changes: Module
     memory: Memory
     collects: bool
     """Whether output tuples are summed before they are told."""
@@ -73,53 +73,21 @@ def write(
     reading = ReadingWriter(program, memory)
     tables, main = list(memory_text(memory)), [*writer.parts(), *reading.parts()]
     return Source(
-        _text(memory, [*tables, *main]),
-        _text(memory, [*tables, *reading.changes()]),
+        _module([*tables, *main]),
+        _module([*tables, *reading.changes()]),
         memory,
         reading.collects,
         reading.cursors,
     )
 
 
-def _text(memory: Memory, parts: list[str]) -> Text:
-    everything = "\n".join(parts).strip()
-    functions = _cut(everything)
-    is_large = everything.count("\n") >= LINES_AT_MOST
-    hot = _FINDING if is_large else _HOT
-    text = "\n".join(each if _title(each).startswith(hot) else _small(each) for each in functions)
-    names = [_title(each) for each in functions]
-    plain = {function_name("add", store) for store in memory.stores.values() if not store.indexes}
-    inlined = [name for name in names if name.startswith(_INLINED) or name in plain]
-    public = [name for name in names if name.startswith(_PUBLIC)]
-    whole = [name for name in names if name.startswith(hot)]
-    return Text(text, tuple(public), tuple(inlined), tuple(whole), is_large)
-
-
-def _cut(text: str) -> list[str]:
-    """The functions of a text."""
-    return [f"def {each}" for each in text.removeprefix("def ").split("\ndef ")]
-
-
-def _title(function: str) -> str:
-    return function[4 : function.index("(")]
-
-
-def _small(function: str) -> str:
-    """Look-ups as calls: code that runs rarely is better small than fast."""
-    return function.replace("find_", "seek_")
-
-
 LINES_AT_MOST = 5_000
-"""In longer programs look-ups are calls everywhere, and triggers share their equal blocks: merged
-in and written out, they take too long to compile."""
+"""Programs with more lines of text are large (`Module.is_large`)."""
 
-_FINDING = ("find_", "seek_", "level_")
-_HOT = ("trigger_", "batch_", "call_", "update_", "find_", "seek_", "level_", "add__", "put_")
-_INLINED = ("hash_", "find_", "hint_", "level_", "update_")
-_PUBLIC = (
-    *("batch_", "put_", "seek_", "call_", "tell", "change_", "start", "fill", "finish"),
-    *("collect", "look_up", "empty", "distribute", "spread", "set_"),
-)
+
+def _module(functions: list[Function]) -> Module:
+    lines = sum(function.text.count("\n") + 2 for function in functions)
+    return Module(tuple(functions), is_large=lines >= LINES_AT_MOST)
 
 
 class _ProgramWriter:
@@ -131,17 +99,19 @@ class _ProgramWriter:
         self.program, self.memory, self.shape = program, memory, memory.shape
         self._lifts, self._dropped = lifts, dropped
 
-    def parts(self) -> Iterator[str]:
+    def parts(self) -> Iterator[Function]:
         """All functions, those that are called first."""
         for number, trigger in enumerate(self.program.triggers):
-            yield self._trigger(f"trigger_{number}", number, trigger, trigger.blocks)
+            body = self._trigger(number, trigger, trigger.blocks)
+            yield Function(f"trigger_{number}", self._arguments(trigger), body, heat=Heat.HOT)
         yield from self._loading()
         if self.program.splits:
             yield from split_text(self.program, self.memory, self._trigger)
         else:
             yield from self._plain_updates()
         atoms = dict.fromkeys(trigger.atom for trigger in self.program.triggers)
-        yield from (self._batch(atom) for atom in atoms)
+        for atom in atoms:
+            yield from self._batch(atom)
         for part in self.program.parts:
             if not part.levels:
                 yield self._put(part.atom, self.memory.stores[part.map])
@@ -149,7 +119,11 @@ class _ProgramWriter:
 
     # --- updates ----------------------------------------------------------------------------------
 
-    def _trigger(self, name: str, number: int, trigger: Trigger, blocks: Iterable[Block]) -> str:
+    def _arguments(self, trigger: Trigger) -> str:
+        return joined(["s"], keys(len(trigger.parameters)), self.shape.names("p"))
+
+    def _trigger(self, number: int, trigger: Trigger, blocks: Iterable[Block]) -> list[str]:
+        """The lines of some blocks of a trigger."""
         blocks = list(blocks)
         changed = {s.target for b in blocks for s in b.steps if isinstance(s, Update)}
         stable = self.memory.stores.keys() - changed
@@ -166,8 +140,7 @@ class _ProgramWriter:
                     writer, block, self.memory.stores[local_name(number, block.source)]
                 )
         writer.settle()
-        header = f"def {name}(s, {joined(parameters, payload)}):"
-        return "\n".join([header, *writer.lines, "    return 0", ""])
+        return [*writer.lines, "    return 0"]
 
     def _over_local(self, writer: StepWriter, block: Block, store: Store) -> None:
         if not store.key:
@@ -187,19 +160,18 @@ class _ProgramWriter:
         writer.over_one(access, store.key, {}, one, then)
         writer.emit(*clear_list(store))
 
-    def _plain_updates(self) -> Iterator[str]:
+    def _plain_updates(self) -> Iterator[Function]:
         for number, trigger in enumerate(self.program.triggers):
-            arguments = joined(keys(len(trigger.parameters)), self.shape.names("p"))
-            yield f"def update_{trigger.atom}(s, {arguments}):"
-            yield f"    trigger_{number}(s, {arguments})\n"
+            arguments = self._arguments(trigger)
+            call = [f"    trigger_{number}({arguments})"]
+            yield Function(f"update_{trigger.atom}", arguments, call, inline=True, heat=Heat.HOT)
 
-    def _batch(self, atom: int) -> str:
+    def _batch(self, atom: int) -> Iterator[Function]:
         """All updates of a batch in order; tables are fetched ahead of their use."""
         # Of the parts of an atom the last is light, and most values are.
         trigger = [each for each in self.program.triggers if each.atom == atom][-1]
         arity, payload = len(trigger.parameters), self.shape.names("p")
-        lines = [f"def batch_{atom}(s, columns, n):"]
-        lines += [f"    c{i} = columns[{i}]" for i in range(arity + len(payload))]
+        lines = [f"    c{i} = columns[{i}]" for i in range(arity + len(payload))]
         lines += ["    for i in range(n):"]
         if hints := list(self._hints(trigger)):
             lines += [f"        if i + {AHEAD} < n:", *(f"            {hint}" for hint in hints)]
@@ -210,20 +182,14 @@ class _ProgramWriter:
             else f"        {p} = c{arity + i}[i]"
             for i, (p, kind) in enumerate(zip(payload, self.shape.kinds, strict=True))
         ]
-        lines += [
-            f"        update_{atom}(s, {joined(keys(arity), payload)})",
-            "    return s[0]",
-            "",
-        ]
+        update = f"update_{atom}({self._arguments(trigger)})"
+        lines += [f"        {update}", "    return s[0]"]
+        yield Function(f"batch_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
         if lifted := self._lifts.get(atom):
-            lines += [f"def call_{atom}(s, {joined(keys(arity), ['m'])}):"]
-            lines += [f"    {name} = {text}" for name, text in zip(payload, lifted, strict=True)]
-            lines += [
-                f"    update_{atom}(s, {joined(keys(arity), payload)})",
-                "    return s[0]",
-                "",
-            ]
-        return "\n".join(lines)
+            lines = [f"    {name} = {text}" for name, text in zip(payload, lifted, strict=True)]
+            lines += [f"    {update}", "    return s[0]"]
+            arguments = joined(["s"], keys(arity), ["m"])
+            yield Function(f"call_{atom}", arguments, lines, public=True, heat=Heat.HOT)
 
     def _hints(self, trigger: Trigger) -> Iterator[str]:
         """What the first steps of an update look up: rows, groups, and the levels of values."""
@@ -255,7 +221,7 @@ class _ProgramWriter:
 
     # --- loading ----------------------------------------------------------------------------------
 
-    def _put(self, atom: int, store: Store) -> str:
+    def _put(self, atom: int, store: Store) -> Function:
         """Rows into an input, without its trigger."""
         arity, shape = len(store.key), store.shape
         writer = StepWriter(self.memory)
@@ -267,19 +233,19 @@ class _ProgramWriter:
                 for i, kind in enumerate(shape.kinds)
             ]
             writer.add(store, names, Payload(shape, tuple(writer.kept(shape, columns))))
-        lines = [f"def put_{atom}(s, columns, n):"]
-        lines += [f"    c{i} = columns[{i}]" for i in range(arity + shape.width)]
-        return "\n".join([*lines, *writer.lines, "    return s[0]", ""])
+        lines = [f"    c{i} = columns[{i}]" for i in range(arity + shape.width)]
+        lines += [*writer.lines, "    return s[0]"]
+        return Function(f"put_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
 
-    def _loading(self) -> Iterator[str]:
+    def _loading(self) -> Iterator[Function]:
         """A function for each block, and one for all of them."""
         calls = [f"    load_{number}(s)" for number in range(len(self.program.loading))]
         for number, block in enumerate(self.program.loading):
             writer = StepWriter(self.memory)
             self._load_block(writer, block)
             writer.settle()
-            yield "\n".join([f"def load_{number}(s):", *writer.lines, "    return 0", ""])
-        yield "\n".join(["def fill(s):", *calls, "    return s[0]", ""])
+            yield Function(f"load_{number}", "s", [*writer.lines, "    return 0"])
+        yield Function("fill", "s", [*calls, "    return s[0]"], public=True)
 
     def _load_block(self, writer: StepWriter, block: Block) -> None:
         def then(names: Names, payload: Payload) -> None:
@@ -321,9 +287,9 @@ class _ProgramWriter:
             then(names, writer.times(one, words(store, found)) if weigh else one)
         writer.emit(f"release({copy})")
 
-    def _finish(self) -> str:
+    def _finish(self) -> Function:
         """After a load: drop the indexes that nothing else reads."""
-        lines = ["def finish(s):"]
+        lines = list[str]()
         for _, index in _indexes(self.memory):
             if index.temporary:
                 lines += clear_index(index)
@@ -331,7 +297,7 @@ class _ProgramWriter:
             table = self.memory.stores[name].table
             if table.key:
                 lines.append(f"    clear_{table.shape}({descriptor(table.at)})")
-        return "\n".join([*lines, "    return 0", ""])
+        return Function("finish", "s", [*lines, "    return 0"], public=True)
 
 
 def _done(names: Names, payload: Payload) -> None:

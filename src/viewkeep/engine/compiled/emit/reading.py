@@ -6,6 +6,7 @@ from viewkeep.engine.compiled.emit.maps import entry_width, set_word, words
 from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
 from viewkeep.engine.compiled.emit.text import Names, Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Memory, Store
 from viewkeep.plan.program import Access, Join, Program, Step, Union
 
@@ -23,12 +24,12 @@ class ReadingWriter:
             program.enumerator.steps
         )
 
-    def changes(self) -> Iterator[str]:
+    def changes(self) -> Iterator[Function]:
         """How single tuples change the output."""
         for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
             yield self._change(atom)
 
-    def parts(self) -> Iterator[str]:
+    def parts(self) -> Iterator[Function]:
         """Enumeration in portions, the local output, and look-ups."""
         enumerator, given = self.program.enumerator, self._given()
         output = self.memory.stores[OUTPUT]
@@ -37,8 +38,9 @@ class ReadingWriter:
             one = Payload(self.shape, None)
             writer.steps(enumerator.steps, given, one, lambda n, p: _collect(writer, output, n, p))
             writer.settle()
-            header = f"def collect(s, {joined(list(given.values()))}):".replace(", )", ")")
-            yield "\n".join([header, *writer.lines, "    return s[0]", ""])
+            parameters = joined(["s"], list(given.values()))
+            lines = [*writer.lines, "    return s[0]"]
+            yield Function("collect", parameters, lines, public=True)
         else:
             yield self._tell("tell", enumerator.steps, given)
         if output.key:
@@ -51,13 +53,13 @@ class ReadingWriter:
             if output.key
             else [f"row = {descriptor(output.table.at)}", *zeroed(output)]
         )
-        yield "\n".join(["def empty_output(s):", *(f"    {line}" for line in empty), ""])
+        yield Function("empty_output", "s", [f"    {line}" for line in empty], public=True)
         yield self._look_up(given)
 
     def _given(self) -> Names:
         return {copy: f"given{i}" for i, (copy, _) in enumerate(self.program.inputs)}
 
-    def _tell(self, name: str, steps: tuple[Step, ...], given: Names) -> str:
+    def _tell(self, name: str, steps: tuple[Step, ...], given: Names) -> Function:
         """Output rows into columns, at most so many; a further call goes on where it stopped."""
         head, shape = self.program.enumerator.head, self.shape
         writer = StepWriter(self.memory)
@@ -81,11 +83,12 @@ class ReadingWriter:
 
         writer.steps(steps, given, Payload(shape, None), told)
         self.cursors = max(self.cursors, writer.next_cursor)
-        lines = [f"def {name}(s, {joined(['c', 'out', 'limit'], list(given.values()))}):"]
-        lines += [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
-        return "\n".join([*lines, "    m = 0", *writer.lines, "    return m", ""])
+        parameters = joined(["s", "c", "out", "limit"], list(given.values()))
+        lines = [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
+        lines += ["    m = 0", *writer.lines, "    return m"]
+        return Function(name, parameters, lines, public=True)
 
-    def _look_up(self, given: Names) -> str:
+    def _look_up(self, given: Names) -> Function:
         """The payload of one output tuple, into the words of the total."""
         head = self.program.enumerator.head
         names = given | {v: f"head{i}" for i, v in enumerate(head)}
@@ -100,9 +103,9 @@ class ReadingWriter:
 
         writer.steps(self.program.enumerator.steps, names, Payload(self.shape, None), sum_up)
         arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(given.values()))
-        return "\n".join([f"def look_up({arguments}):", *writer.lines, "    return s[0]", ""])
+        return Function("look_up", arguments, [*writer.lines, "    return s[0]"], public=True)
 
-    def _change(self, atom: int) -> str:
+    def _change(self, atom: int) -> Function:
         """The change of the output that one tuple makes, into the local output."""
         trigger = next(each for each in self.program.triggers if each.atom == atom)
         writer, output = StepWriter(self.memory), self.memory.stores[OUTPUT]
@@ -116,8 +119,9 @@ class ReadingWriter:
                 lambda n, p: _collect(writer, output, n, p),
             )
             writer.settle()
-        header = f"def change_{atom}(s, {joined(parameters, payload)}):"
-        return "\n".join([header, *writer.lines, "    return s[0]", ""])
+        lines = [*writer.lines, "    return s[0]"]
+        arguments = joined(["s"], parameters, payload)
+        return Function(f"change_{atom}", arguments, lines, public=True)
 
 
 def _collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:

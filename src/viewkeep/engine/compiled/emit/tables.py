@@ -9,6 +9,10 @@ Functions are shared by all tables of a shape: key words, row words. `d` is the 
 table's words in the state: rows, mask, entries, limit, borrowed.
 """
 
+from collections.abc import Iterator
+
+from viewkeep.engine.compiled.function import Function, Heat
+
 EMPTY = -(2**63)
 """No key: values are coded within 63 bits."""
 
@@ -33,25 +37,26 @@ def joined(*parts: list[str]) -> str:
     return ", ".join(each for part in parts for each in part)
 
 
-def hash_text(count: int) -> str:
+def hash_text(count: int) -> Function:
     """Mixes the words of a key; the middle bits are used."""
-    lines = [f"def hash_{count}({joined(keys(count))}):", "    h = 0"]
+    lines = ["    h = 0"]
     for i in range(count):
         multiplier = _MULTIPLIERS[i % len(_MULTIPLIERS)]
         lines += [f"    h = (h + k{i}) * {multiplier}", "    h = h ^ (h >> 32)"]
-    return "\n".join([*lines, f"    return (h * {_MULTIPLIERS[1]}) >> 20", ""])
+    lines += [f"    return (h * {_MULTIPLIERS[1]}) >> 20"]
+    return Function(f"hash_{count}", joined(keys(count)), lines, inline=True)
 
 
-def table_text(arity: int, stride: int) -> str:
+def table_text(arity: int, stride: int) -> Iterator[Function]:
     """Find, insert, remove and resize, for rows of this shape."""
     names, shape = keys(arity), f"{arity}_{stride}"
+    key = f"d, {joined(names)}"
     same = " and ".join(["first == k0", *(f"row[{i}] == k{i}" for i in range(1, arity))])
     own = joined([f"row[{i}]" for i in range(arity)])
     fill = [f"    row[{i}] = k{i}" for i in range(arity)]
     fill += [f"    row[{i}] = 0" for i in range(arity, stride)]
     copy = [f"            gap[{i}] = row[{i}]" for i in range(stride)]
-    return f"""
-def find_{shape}(d, {joined(names)}):
+    find = f"""\
     rows = d[0]
     mask = d[1]
     i = hash_{arity}({joined(names)}) & mask
@@ -63,15 +68,8 @@ def find_{shape}(d, {joined(names)}):
         if first == {EMPTY}:
             return 0
         i = (i + 1) & mask
-    return 0
-
-def seek_{shape}(d, {joined(names)}):
-    return find_{shape}(d, {joined(names)})
-
-def hint_{shape}(d, {joined(names)}):
-    prefetch(d[0] + (hash_{arity}({joined(names)}) & d[1]) * {8 * stride})
-
-def insert_{shape}(d, {joined(names)}):
+    return 0"""
+    insert = f"""\
     if d[2] >= d[3]:
         resize_{shape}(d, 2 * (d[1] + 1))
     rows = d[0]
@@ -83,9 +81,8 @@ def insert_{shape}(d, {joined(names)}):
         row = rows + i * {8 * stride}
     d[2] += 1
 {chr(10).join(fill)}
-    return row
-
-def remove_{shape}(d, row):
+    return row"""
+    remove = f"""\
     rows = d[0]
     mask = d[1]
     gap = row
@@ -104,9 +101,8 @@ def remove_{shape}(d, row):
     gap[0] = {EMPTY}
     d[2] -= 1
     if d[2] * 8 < mask and mask >= {SMALLEST}:
-        resize_{shape}(d, (mask + 1) >> 1)
-
-def resize_{shape}(d, room):
+        resize_{shape}(d, (mask + 1) >> 1)"""
+    resize = f"""\
     old = d[0]
     end = old + (d[1] + 1) * {8 * stride}
     rows = claim(room * {8 * stride})
@@ -129,9 +125,8 @@ def resize_{shape}(d, room):
     d[0] = rows
     d[1] = mask
     d[3] = room - (room >> 2)
-    d[4] = 0
-
-def start_{shape}(d):
+    d[4] = 0"""
+    start = f"""\
     rows = claim({SMALLEST * 8 * stride})
     for i in range({SMALLEST}):
         row = rows + i * {8 * stride}
@@ -140,34 +135,44 @@ def start_{shape}(d):
     d[1] = {SMALLEST - 1}
     d[2] = 0
     d[3] = {SMALLEST - SMALLEST // 4}
-    d[4] = 0
-
-def clear_{shape}(d):
+    d[4] = 0"""
+    clear = f"""\
     if d[4] == 0:
         release(d[0])
-    start_{shape}(d)
-"""
+    start_{shape}(d)"""
+    place = f"d[0] + (hash_{arity}({joined(names)}) & d[1]) * {8 * stride}"
+    seek = f"seek_{shape}"
+    yield Function(f"find_{shape}", key, [find], inline=True, heat=Heat.LOOK_UP, outlined=seek)
+    yield Function(seek, key, [f"    return find_{shape}({key})"], public=True, heat=Heat.LOOK_UP)
+    yield Function(f"hint_{shape}", key, [f"    prefetch({place})"], inline=True)
+    yield Function(f"insert_{shape}", key, [insert])
+    yield Function(f"remove_{shape}", "d, row", [remove])
+    yield Function(f"resize_{shape}", "d, room", [resize])
+    yield Function(f"start_{shape}", "d", [start])
+    yield Function(f"clear_{shape}", "d", [clear])
 
 
-CLAIM = """
-def claim(size):
-    # Pages of 2 MB for large tables: random access misses fewer address translations.
-    if size < 4194304:
-        return allocate(size)
-    place = aligned(2097152, (size + 2097151) & -2097152)
-    advise(place, (size + 2097151) & -2097152, 14)
-    return place
-"""
+CLAIM = Function(
+    "claim",
+    "size",
+    [
+        "    # Pages of 2 MB for large tables: random access misses fewer address translations.",
+        "    if size < 4194304:",
+        "        return allocate(size)",
+        "    place = aligned(2097152, (size + 2097151) & -2097152)",
+        "    advise(place, (size + 2097151) & -2097152, 14)",
+        "    return place",
+    ],
+)
 
 
-def list_text(width: int) -> str:
+def list_text(width: int) -> Iterator[Function]:
     """Lists of entries of so many words, in blocks of a pool that hold a power of two of them.
 
     `g` is the address of a list's words: its offset in the pool, its length, its size class.
     `pool`: words, used, room, borrowed, then the first free block of each class.
     """
-    return f"""
-def take_{width}(pool, size):
+    take = f"""\
     block = pool[4 + size]
     if block != 0:
         place = pool[0] + (block - 1) * 8
@@ -184,14 +189,12 @@ def take_{width}(pool, size):
         pool[2] = room
         pool[3] = 0
     pool[1] = used + ({width} << size)
-    return used
-
-def give_{width}(pool, size, block):
+    return used"""
+    give = """\
     place = pool[0] + block * 8
     place[0] = pool[4 + size]
-    pool[4 + size] = block + 1
-
-def push_{width}(pool, g):
+    pool[4 + size] = block + 1"""
+    push = f"""\
     n = g[1]
     size = g[2]
     if n == (1 << size) >> 1:
@@ -202,9 +205,8 @@ def push_{width}(pool, g):
         g[0] = block
         g[2] = size + 1
     g[1] = n + 1
-    return pool[0] + (g[0] + n * {width}) * 8
-
-def pop_{width}(pool, g):
+    return pool[0] + (g[0] + n * {width}) * 8"""
+    pop = f"""\
     n = g[1] - 1
     size = g[2] - 1
     g[1] = n
@@ -218,24 +220,30 @@ def pop_{width}(pool, g):
         give_{width}(pool, size, g[0])
         g[0] = block
         g[2] = size
-    return 0
-"""
+    return 0"""
+    yield Function(f"take_{width}", "pool, size", [take])
+    yield Function(f"give_{width}", "pool, size, block", [give])
+    yield Function(f"push_{width}", "pool, g", [push])
+    yield Function(f"pop_{width}", "pool, g", [pop])
 
 
-START_POOL = """
-def start_pool(p):
-    p[0] = claim(128)
-    p[1] = 0
-    p[2] = 16
-    p[3] = 0
-    for i in range(4, 52):
-        p[i] = 0
-
-def clear_pool(p):
-    if p[3] == 0:
-        release(p[0])
-    start_pool(p)
-"""
+POOL = (
+    Function(
+        "start_pool",
+        "p",
+        [
+            "    p[0] = claim(128)",
+            "    p[1] = 0",
+            "    p[2] = 16",
+            "    p[3] = 0",
+            "    for i in range(4, 52):",
+            "        p[i] = 0",
+        ],
+    ),
+    Function(
+        "clear_pool", "p", ["    if p[3] == 0:", "        release(p[0])", "    start_pool(p)"]
+    ),
+)
 
 
 def descriptor(at: int) -> str:

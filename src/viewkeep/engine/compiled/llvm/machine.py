@@ -14,7 +14,8 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # has no stubs
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-from viewkeep.engine.compiled.llvm.translate import Text, translate
+from viewkeep.engine.compiled.function import Module
+from viewkeep.engine.compiled.llvm.translate import translate
 
 CACHE_VARIABLE = "VIEWKEEP_CACHE"
 """The environment variable with the folder for machine code; empty keeps none."""
@@ -73,16 +74,16 @@ _new_builtin.restype = ctypes.py_object
 _new_builtin.argtypes = [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
 
 
-def load(text: Text, extra: str = "") -> Code:
-    """The code of a text, from disk where it was compiled before; `extra` is LLVM of its own."""
-    identity = _identity(text, extra)
+def load(module: Module, extra: str = "") -> Code:
+    """The code of a module, from disk where it was compiled before; `extra` is LLVM of its own."""
+    identity = _identity(module, extra)
     if (known := _LOADED.get(identity)) is not None:
         return known
     place = _place(identity)
     objects = _read(place)
     if objects is None:
-        level = min(_level(), 1) if text.is_large else _level()
-        objects = _compile(translate(text) + "\n" + extra, level)
+        level = min(_level(), 1) if module.is_large else _level()
+        objects = _compile(translate(module) + "\n" + extra, level)
         _write(place, objects)
     _LOADED[identity] = code = Code(objects)
     return code

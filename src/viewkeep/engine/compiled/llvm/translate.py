@@ -10,14 +10,15 @@ translated straight to LLVM (by llvmlite, which is a part of Numba) they take 2 
 `add`, `subtract` and `multiply` are exact: where 64 bits do not suffice, they set the word OVERFLOW
 of the state `s`. `+`, `-` and `*` wrap, and are for addresses and hashes.
 
->>> text = Text("def twice(n): return n + n", public=("twice",))
->>> print(translate(text).partition("define ")[2][:21])
+>>> module = Module((Function("twice", "n", ["    return n + n"], public=True),))
+>>> print(translate(module).partition("define ")[2][:21])
 i64 @twice(i64 %n) no
 """
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Mapping
 
+from viewkeep.engine.compiled.function import Function, Module
 from viewkeep.engine.compiled.llvm.share_blocks import share
 
 INTEGER, FLOAT = "i64", "double"
@@ -64,31 +65,29 @@ Value = tuple[str, str]
 """A piece of LLVM that names a value, and its type."""
 
 
-@dataclass(frozen=True)
-class Text:
-    """Functions, and what is said of some of them by name."""
-
-    functions: str
-    public: tuple[str, ...] = ()
-    """These are called from outside."""
-    inlined: tuple[str, ...] = ()
-    """These are merged into their callers, others never."""
-    whole: tuple[str, ...] = ()
-    """These stay as they are where equal blocks are shared."""
-    is_large: bool = False
-    """Then it is optimized less, since that takes long."""
-
-
-def translate(text: Text) -> str:
-    """The LLVM module of a text."""
-    parsed = ast.parse(text.functions).body
-    functions = share([node for node in parsed if isinstance(node, ast.FunctionDef)], text.whole)
+def translate(module: Module) -> str:
+    """The LLVM of a module."""
+    whole = {each.name for each in module.functions if module.is_whole(each)}
+    public = {each.name for each in module.functions if each.public}
+    inlined = {each.name for each in module.functions if each.inline}
+    outlined = {each.name: each.outlined for each in module.functions if each.outlined}
+    parsed = [_parsed(each, {} if each.name in whole else outlined) for each in module.functions]
     parts = [_INTRINSICS]
-    for node in functions:
-        linkage = "" if node.name in text.public else "internal "
-        hint = " alwaysinline" if node.name in text.inlined else " noinline"
+    for node in share(parsed, whole):
+        linkage = "" if node.name in public else "internal "
+        hint = " alwaysinline" if node.name in inlined else " noinline"
         parts.append(_Function(node, linkage, hint).text)
     return "\n".join(parts)
+
+
+def _parsed(function: Function, outlined: Mapping[str, str]) -> ast.FunctionDef:
+    """A function as a tree, with other functions called in place of some."""
+    (node,) = ast.parse(function.text).body
+    assert isinstance(node, ast.FunctionDef)
+    for each in ast.walk(node) if outlined else ():
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            each.func.id = outlined.get(each.func.id, each.func.id)
+    return node
 
 
 def _kind(name: str) -> str:
