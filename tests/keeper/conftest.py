@@ -11,7 +11,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Once for each engine that the module names."""
     backends = getattr(metafunc.module, "BACKENDS", ())
     if backends:
-        metafunc.fixturenames.append("backend")
+        metafunc.fixturenames.insert(0, "backend")
         metafunc.parametrize("backend", backends, indirect=True)
 
 

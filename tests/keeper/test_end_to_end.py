@@ -22,7 +22,7 @@ from viewkeep.execute.spark import scanned
 from viewkeep.lake import caches
 from viewkeep.tables.arrow_rows import to_arrow
 
-BACKENDS = ("duckdb", "spark")
+BACKENDS = ("auto", "spark")
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 ROUNDS = 50 if LONG else 6
