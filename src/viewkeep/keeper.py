@@ -83,7 +83,7 @@ class Keeper:
     @checked
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Any,
         spark: Any = None,
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
@@ -93,6 +93,8 @@ class Keeper:
     ) -> None:
         if callable(path) or hasattr(type(path), "newSession"):
             raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentError(f"path={path!r}: expected text or a path")
         if driver_bytes < 0:
             raise ArgumentError(f"driver_bytes={driver_bytes}: expected a number from 0")
         self._user = spark
