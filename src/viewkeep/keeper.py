@@ -93,15 +93,13 @@ class Keeper:
     ) -> None:
         if callable(path) or hasattr(type(path), "newSession"):
             raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
-        if not isinstance(path, str | os.PathLike):
-            raise ArgumentError(f"path={path!r}: expected text or a path")
         if driver_bytes < 0:
             raise ArgumentError(f"driver_bytes={driver_bytes}: expected a number from 0")
         self._user = spark
         own = None if spark is None else _spark_sessions().own_session(spark)
         self._engines = Engines(own, check_choice(backend, own), driver_bytes)
         options = dict(storage_options or {})
-        self._lake = Lake(located(path), own, options, is_durable=durable)
+        self._lake = Lake(_lake_place(path), own, options, is_durable=durable)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
             if not create:
@@ -510,6 +508,11 @@ class Keeper:
             return catalog.including(definition)
 
         self._lake.catalog.change(f"{what} {definition.name}", defined)
+
+
+@checked
+def _lake_place(path: str | os.PathLike[str]) -> str:
+    return located(path)
 
 
 def _spark_sessions() -> Any:
