@@ -16,7 +16,6 @@ from tests.engine.streams import WAYS, Database, assert_equals_recomputation, st
 from tests.engine.test_adaptive import LISTED, TRIANGLE
 from tests.strategies import queries
 from viewkeep.engine import switching
-from viewkeep.engine.compiled import engine as compiled_engine
 from viewkeep.engine.compiled.engine import CompiledEngine
 from viewkeep.engine.compiled.llvm import machine
 
@@ -133,7 +132,7 @@ def test_code_for_subscribers_that_cannot_be_compiled_leaves_the_reference_engin
     live, heard = vk.maintain("Q(a) = R(a, b) * S(b)", engine="compiled"), []
     live.update("R", (1, 2))
     live.subscribe(heard.append)
-    monkeypatch.setattr(compiled_engine.machine, "load", break_llvm)
+    monkeypatch.setattr(machine, "load", break_llvm)
     live.update("S", (2,))
     assert heard == [[vk.OutputChange((1,), None, 1)]]
     assert "LLVM is out of order" in live.engine_reason

@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from viewkeep.engine.compiled.emit.program import write
-from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL
-from viewkeep.engine.compiled.fast_path import Inlets
-from viewkeep.engine.compiled.layout import BASE, LOADING, SIZE, UPDATES, Store, unread_inputs
-from viewkeep.engine.compiled.llvm import machine
-from viewkeep.engine.compiled.memory import State, blocks, words_at
+from viewkeep.engine.compiled.instance import Instance, Row
+from viewkeep.engine.compiled.layout import BASE, LOADING, SIZE, UPDATES, Store
+from viewkeep.engine.compiled.memory import blocks, words_at
 from viewkeep.engine.compiled.partitions import CompiledPartitions
-from viewkeep.engine.compiled.rings import Overflow, Unfit, shape_of
+from viewkeep.engine.compiled.reading import PORTION, OutputReader
+from viewkeep.engine.compiled.rings import Overflow
 from viewkeep.engine.compiled.table_intake import Batches, Columns
-from viewkeep.engine.compiled.values import PLAIN, Coder, Domain
+from viewkeep.engine.compiled.values import PLAIN, Coder
 from viewkeep.engine.interpreter.partitions import Layout
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.payload import Payload
@@ -30,7 +28,6 @@ from viewkeep.plan.program import Map, Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.rings import INTEGERS, Relation
 
-Row = tuple[Any, ...]
 Change = tuple[int, Row, Any]
 FEW = 1 << 10
 """Values that may be in the dictionary in vain, however little data there is."""
@@ -38,12 +35,12 @@ FEW = 1 << 10
 OFTEN = 256
 """Changes after which the dictionary is looked at again."""
 
-PORTION = 1 << 14
-"""Output rows that are told at a time."""
 
+class CompiledEngine(Instance):
+    """A program that is loaded, updated and read.
 
-class CompiledEngine:
-    """The maps of one program in bare memory, and its triggers as machine code."""
+    Triggers run in machine code; single rows and tables may come without a call for each row.
+    """
 
     name = "compiled"
 
@@ -55,23 +52,12 @@ class CompiledEngine:
         coder: Coder | None = None,
         keep_inputs: bool = True,
     ) -> None:
-        ring, shape = payload.ring, shape_of(payload.ring)
-        if isinstance(shape, str):
-            raise Unfit(shape)
-        self.program, self.ring, self.shape = program, ring, shape
-        self.coder = Coder(query) if coder is None else coder
-        self._inlets = Inlets(program, payload, query, self.coder, shape)
-        self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
-        self.source = write(program, shape, self._inlets.lifts(), self.dropped)
-        self.code = machine.load(self.source.main, self._inlets.module())
+        super().__init__(program, payload, query, coder, keep_inputs)
         self.counter = [0]
-        self.state = State(self.source.memory, self.code.function("start", 1))
         self._until_tidy = 0
-        self._domains = self._domains_of(query)
-        self._functions: dict[str, Callable[..., int]] = {}
         self._parameters = {t.atom: t.parameters for t in program.triggers}
-        self._part_keys = {p.atom: program.map(p.map).key for p in program.parts}
         self.triggers = {atom: self._trigger(atom) for atom in self._parameters}
+        self._output = OutputReader(self)
         self.partitions: CompiledPartitions | None = None
         if program.splits:
             self.partitions = CompiledPartitions(program, self.state, self.coder, self.domains)
@@ -80,17 +66,17 @@ class CompiledEngine:
 
     def single(self, relation: str) -> Callable[[Row, int], bool | None] | None:
         """What takes single rows of a relation (see `Runner.singles`), if there is such a thing."""
-        return self._inlets.single(relation, self.code, self.state.address)
+        return self.inlets.single(relation, self.code, self.state.address)
 
     def updater(
         self, python: Callable[..., None], lost: Callable[..., None]
     ) -> tuple[Callable[..., None], list[Any]]:
         """`update` in machine code, and what it is bound to (see `Inlets.update`)."""
-        return self._inlets.update(self.code, python, lost)
+        return self.inlets.update(self.code, python, lost)
 
     def connect(self, link: list[Any], relation: str) -> int:
         """Have rows of a relation taken by machine code, while this address stands in the link."""
-        link[self._inlets.place(relation)] = relation
+        link[self.inlets.place(relation)] = relation
         return self.state.address
 
     def updates(self) -> ctypes.c_int64:
@@ -101,7 +87,7 @@ class CompiledEngine:
         self, relation: str, rows: Any, multiplicities: Any, loading: bool = False
     ) -> Batches | None:
         """A table as columns of changes, atom by atom; None if it must be read row by row."""
-        return self._inlets.batches(relation, rows, multiplicities, loading)
+        return self.inlets.batches(relation, rows, multiplicities, loading)
 
     def forget_overflow(self) -> None:
         """What was lost has been taken back."""
@@ -117,28 +103,10 @@ class CompiledEngine:
         counts = columns[len(keys) :]
         return not np.logical_and.reduce(same).any() and all(c.all() for c in counts[:1])
 
-    def _domains_of(self, query: ConjunctiveQuery) -> dict[str, Domain]:
-        """The domains of all variables of the program; copies of inputs are like the inputs."""
-        known = dict(self.coder.domains)
-        for copy, original in self.program.inputs:
-            known.setdefault(copy, known[original])
-        return known
-
-    def domains(self, variables: Iterable[str]) -> list[Domain]:
-        """The domains of some variables."""
-        return [self._domains[v] for v in variables]
-
     @property
     def steps(self) -> int:
         """Steps are counted by the reference engine only: what was counted before."""
         return self.counter[0]
-
-    def call(self, name: str, *arguments: int) -> int:
-        """Run a function of the program on the state."""
-        function = self._functions.get(name)
-        if function is None:
-            function = self._functions[name] = self.code.function(name, len(arguments) + 1)
-        return function(self.state.address, *arguments)
 
     # --- updates ----------------------------------------------------------------------------------
 
@@ -161,40 +129,17 @@ class CompiledEngine:
         done = []
         for atom, columns in batches:
             done.append((atom, columns))
-            if self._run(f"batch_{atom}", columns):
+            if self.run(f"batch_{atom}", columns):
                 self._take_back(done)
                 raise Overflow("a sum or a product does not fit 64 bits")
-
-    def _run(self, name: str, columns: Columns) -> int:
-        addresses = np.array([column.ctypes.data for column in columns], np.int64)
-        return self.call(name, addresses.ctypes.data, len(columns[0]) if columns else 0)
 
     def _take_back(self, done: list[tuple[int, Columns]]) -> None:
         """Words wrap, so that taking the same changes away gives back what was there exactly."""
         for atom, columns in reversed(done):
             arity = len(self._parameters[atom])
             with np.errstate(over="ignore"):
-                self._run(f"batch_{atom}", [*columns[:arity], *(-c for c in columns[arity:])])
+                self.run(f"batch_{atom}", [*columns[:arity], *(-c for c in columns[arity:])])
         self.forget_overflow()
-
-    def encode(self, atom: int, changes: list[tuple[Row, Any]]) -> Columns:
-        """Changes of one atom as columns of codes and of payload words."""
-        domains = self.domains(self._part_keys[atom])
-        keys = zip(*(row for row, _ in changes), strict=True)
-        columns: Columns = [
-            self.coder.encode(values, domain)
-            for values, domain in zip(keys, domains)  # noqa: B905
-        ]
-        return columns + self.encode_payloads([payload for _, payload in changes])
-
-    def encode_payloads(self, payloads: list[Any]) -> Columns:
-        """Payloads as columns of words."""
-        encoded = [self.shape.encode(payload) for payload in payloads]
-        columns = zip(*encoded, strict=True) if encoded else [()] * self.shape.width
-        return [
-            np.array(column, np.float64 if kind == "f" else np.int64)
-            for kind, column in zip(self.shape.kinds, columns, strict=True)
-        ]
 
     # --- the dictionary ---------------------------------------------------------------------------
 
@@ -248,7 +193,7 @@ class CompiledEngine:
         if self.partitions is None:
             lost = False
             for atom, columns in contents.items():
-                lost |= bool(columns and self._run(f"put_{atom}", columns))
+                lost |= bool(columns and self.run(f"put_{atom}", columns))
         else:
             lost = bool(self._partition({a: c for a, c in contents.items() if c}, layout))
         lost |= bool(self.call("fill"))
@@ -267,7 +212,7 @@ class CompiledEngine:
         copies, kept = np.zeros(len(parts), np.int64), []
         for atom, columns in contents.items():
             if atom not in split:
-                self._run(f"put_{atom}", columns)
+                self.run(f"put_{atom}", columns)
                 continue
             rows = np.column_stack([column.view(np.int64) for column in columns])
             copy = np.concatenate([[len(rows)], rows.ravel()]).astype(np.int64)
@@ -288,7 +233,7 @@ class CompiledEngine:
             names = ", ".join(sorted(self.dropped))
             raise ViewkeepError(f"the rows of {names} were not kept (keep_inputs=False)")
         for part in self.program.parts:
-            for row, payload in self._items(self.source.memory.stores[part.map]):
+            for row, payload in self.items(self.source.memory.stores[part.map]):
                 yield part.atom, row, payload
 
     def stored(self, atom: int, row: Row) -> Any:
@@ -325,7 +270,7 @@ class CompiledEngine:
     def relation(self, each: Map) -> Relation[Any]:
         """A copy of a map."""
         relation: Relation[Any] = Relation(each.key, INTEGERS if each.live else self.ring)
-        for row, payload in self._items(self.source.memory.stores[each.name]):
+        for row, payload in self.items(self.source.memory.stores[each.name]):
             relation.add(row, payload)
         return relation
 
@@ -347,102 +292,21 @@ class CompiledEngine:
             for each in self.program.maps
         }
 
-    def _items(self, store: Store) -> Iterator[tuple[Row, Any]]:
-        rows = self.state.entries(store)
-        domains = self.domains(store.key)
-        columns = [rows[:, i] for i in range(len(store.key))]
-        keys = self.coder.rows(columns, domains) if columns else iter([()] * len(rows))
-        return zip(keys, self.state.payloads(rows, store), strict=True)
-
     def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; the inputs are given."""
-        head, shape = self.program.enumerator.head, self.shape
-        domains = self.domains(head)
-        for count, columns in self.portions(given):
-            keys = [column[:count] for column in columns[: len(head)]]
-            rows = self.coder.rows(keys, domains) if head else iter([()] * count)
-            payloads = [column[:count].tolist() for column in columns[len(head) :]]
-            decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
-            yield from zip(rows, decoded, strict=True)
+        return self._output.enumerate(given)
 
     def portions(self, given: dict[str, Any], rows: int = PORTION) -> Iterator[tuple[int, Columns]]:
         """Output tuples as columns, so many rows at a time; the columns are used again."""
-        codes = [self.coder.find(given[original]) for _, original in self.program.inputs]
-        if any(code is None for code in codes):
-            return
-        known = [code for code in codes if code is not None]
-        if not self.source.collects:
-            yield from self._told("tell", known, rows)
-            return
-        # Others may read before this reading ends, so what was summed up is copied at once.
-        lost = self.call("collect", *known)
-        summed = [
-            (count, [column[:count].copy() for column in columns])
-            for count, columns in self._told("tell_output", [], rows)
-        ]
-        self.call("empty_output")
-        self._check(lost)
-        yield from summed
-
-    def _told(self, function: str, given: list[int], limit: int) -> Iterator[tuple[int, Columns]]:
-        head, kinds = self.program.enumerator.head, self.shape.kinds
-        cursors = np.zeros(self.source.cursors, np.int64)
-        columns: Columns = [np.empty(limit, np.int64) for _ in head]
-        columns += [np.empty(limit, np.float64 if k == "f" else np.int64) for k in kinds]
-        places = np.array([column.ctypes.data for column in columns], np.int64)
-        while True:
-            count = self.call(function, cursors.ctypes.data, places.ctypes.data, limit, *given)
-            self._check(int(self.state.words[0]))
-            if count:
-                yield count, columns
-            if count < limit:
-                return
-
-    def _check(self, lost: int) -> None:
-        if lost:
-            self.state.words[0] = 0
-            raise Overflow("a payload of the output does not fit 64 bits")
+        return self._output.portions(given, rows)
 
     def lookup(self, row: Row, given: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
-        wanted = [*row, *(given[original] for _, original in self.program.inputs)]
-        codes = [self.coder.find(value) for value in wanted]
-        if None in codes:
-            return self.ring.zero
-        self._check(self.call("look_up", *[code for code in codes if code is not None]))
-        total = self.source.memory.stores[TOTAL]
-        (element,) = self.state.payloads(self.state.rows(total.table), total)
-        return element
+        return self._output.lookup(row, given)
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that this tuple of an atom makes."""
-        columns = self.encode(atom, [(row, payload)])
-        words = [int(column.view(np.int64)[0]) for column in columns]
-        lost = self._change(atom, words)
-        output = self.source.memory.stores[OUTPUT]
-        change = dict(self._items(output))
-        self.call("empty_output")
-        self._check(lost)
-        return change
-
-    def _change(self, atom: int, words: list[int]) -> int:
-        """The change of the output by one tuple; compiled when it is first asked for."""
-        kinds = "i" * (len(words) - self.shape.width) + self.shape.kinds
-        numbers = [
-            float(np.int64(word).view(np.float64)) if kind == "f" else word
-            for word, kind in zip(words, kinds, strict=True)
-        ]
-        name = f"change_{atom}"
-        if name not in self._functions:
-            types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
-            self._functions[name] = self._changes_code().typed(name, types)
-        return self._functions[name](self.state.address, *numbers)
-
-    def _changes_code(self) -> machine.Code:
-        try:
-            return machine.load(self.source.changes)
-        except Exception as error:
-            raise Unfit(f"compiling failed ({type(error).__name__}: {error})") from error
+        return self._output.output_change(atom, row, payload)
 
 
 class _Maps(Mapping[str, Relation[Any]]):

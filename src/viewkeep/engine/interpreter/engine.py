@@ -8,8 +8,10 @@ a map look-up, an insert, a removal or an iteration.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from viewkeep.engine.interpreter.joins import PAYLOAD, ROW, Bindings, Row
 from viewkeep.engine.interpreter.partitions import Layout, Rebalancer
-from viewkeep.engine.interpreter.steps import PAYLOAD, ROW, Bindings, Row, StepCompiler, accumulate
+from viewkeep.engine.interpreter.reading import ReadCompiler
+from viewkeep.engine.interpreter.steps import StepCompiler, accumulate
 from viewkeep.plan.program import (
     NOTHING,
     UPDATE,
@@ -48,8 +50,9 @@ class ReferenceEngine:
             }
         self._changes: dict[int, Callable[[Row, Any], None]] = {}
         enumerator, given = program.enumerator, frozenset(copy for copy, _ in program.inputs)
-        self._enumerate = self._compiler.reading(enumerator.steps, given)
-        self._lookup = self._compiler.reading(enumerator.steps, given | set(enumerator.head))
+        reader = ReadCompiler(self.maps, ring, self.counter, self._numbers)
+        self._enumerate = reader.reading(enumerator.steps, given)
+        self._lookup = reader.reading(enumerator.steps, given | set(enumerator.head))
 
     @property
     def steps(self) -> int:

@@ -1,0 +1,115 @@
+"""The output of a compiled engine: enumerated in portions, looked up, and as changes."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL
+from viewkeep.engine.compiled.instance import Instance, Row
+from viewkeep.engine.compiled.llvm import machine
+from viewkeep.engine.compiled.rings import Unfit
+from viewkeep.engine.compiled.table_intake import Columns
+
+PORTION = 1 << 14
+"""Output rows that are read at a time."""
+
+
+class OutputReader:
+    """Reads the output from the memory of a program."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._program, self._shape = instance.program, instance.shape
+
+    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+        """Distinct output tuples with their payloads; the inputs are given."""
+        head, shape = self._program.enumerator.head, self._shape
+        domains = self._instance.domains(head)
+        for count, columns in self.portions(given):
+            keys = [column[:count] for column in columns[: len(head)]]
+            rows = self._instance.coder.rows(keys, domains) if head else iter([()] * count)
+            payloads = [column[:count].tolist() for column in columns[len(head) :]]
+            decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
+            yield from zip(rows, decoded, strict=True)
+
+    def portions(self, given: dict[str, Any], rows: int = PORTION) -> Iterator[tuple[int, Columns]]:
+        """Output tuples as columns, so many rows at a time; the columns are used again."""
+        codes = [self._instance.coder.find(given[original]) for _, original in self._program.inputs]
+        if any(code is None for code in codes):
+            return
+        known = [code for code in codes if code is not None]
+        if not self._instance.source.collects:
+            yield from self._portions("tell", known, rows)
+            return
+        # Others may read before this reading ends, so what was summed up is copied at once.
+        lost = self._instance.call("collect", *known)
+        summed = [
+            (count, [column[:count].copy() for column in columns])
+            for count, columns in self._portions("tell_output", [], rows)
+        ]
+        self._instance.call("empty_output")
+        self._instance.check_output(lost)
+        yield from summed
+
+    def _portions(
+        self, function: str, given: list[int], limit: int
+    ) -> Iterator[tuple[int, Columns]]:
+        head, kinds = self._program.enumerator.head, self._shape.kinds
+        cursors = np.zeros(self._instance.source.cursors, np.int64)
+        columns: Columns = [np.empty(limit, np.int64) for _ in head]
+        columns += [np.empty(limit, np.float64 if k == "f" else np.int64) for k in kinds]
+        places = np.array([column.ctypes.data for column in columns], np.int64)
+        while True:
+            count = self._instance.call(
+                function, cursors.ctypes.data, places.ctypes.data, limit, *given
+            )
+            self._instance.check_output(int(self._instance.state.words[0]))
+            if count:
+                yield count, columns
+            if count < limit:
+                return
+
+    def lookup(self, row: Row, given: dict[str, Any]) -> Any:
+        """The payload of one output tuple."""
+        wanted = [*row, *(given[original] for _, original in self._program.inputs)]
+        codes = [self._instance.coder.find(value) for value in wanted]
+        if None in codes:
+            return self._instance.ring.zero
+        self._instance.check_output(
+            self._instance.call("look_up", *[code for code in codes if code is not None])
+        )
+        total = self._instance.source.memory.stores[TOTAL]
+        (element,) = self._instance.state.payloads(self._instance.state.rows(total.table), total)
+        return element
+
+    def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
+        """The change of the output that this tuple of an atom makes."""
+        columns = self._instance.encode(atom, [(row, payload)])
+        words = [int(column.view(np.int64)[0]) for column in columns]
+        lost = self._change(atom, words)
+        output = self._instance.source.memory.stores[OUTPUT]
+        change = dict(self._instance.items(output))
+        self._instance.call("empty_output")
+        self._instance.check_output(lost)
+        return change
+
+    def _change(self, atom: int, words: list[int]) -> int:
+        """The change of the output by one tuple; compiled when it is first asked for."""
+        kinds = "i" * (len(words) - self._shape.width) + self._shape.kinds
+        numbers = [
+            float(np.int64(word).view(np.float64)) if kind == "f" else word
+            for word, kind in zip(words, kinds, strict=True)
+        ]
+        name = f"change_{atom}"
+        if name not in self._instance.functions:
+            types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
+            self._instance.functions[name] = self._changes_code().typed(name, types)
+        return self._instance.functions[name](self._instance.state.address, *numbers)
+
+    def _changes_code(self) -> machine.Code:
+        try:
+            return machine.load(self._instance.source.changes)
+        except Exception as error:
+            raise Unfit(f"compiling failed ({type(error).__name__}: {error})") from error
