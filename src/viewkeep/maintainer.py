@@ -2,32 +2,24 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from operator import itemgetter
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from viewkeep.analysis import Analysis, analyze_query
 from viewkeep.arguments import checked
 from viewkeep.engine.frames import as_table
-from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import (
-    Change,
     Row,
     check_hashable,
     given_inputs,
-    intakes_of,
-    known_relation,
 )
-from viewkeep.engine.interpreter.check import Checker
 from viewkeep.engine.interpreter.partitions import Partition
-from viewkeep.engine.pending import Pending
+from viewkeep.engine.live import LiveOptions, LiveQuery
 from viewkeep.engine.runner import Runner, restore_compiled
 from viewkeep.engine.save import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
-from viewkeep.engine.subscribers import Subscribers
-from viewkeep.engine.switching import Engine, Engines, obstacle
-from viewkeep.errors import QueryError, SchemaError, ViewkeepError
+from viewkeep.engine.switching import Engine, obstacle
+from viewkeep.errors import QueryError, SchemaError
 from viewkeep.options import Options
 from viewkeep.plan.adaptive.thresholds import Thresholds
 from viewkeep.plan.choose import plan
@@ -42,12 +34,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
 
     from viewkeep.workload import Workload
-
-_PORTION = 64
-"""Output tuples that the compiled engine gives at a time."""
-
-_OFTEN = 4096
-"""After so many single updates, it is asked whether compiling pays."""
 
 
 class Maintainer:
@@ -70,21 +56,13 @@ class Maintainer:
             options.thresholds,
             self.payload.ring.subtractable,
         )
-        self._intakes = intakes_of(query, self.payload)
-        self._subscribers = Subscribers(self._state)
-        self._pending = Pending(self.payload.ring)
-        self._lazy = options.mode == "lazy"
-        self._version = 0
-        self._checker = Checker(self.program, self.payload.ring) if options.check else None
-        engines = Engines(
-            options.engine, self.program, self.payload, query, options.check, options.keep_inputs
-        )
         # Counts can always be added and multiplied; other payloads may refuse halfway.
         fallible = bool(query.aggregates) or options.ring is not None
-        self._gate = Gate(self._subscribers.deliver)
-        self._lock = self._gate.lock
-        self._runner = Runner(engines, self.payload.ring, fallible, self._checker, self._gate)
-        self._singles = self._runner.singles
+        live = LiveOptions(
+            options.engine, options.mode == "lazy", options.check, options.keep_inputs, fallible
+        )
+        self._live = LiveQuery(query, self.payload, self.program, live)
+        self._gate = self._live.gate
 
     def __repr__(self) -> str:
         return f"<Maintainer of {self.query} by {self.program.strategy}>"
@@ -92,12 +70,12 @@ class Maintainer:
     @property
     def engine(self) -> Engine:
         """What runs the program now."""
-        return self._runner.engine
+        return self._live.runner.engine
 
     @property
     def engine_reason(self) -> str:
         """Why the compiled engine is not used; nothing if it is, or may come to be."""
-        return self._runner.reason
+        return self._live.runner.reason
 
     def explain(self) -> str:
         """How the query is maintained: its strategy, the engine, and why it is that one.
@@ -107,7 +85,7 @@ class Maintainer:
         strategy viewtree
         engine reference: the ordered multisets are not numbers of 64 bits
         """
-        name = "compiled" if self._runner.compiled else "reference"
+        name = "compiled" if self._live.runner.compiled else "reference"
         reason = f": {self.engine_reason}" if self.engine_reason else ""
         return f"{self.query}\nstrategy {self.program.strategy}\nengine {name}{reason}"
 
@@ -122,73 +100,21 @@ class Maintainer:
             raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
         tables = {relation: as_table(rows, relation) for relation, rows in data.items()}
         with self._gate:
-            self._load(tables)
-
-    def _load(self, data: Mapping[str, Any]) -> None:
-        fresh = not (self._now or self._pending or self._subscribers)
-        if fresh and self._runner.load_tables(data):
-            self._version += 1
-            return
-        changes = [
-            change
-            for relation, rows in data.items()
-            for change in self._checked(relation, rows, None, loading=True)
-        ]
-        if not fresh:
-            if all(atom in self._runner.triggers for atom, _, _ in changes):
-                self._take(changes)
-            else:
-                self._reload(changes)
-            return
-        self._runner.load(changes)
-        self._version += bool(changes)
+            self._live.load(tables)
 
     def update(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Insert one tuple; with a negative multiplicity, delete it."""
-        runner = self._runner
-        if not runner.careful:
-            with self._lock:
-                if not (self._lazy or self._subscribers or runner.careful):
-                    intake = known_relation(self._intakes, relation, self.query)
-                    changes = intake.changes(row, multiplicity)
-                    if (self._version + 1) % _OFTEN:
-                        self._version += 1
-                        for atom, key, payload in changes:
-                            runner.triggers[atom](key, payload)
-                        return
-                    runner.note(_OFTEN)  # from now on another engine may run, which can refuse
+        live = self._live
+        if not live.runner.careful:
+            with self._gate.lock:
+                if live.update_directly(relation, row, multiplicity):
+                    return
         with self._gate:
-            self._update(relation, row, multiplicity)
-
-    def _update(self, relation: str, row: Row, multiplicity: int) -> None:
-        """One tuple, whatever engine runs."""
-        try:
-            single = self._singles.get(relation)
-        except TypeError:  # what cannot be hashed is the name of no relation
-            single = None
-        if single is not None:
-            lost = single(row, multiplicity)
-            if lost is None:
-                self._version += 1
-                return
-            if lost:
-                self._runner.overflowed()
-        changes = known_relation(self._intakes, relation, self.query).changes(row, multiplicity)
-        self._take(changes)
-        if self._runner.compiled and not self._lazy:
-            self._learn(relation)
-
-    def _learn(self, relation: str) -> None:
-        """Such rows may go to machine code from now on, without this method where they can."""
-        made = self._runner.learn(relation, MethodType(Maintainer.update, self), self._redo)
-        if made is not None:
-            self.update = made  # type: ignore[method-assign]  # it calls the method otherwise
-
-    def _redo(self, relation: str, row: Row, multiplicity: int = 1) -> None:
-        """An update that left 64 bits in machine code, which has taken it back."""
-        with self._gate:
-            self._runner.overflowed()
-            self._update(relation, row, multiplicity)
+            live.update(relation, row, multiplicity)
+            # Such rows may go to machine code from now on, without this method where they can.
+            faster = live.install_update(relation, MethodType(Maintainer.update, self))
+            if faster is not None:
+                self.update = faster  # type: ignore[method-assign]  # it calls this otherwise
 
     def update_batch(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
@@ -196,12 +122,7 @@ class Maintainer:
         """Many updates to one relation; all or, if one is refused, none."""
         table = as_table(rows, relation)
         with self._gate:
-            if not self._lazy and not isinstance(table, Iterator):
-                known_relation(self._intakes, relation, self.query)
-                if self._runner.apply_table(relation, table, multiplicities):
-                    self._version += 1
-                    return
-            self._take(self._checked(relation, table, multiplicities))
+            self._live.update_batch(relation, table, multiplicities)
 
     def check_batch(
         self,
@@ -211,53 +132,12 @@ class Maintainer:
         loading: bool = False,
     ) -> None:
         """Refuse rows that `update_batch` or `load` would refuse, and change nothing."""
-        self._checked(relation, as_table(rows, relation), multiplicities, loading)
-
-    def _checked(
-        self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False
-    ) -> list[Change]:
-        """The net changes of a batch, atom by atom, after every row was checked."""
-        intake = known_relation(self._intakes, relation, self.query)
-        return sorted(intake.net_changes(rows, multiplicities, loading), key=itemgetter(0))
-
-    def _take(self, changes: list[Change]) -> None:
-        self._version += 1
-        if self._lazy:
-            self.engine.counter[0] += self._pending.add(changes)
-        else:
-            self._subscribers.tell(self._apply(changes))
+        self._live.net_changes(relation, as_table(rows, relation), multiplicities, loading)
 
     def flush(self) -> None:
         """Apply what a lazy maintainer has put off; reading does this by itself."""
         with self._gate:
-            if self._pending:
-                before = self._apply(self._pending.changes())
-                self._pending.clear()
-                self._subscribers.tell(before)
-
-    def _catch_up(self) -> None:
-        if self._lazy:
-            self.flush()
-
-    def _apply(self, changes: list[Change]) -> dict[Row, Any]:
-        return self._runner.apply(changes, self._subscribers)
-
-    def _reload(self, changes: Iterable[Change]) -> None:
-        """Add rows of static relations, which no trigger takes: preprocessing once more."""
-        self.flush()
-        before = self._subscribers.start()
-        if self._subscribers:
-            self._subscribers.note(before, self._heads())
-        self._runner.add(changes)
-        self._version += 1
-        if self._subscribers:
-            self._subscribers.tell(dict.fromkeys(self._heads()) | before)
-
-    def _heads(self) -> list[Row]:
-        """All output tuples, with the inputs where the output is a list over them."""
-        if self.program.listed is not None:
-            return list(self.engine.maps[self.program.listed])
-        return [row for row, _ in self._runner.enumerate({})]
+            self._live.flush()
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -268,33 +148,8 @@ class Maintainer:
         given. Updating meanwhile ends the enumeration with an error.
         """
         inputs = given_inputs(self.query, given)
-        self._catch_up()
-        return self._read(inputs, self._now)
-
-    def _read(self, inputs: dict[str, Any], version: int) -> Iterator[tuple[Row, Any]]:
-        """Tuple by tuple, while nothing changes; other threads have their turn in between."""
-        width, result = len(self.query.outputs), self.payload.result
-        with self._gate:
-            self._check_version(version)
-            rows, compiled = self._runner.enumerate(inputs), self._runner.compiled
-        while not compiled:
-            with self._lock:
-                self._check_version(version)
-                for row, payload in rows:
-                    step = row[:width], result(payload)
-                    break
-                else:
-                    return
-            yield step
-        while True:
-            with self._gate:
-                self._check_version(version)
-                portion = list(islice(rows, _PORTION))
-            if not portion:
-                return
-            for row, payload in portion:
-                yield row[:width], result(payload)
-                self._check_version(version)
+        self.flush()
+        return self._live.enumerate(inputs, self._live.version)
 
     def enumerate_batches(
         self, given: Mapping[str, Any] | None = None, rows: int = 1 << 16
@@ -307,32 +162,13 @@ class Maintainer:
         if type(rows) is not int or not 0 < rows < 1 << 31:
             raise QueryError(f"rows={rows!r}: expected a whole number from 1 to 2^31 - 1")
         with self._gate:
-            self.flush()
-            found = self._runner.batches(inputs, self.query, self.payload, rows)
-            return self._batches(found, self._now)
-
-    def _batches(self, found: Iterator["RecordBatch"], version: int) -> Iterator["RecordBatch"]:
-        while True:
-            with self._gate:
-                self._check_version(version)
-                batch = next(found, None)
-            if batch is None:
-                return
-            yield batch
+            self._live.flush()
+            return self._live.enumerate_batches(inputs, rows)
 
     def memory(self) -> dict[str, int]:
         """Bytes that the compiled engine holds for each map; fused maps share them."""
         with self._gate:
-            return self._runner.memory()
-
-    @property
-    def _now(self) -> int:
-        """A number that every change changes."""
-        return self._version + self._runner.updates
-
-    def _check_version(self, version: int) -> None:
-        if self._now != version:
-            raise ViewkeepError("the data changed during an enumeration: start a new one")
+            return self._live.runner.memory()
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple; zero, or None for aggregates, if it is absent."""
@@ -341,8 +177,8 @@ class Maintainer:
             raise SchemaError(f"{row!r} does not fit the output ({', '.join(self.query.outputs)})")
         check_hashable(row)
         with self._gate:
-            self._catch_up()
-            return self._present(self._element(row, inputs))
+            self._live.flush()
+            return self._present(self._live.element(row, inputs))
 
     def value(self, given: Mapping[str, Any] | None = None) -> Any:
         """The result of a query without output variables."""
@@ -351,8 +187,8 @@ class Maintainer:
             raise QueryError(f"query {self.query.name} has outputs ({head}): use enumerate()")
         inputs = given_inputs(self.query, given)
         with self._gate:
-            self._catch_up()
-            return self.payload.result(self._element((), inputs))
+            self._live.flush()
+            return self.payload.result(self._live.element((), inputs))
 
     def exists(self, given: Mapping[str, Any] | None = None) -> bool:
         """Whether there is any output tuple; without outputs, whether the count is not zero."""
@@ -360,8 +196,8 @@ class Maintainer:
             return next(self.enumerate(given), None) is not None
         inputs = given_inputs(self.query, given)
         with self._gate:
-            self._catch_up()
-            return not self.payload.ring.is_zero(self._element((), inputs))
+            self._live.flush()
+            return not self.payload.ring.is_zero(self._live.element((), inputs))
 
     def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
         """Call with the change of the output after every update or batch.
@@ -381,15 +217,15 @@ class Maintainer:
         if not callable(callback):
             raise QueryError(f"subscribe() takes a function, not {callback!r}")
         with self._gate:
-            self.flush()
-            self._runner.stop_singles()
-            self._subscribers.add(callback)
+            self._live.flush()
+            self._live.runner.stop_singles()
+            self._live.subscribers.add(callback)
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that a tuple of an atom of the query would make."""
         with self._gate:
-            self._catch_up()
-            return self._runner.output_change(atom, row, payload)
+            self._live.flush()
+            return self._live.runner.output_change(atom, row, payload)
 
     @property
     def steps(self) -> int:
@@ -409,24 +245,13 @@ class Maintainer:
     def partitions(self) -> tuple[Partition, ...]:
         """What is heavy now, for programs that tell heavy values from light ones."""
         with self._gate:
-            self.flush()
+            self._live.flush()
             return () if self.engine.partitions is None else self.engine.partitions.state()
-
-    def _element(self, row: Row, inputs: dict[str, Any]) -> Any:
-        head = row
-        if len(self.program.enumerator.head) > len(row):
-            head = (*row, *(inputs[v] for v in self.query.inputs))
-        return self._runner.held(lambda: self.engine.lookup(head, inputs))
 
     def _present(self, element: Any) -> Any:
         if self.query.aggregates and self.payload.ring.is_zero(element):
             return None
         return self.payload.result(element)
-
-    def _state(self, head: Row) -> Any:
-        inputs = dict(zip(self.query.inputs, head[len(self.query.outputs) :], strict=True))
-        element = self._runner.held(lambda: self.engine.lookup(head, inputs))
-        return None if self.payload.ring.is_zero(element) else self.payload.result(element)
 
     # --- saving -----------------------------------------------------------------------------------
 
@@ -435,15 +260,9 @@ class Maintainer:
 
         The compiled engine writes an Arrow file.
         """
+        header = {"query": self.query, "options": self.options, "program": self.program}
         with self._gate:
-            self.flush()
-            header = {
-                "query": self.query,
-                "options": self.options,
-                "program": self.program,
-                "steps": self.steps,
-            }
-            self._runner.save(path, header)
+            self._live.save(path, header)
 
     @staticmethod
     @checked
@@ -457,20 +276,19 @@ class Maintainer:
         state = read_state(path)
         try:
             restored = Maintainer(state["query"], state["options"], state["program"])
-            restored._runner.restore(state["maps"], state["base"], state["steps"])
+            restored._live.restore(state)
         except Exception as error:  # a file that was tampered with may hold anything
             raise damaged(path, error) from error
-        restored._version = 1
         return restored
 
     @staticmethod
     def _from_arrow(path: str | os.PathLike[str]) -> "Maintainer":
         def begin(header: Mapping[str, Any]) -> tuple["Maintainer", Runner]:
             made = Maintainer(header["query"], header["options"], header["program"])
-            return made, made._runner
+            return made, made._live.runner
 
         restored = restore_compiled(path, begin)
-        restored._version = 1
+        restored._live.mark_restored()
         return restored
 
 

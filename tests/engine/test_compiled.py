@@ -206,7 +206,9 @@ def test_numbers_that_are_lifted_as_they_are_come_as_columns(ring):
         compiled.update("R", (1, 3))
         reference.update("R", (1, 3))
         assert dict(compiled.enumerate()) == dict(reference.enumerate())
-    assert compiled._runner.engine.batches("R", choose.integers(0, 9, (4, 2)), None) is not None
+    assert (
+        compiled._live.runner.engine.batches("R", choose.integers(0, 9, (4, 2)), None) is not None
+    )
     for live in (compiled, reference):
         live.update_batch("R", [(1, "12")])  # what `int` makes of a text is its own business
     assert dict(compiled.enumerate()) == dict(reference.enumerate())
@@ -278,7 +280,7 @@ def test_updates_in_machine_code_are_those_of_the_method():
             assert dict(compiled.enumerate()) == dict(reference.enumerate())
         calls += 4
     assert type(compiled.update).__name__ == "builtin_function_or_method"
-    assert 0 < compiled._runner.updates < calls
+    assert 0 < compiled._live.runner.updates < calls
 
 
 def test_updates_in_machine_code_refuse_what_the_method_refuses():
@@ -310,7 +312,7 @@ def test_updating_while_reading_is_noticed_in_machine_code():
 
 def test_an_update_that_was_taken_out_of_the_maintainer_outlives_its_engine():
     live = vk.maintain("Q() = R(a, b)", engine="auto")
-    live._runner.compile()
+    live._live.runner.compile()
     for _ in range(3):
         live.update("R", (1, 2))
     update = live.update
@@ -318,7 +320,7 @@ def test_an_update_that_was_taken_out_of_the_maintainer_outlives_its_engine():
     update("R", (1, 2), 2**62)  # leaves 64 bits: the reference engine goes on
     update("R", (5, 5))
     assert live.value() == 4 + 2**63
-    assert not live._runner.compiled
+    assert not live._live.runner.compiled
     heard: list[Any] = []
     other = vk.maintain("Q() = R(a, b)", engine="compiled")
     for _ in range(3):

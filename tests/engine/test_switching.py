@@ -193,7 +193,7 @@ def test_random_queries_compile_or_say_why_not(query, way, data):
             live.update_batch(update[0], [update[1]], [update[2]])
             assert_equals_recomputation(live, query, database.apply([update]), inputs)
         live.load({query.relations[0]: []})
-        live._runner.note(3)
+        live._live.runner.note(3)
         assert isinstance(live.engine, CompiledEngine) or live.engine_reason
         assert_equals_recomputation(live, query, database, inputs)
 
@@ -270,7 +270,7 @@ def run(live: vk.Maintainer, reference: vk.Maintainer, action: Any, path: Path) 
         case ("save",):
             return restored(live, path)
         case ("compile",):
-            live._runner.compile() if not live._runner.compiled else None
+            live._live.runner.compile() if not live._live.runner.compiled else None
         case ("read",):
             assert_reads_alike(live, reference)
         case ("update", relation, row, count):

@@ -137,7 +137,7 @@ class Runner:
     def apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
         """Change everything, or nothing where the ring refuses; what subscribers knew before."""
         self.note(len(changes))
-        before = self.held(lambda: self._apply(changes, subscribers))
+        before = self.held(lambda: self._run_triggers(changes, subscribers))
         self._tidy(len(changes))
         return before
 
@@ -146,7 +146,8 @@ class Runner:
         if not isinstance(self.engine, ReferenceEngine):
             self.engine.tidy(changes)
 
-    def _apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
+    def _run_triggers(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
+        """Run the triggers of all changes; what a refused one leaves is undone."""
         before = subscribers.start()
         engine = self.engine
         if not isinstance(engine, ReferenceEngine) and not subscribers and self._checker is None:
@@ -234,12 +235,11 @@ class Runner:
         self._tidy(len(rows))
         return True
 
-    def learn(
+    def install_update(
         self, relation: str, python: Callable[..., None], lost: Callable[..., None]
     ) -> Callable[..., None] | None:
-        """Rows of plain integers have come one by one: the next ones go to machine code. An
-        `update` that need not be called through Python, where it is new; what it does not take
-        goes to one of the others."""
+        """Install the machine-code path for `relation`. Returns a replacement for `update` the
+        first time, else None: `python` takes what it cannot, `lost` what left 64 bits."""
         if isinstance(self.engine, ReferenceEngine) or not self.direct or relation in self.singles:
             return None
         single = self.engine.single(relation)
@@ -252,8 +252,8 @@ class Runner:
         self._gate.address = self.engine.connect(self._gate.link, sys.intern(relation))
         return made
 
-    def overflowed(self) -> None:
-        """A single row has left 64 bits and was taken back: go over to the engine that takes it."""
+    def leave_64_bits(self) -> None:
+        """Go over to the reference engine: a single row overflowed, and was taken back."""
         if self.compiled:
             self.refuse(Overflow("a sum or a product does not fit 64 bits"))
 
