@@ -360,7 +360,9 @@ class Keeper:
     @checked
     def explain(self, name: str, script: bool = True) -> str:
         """How a view is kept, and why; with its script."""
-        return explain_view(self._view(name), script)
+        view = self._view(name)
+        stage = next(each for each in self.plan(name) if each.view == name)
+        return explain_view(view, stage.summary, script)
 
     @checked
     def verify(self, name: str, backend: str | None = None) -> Verification:

@@ -3,13 +3,15 @@
 from viewkeep.lake.view import View
 
 
-def explain_view(view: View, script: bool = True) -> str:
-    """The strategy of a view with the reason, what is kept, and the statements of a refresh."""
+def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
+    """The strategy of a view with the reason, what its next refresh does, what is kept, and the
+    statements of a refresh."""
     definition, decision = view.definition, view.decision
     lines = [
         f'View "{view.name}" over {", ".join(definition.inputs)}',
         f"  strategy  {decision.strategy}: {decision.reason}",
         f"  policy    {definition.policy}",
+        f"  next      {next_refresh}",
         f"  stored    {', '.join(field.name for field in view.layout.fields)}",
     ]
     if not view.is_incremental:

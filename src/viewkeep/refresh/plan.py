@@ -57,6 +57,11 @@ class Stage:
     """The most bytes of files that it reads."""
 
     def __str__(self) -> str:
+        return f"{self.view}: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """What it does, by which engine, for how many changes, and why."""
         counts = [f"{'?' if n is None else f'{n:,}'} of {name}" for name, n in self.changes.items()]
         parts = [
             self.action if self.action != INCREMENTAL else f"{self.action} ({self.strategy})",
@@ -65,7 +70,7 @@ class Stage:
             self.reason,
             "recomputed if that costs more" if self.fallback else "",
         ]
-        return f"{self.view}: {'; '.join(part for part in parts if part)}"
+        return "; ".join(part for part in parts if part)
 
 
 def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Stage:
