@@ -24,7 +24,7 @@ from viewkeep.diffs.recursive import MOST_VIEWS, generate_recursive
 from viewkeep.diffs.script import Script
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.run import create, read, run
+from viewkeep.execute.duckdb.in_connection import create, read, run
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 from viewkeep.sql import parse_view

@@ -9,7 +9,7 @@ import pytest
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.report import RunReport
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
-from viewkeep.execute.duckdb.run import create, run
+from viewkeep.execute.duckdb.in_connection import create, run
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

@@ -12,7 +12,7 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.run import create, prepare, read, refresh, run
+from viewkeep.execute.duckdb.in_connection import create, prepare, read, refresh, run
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import (
     AggregateColumn,

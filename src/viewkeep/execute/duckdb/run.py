@@ -1,24 +1,12 @@
-"""Runs delta scripts in DuckDB: computations into temporary tables, then all changes at once.
-
-    create   the caches and the view, from their definitions over the tables as they are now
-    run      one refresh: every Compute in order, then every Apply, in one transaction
-    read     the view as its definition asked for it
-
-    prepare  a script, to be run often: its text is made once
-    refresh  one refresh by a prepared script
-
-`sources` says where relations are: a base table by (name, "pre") and (name, "post"), everything
-else (base diffs, caches, the view) by its name. Its values are DuckDB's text for a relation, with
-names quoted. What is not given is looked for under its own name, but for tables before the
-changes: there is no name that they would have of their own.
+"""Runs the statements of a delta script in DuckDB: computations into temporary tables, changes of
+tables.
 
 What empty diffs leave without rows is not run, so that one script may stand for many kinds of
 changes: a refresh costs what the changes at hand need. The report counts the rows of what is read,
 which DuckDB knows of its own tables; a view among the sources is computed once more for it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TypeVar
 
@@ -26,10 +14,11 @@ import duckdb
 
 from viewkeep.diffs.accesses import count_accesses as count_query_accesses
 from viewkeep.diffs.model import INSERT
-from viewkeep.diffs.report import RunReport, StatementReport
-from viewkeep.diffs.script import Apply, Compute, Script
+from viewkeep.diffs.report import StatementReport
+from viewkeep.diffs.script import Apply, Compute
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, Sources
+from viewkeep.execute.duckdb.connection import duckdb_errors
+from viewkeep.execute.duckdb.prepared import Change, Prepared, Query
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Stored
@@ -38,55 +27,7 @@ from viewkeep.query.types.inference import Schema
 T = TypeVar("T")
 
 
-def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
-    """Create the caches and the view, filled, in one transaction."""
-    names = Names(script, sources)
-    with _transaction(connection):
-        for kept in script.materialized:
-            rows = statements.query(kept.definition, names.resolve)
-            with _named(f"CREATE {kept.name}"):
-                connection.execute(f"CREATE TABLE {names.stored(kept.name)} AS {rows}")
-
-
-def run(
-    connection: duckdb.DuckDBPyConnection,
-    script: Script,
-    sources: Sources,
-    count_accesses: bool = False,
-) -> RunReport:
-    """Refresh the caches and the view; an error leaves everything as it was."""
-    return refresh(connection, prepare(script, sources), count_accesses)
-
-
-def prepare(script: Script, sources: Sources) -> Prepared:
-    """The script for relations that stay where they are; any number of refreshes can use it."""
-    return Prepared(script, sources)
-
-
-def refresh(
-    connection: duckdb.DuckDBPyConnection, prepared: Prepared, count_accesses: bool = False
-) -> RunReport:
-    """What `run` does, by a prepared script."""
-    start = perf_counter()
-    this = Refresh(connection, prepared, count_accesses)
-    with _transaction(connection):
-        this.count_given()
-        computed = [this.compute(statement) for statement in prepared.computes]
-        applied = [this.apply(change) for change in prepared.changes]
-        this.drop()
-    return RunReport((*computed, *applied), perf_counter() - start)
-
-
-def read(
-    connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources | None = None
-) -> duckdb.DuckDBPyRelation:
-    """The view with the columns that its definition asked for, under the user's names."""
-    columns = ", ".join(f"{quote(stored)} AS {quote(name)}" for name, stored in script.visible)
-    view = Names(script, sources or {}).stored(script.view.name)
-    return connection.sql(f"SELECT {columns} FROM {view}")
-
-
-class Refresh:
+class StatementRunner:
     """One run of a script, statement by statement; `sizes`: whether reports tell what is read."""
 
     def __init__(
@@ -111,7 +52,7 @@ class Refresh:
         """How many rows the diffs have that are given."""
         given = self._prepared.given
         if given:
-            with _named(f"reading {', '.join(given)}"):
+            with duckdb_errors(f"reading {', '.join(given)}"):
                 text = statements.counts(map(self._names.stored, given))
                 counts = dict(self._connection.execute(text).fetchall())
             for number, name in enumerate(given):
@@ -155,7 +96,7 @@ class Refresh:
 
     def _timed(self, name: str, action: Callable[[], T]) -> tuple[T, float]:
         start = perf_counter()
-        with _named(name):
+        with duckdb_errors(name):
             result = action()
         return result, perf_counter() - start
 
@@ -218,33 +159,3 @@ class Refresh:
         """The one number that a statement answers: a count, or the rows that it changed."""
         row = self._connection.execute(text).fetchone()
         return int(row[0]) if row else 0
-
-
-@contextmanager
-def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    if _in_transaction(connection):  # DuckDB has no nested ones, and an error would end this one
-        raise RunError("the connection is inside a transaction; commit it first")
-    connection.begin()
-    try:
-        yield
-        with _named("COMMIT"):
-            connection.commit()
-    except BaseException:
-        with suppress(duckdb.TransactionException):  # a commit that failed has rolled back
-            connection.rollback()
-        raise
-
-
-def _in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether two statements share a transaction, as they only do inside an explicit one."""
-    first, second = (connection.execute("SELECT txid_current()").fetchone() for _ in range(2))
-    return first == second
-
-
-@contextmanager
-def _named(statement: str) -> Iterator[None]:
-    """Errors of DuckDB with the statement's name."""
-    try:
-        yield
-    except duckdb.Error as error:
-        raise RunError(f"{statement}: {error}") from error

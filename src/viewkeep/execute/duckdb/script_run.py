@@ -18,7 +18,7 @@ from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
 from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
-from viewkeep.execute.duckdb.run import Refresh
+from viewkeep.execute.duckdb.run import StatementRunner
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.row_changes import RowChanges
@@ -47,7 +47,7 @@ class DuckdbRun:
         self._connection, self._kept = connection, kept
         self._relations, self._prepared = OpenRelations(connection, relations), prepared
         self._relations.open(prepared.given)
-        self._refresh = Refresh(
+        self._runner = StatementRunner(
             connection, prepared, counted=False, sizes=False, open_=self._relations.open_leaves
         )
         self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
@@ -65,10 +65,10 @@ class DuckdbRun:
         return write_query(self._connection, rows, kept.definition.schema, target)
 
     def _changed_rows(self) -> dict[str, RowChanges | None]:
-        self._refresh.count_given()
+        self._runner.count_given()
         for statement in self._prepared.computes:
             check_time()
-            self._refresh.compute(statement)
+            self._runner.compute(statement)
         applies = [c.statement for c in self._prepared.changes if self._has_rows(c.statement.diff)]
         for name in dict.fromkeys(each.target for each in applies):
             with duckdb_errors(f"looking up the rows of {name} that change"):
@@ -76,11 +76,11 @@ class DuckdbRun:
         for change in self._prepared.changes:
             if self._has_rows(change.statement.diff):
                 check_time()
-                self._refresh.apply(change)
+                self._runner.apply(change)
         return {name: self._difference(name) for name in dict.fromkeys(a.target for a in applies)}
 
     def _has_rows(self, diff: str) -> bool:
-        return self._refresh.row_count(diff) > 0
+        return self._runner.row_count(diff) > 0
 
     def _take_old(self, kept: Materialized, applies: Iterable[Apply]) -> None:
         """The rows that diffs name, and a copy of them to change."""
