@@ -33,9 +33,9 @@ class Target:
     table: LakeTable
     columns: Sequence[tuple[str, str]]
     order: Sequence[str] = ()
-    """Columns of the query by which rows are sorted."""
+    """Columns of the query by which an engine that looks up single pages sorts the rows."""
     group_rows: int | None = None
-    """Rows of a row group."""
+    """Rows of a row group of sorted rows."""
 
 
 @dataclass(frozen=True)

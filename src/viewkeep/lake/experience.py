@@ -15,7 +15,7 @@ SHARE = 0.3
 LEAST = 0.5
 """Seconds that may always be tried: as much as a few Spark jobs take, or a slow disk."""
 COLD = 0.5
-"""The share of the first build's time that a later one takes: it also compiles and warms up."""
+"""The share of the first build's time that a later one takes on Spark, which also warms up."""
 SMALL = 8 * 1024 * 1024
 """Bytes: what takes longer over fewer is the noise of the machine."""
 LONGEST_PAUSE = 32
@@ -44,7 +44,7 @@ class Experience:
 
     >>> known = Experience().after_build(10.0)
     >>> known.budget
-    1.5
+    3.0
     >>> [known.after_giving_up({"t": 9}).is_paused({"t": n}) for n in (5, 4)]
     [True, False]
     """
@@ -62,10 +62,11 @@ class Experience:
         pause = self._pause(changes)
         return pause is not None and pause.left > 0
 
-    def after_build(self, seconds: float) -> "Experience":
-        """The view was computed anew. The first time is the slowest, so less counts at once."""
+    def after_build(self, seconds: float, first_share: float = 1.0) -> "Experience":
+        """The view was computed anew. A first time may count less: it also warms up. Of later ones
+        less counts at once, and more by and by."""
         if self.seconds is None:
-            return replace(self, seconds=COLD * seconds)
+            return replace(self, seconds=first_share * seconds)
         return replace(self, seconds=min(seconds, (self.seconds + seconds) / 2))
 
     def after_giving_up(self, changes: Changes) -> "Experience":
@@ -127,7 +128,8 @@ class Costs:
 
     def after_build(self, backend: str, seconds: float) -> "Costs":
         """The view was computed anew by an engine."""
-        return self.having(backend, self.of(backend).after_build(seconds))
+        share = COLD if backend == "spark" else 1.0
+        return self.having(backend, self.of(backend).after_build(seconds, share))
 
     def notes(self) -> dict[str, Any]:
         """The costs as JSON values."""
