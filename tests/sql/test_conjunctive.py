@@ -167,7 +167,7 @@ REASONS = {
     "select a + 1 as k, count(*) as n from r group by a + 1": "the computed column",
     "select count(*) as n from r group by a": 'GROUP BY column "r.a" is not in the output',
     "select r.a from r join t on r.b < t.c": "the condition r.b < t.c between tables",
-    "select r.a from r join t on r.b <=> t.b": "a null-safe equality",
+    "select r.a from r join t on r.b <=> t.b": "r.b <=> t.b, a null-safe equality",
     "select r.a from r join u on r.a = u.x": "an equality of int and double",
     "select r.b, t.b as tb from r join t on r.b = t.b": "are always equal; keep one",
     "select a, count(distinct b) as n, count(*) as k from r group by a": "GROUP BY inside",
@@ -182,6 +182,14 @@ PLACES = {
     "select a, count(*) as n from r group by a having count(*) > 1": "line 1, column 43",
     "select 'not in' as x, a from r where a not in (select b from t)": "line 1, column 40",
     "select q.a, t.c from (select distinct a, b from r) q join t on q.b = t.b": "column 30",
+    "select a from r union all select b from t union all select a from r": "line 1, column 43",
+    "select a from r where a in (select b from t)": "line 1, column 25",
+    "select a from r where not exists (select 1 from t)": "line 1, column 23",
+    "select a from r except select b from t": "line 1, column 17",
+    "select r.a from r left semi join t on r.b = t.b": "line 1, column 24",
+    "select n from (select a, count(*) as n from r group by a) q": "line 1, column 47",
+    "with q as (select a from r union all select b from t)\nselect a from q": "line 1, column 28",
+    "select a from r where a > 1 -- left join\nunion all select b from t": "line 2, column 1",
 }
 
 

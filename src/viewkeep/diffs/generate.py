@@ -12,9 +12,6 @@ from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Script
 from viewkeep.query.algebra import Node
 
-PASSES = (optimize, identify, instantiate, compose, minimize)
-"""View -> better view -> plan with IDs -> rule DAG -> script -> smaller script."""
-
 Changes = Mapping[str, Iterable[tuple[str, frozenset[str]]]]
 """By table: kinds of changes, and for updates the columns that they may change."""
 
@@ -30,8 +27,11 @@ class Generated:
 
 
 def generate(view: Node, changes: Changes | None = None, tuple_based: bool = False) -> Generated:
-    """The script of a view for some kinds of changes, all of them if none are given, with
-    ID-based diffs or with tuple-based ones."""
+    """The script of a view for some kinds of changes, by default for all.
+
+    View -> better view -> plan with IDs -> rule DAG -> script -> smaller script. Diffs are
+    ID-based, or tuple-based.
+    """
     plan = identify(optimize(view))
     diffs = base_diffs(plan, every_change(plan) if changes is None else changes)
     dag = instantiate(plan, diffs, tuple_based)

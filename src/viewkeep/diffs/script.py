@@ -27,6 +27,8 @@ class Materialized:
     definition: Node
     ids: tuple[str, ...]
     why: str = ""
+    operator: int | None = None
+    """The number of the plan's operator whose rows these are, where it is one."""
 
 
 @dataclass(frozen=True)

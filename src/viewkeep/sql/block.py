@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import AntiJoin, Node, Select, SemiJoin
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, conjunction, literal
@@ -32,6 +33,7 @@ class Membership:
     condition: Expression
     negated: bool
     place: exp.Expr
+    query: exp.Expr
 
 
 Filter = Predicate | Membership
@@ -60,7 +62,7 @@ def translate_block(select: exp.Select, context: Context, correlated: bool = Fal
     outer = [f for f in filters if isinstance(f, Predicate) and columns_of(f.condition) - own]
     local = [f for f in filters if f not in outer]
     _check_local(local, own, context)
-    node = apply_filters(relation.node, local)
+    node = apply_filters(relation.node, local, context)
     return Block(node, scope, tuple(predicate.condition for predicate in outer))
 
 
@@ -69,7 +71,7 @@ def translate_filters(node: exp.Expr, translator: Translator, context: Context) 
     return [_filter(part, translator, context) for part in _conjuncts(node)]
 
 
-def apply_filters(node: Node, filters: Sequence[Filter]) -> Node:
+def apply_filters(node: Node, filters: Sequence[Filter], context: Context) -> Node:
     """The rows that pass: plain conditions first, then each semijoin or antijoin."""
     condition = conjunction(f.condition for f in filters if isinstance(f, Predicate))
     if condition != TRUE:
@@ -78,6 +80,8 @@ def apply_filters(node: Node, filters: Sequence[Filter]) -> Node:
         if isinstance(membership, Membership):
             operator = AntiJoin if membership.negated else SemiJoin
             node = operator(node, membership.right, membership.condition)
+            keywords = (TokenType.NOT,) if membership.negated else (TokenType.IN, TokenType.EXISTS)
+            context.placed(node, membership.query, *keywords)
     return node
 
 
@@ -124,7 +128,7 @@ def _membership(
     if negated and any(scalar.typed.nullable for scalar in equal):
         equal = [_not_false(equal, translator, place)]
     condition = conjunction([*(scalar.expression for scalar in equal), *correlated])
-    return Membership(rows, condition, negated, place)
+    return Membership(rows, condition, negated, place, query)
 
 
 def _not_false(equal: Sequence[Scalar], translator: Translator, place: exp.Expr) -> Scalar:
@@ -150,7 +154,7 @@ def _subquery(
         return block.node, items if needs_items else [], block.correlated
     rows = context.nested(query)
     alias = context.names.take("subquery")
-    rows = renamed(rows, [f"{alias}.{name}" for name in rows.names])
+    rows = renamed(rows, [f"{alias}.{name}" for name in rows.names], context.places)
     columns = [Scalar(Column(f.name), Typed(f.type, f.nullable)) for f in rows.schema]
     return rows, columns, ()
 

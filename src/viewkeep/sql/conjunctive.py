@@ -22,8 +22,8 @@ from viewkeep.query.types.data_types import INTEGRAL, Type
 from viewkeep.query.types.inference import Schema, find_field, type_of
 from viewkeep.query.types.rules import is_decimal
 from viewkeep.sql.flatten import Flat, NotConjunctive, flatten
-from viewkeep.sql.locate import describe_position, locate
-from viewkeep.sql.parse import parse_view
+from viewkeep.sql.parse import parse_with_places
+from viewkeep.sql.source import describe_position
 from viewkeep.sql.variables import Variables, bound_columns, table_constraints
 
 
@@ -36,13 +36,14 @@ def from_sql(sql: str, tables: Mapping[str, Table]) -> ConjunctiveQuery:
     """
     if not isinstance(tables, Mapping) or not all(isinstance(t, Table) for t in tables.values()):
         raise SchemaError('tables are given by name: tables={"parts": vk.Table({"pid": "int"})}')
+    tree, places = parse_with_places(sql, tables)
     try:
-        return to_conjunctive(parse_view(sql, tables))
+        return to_conjunctive(tree)
     except NotConjunctive as error:
-        position = locate(error.construct, sql)
-        if position is None:
+        if error.node not in places.starts:
             raise
-        raise NotConjunctive(error.construct, describe_position(sql, position)) from None
+        place = describe_position(sql, places.starts[error.node])
+        raise NotConjunctive(error.construct, error.node, place) from None
 
 
 def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
@@ -92,7 +93,7 @@ def _peel(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:
     if isinstance(node, Project):
         outputs, node = node.outputs, node.child
     if isinstance(node, Select) and isinstance(node.child, GroupBy):
-        raise NotConjunctive("HAVING")
+        raise NotConjunctive("HAVING", node)
     return (outputs, node, node.child) if isinstance(node, GroupBy) else (outputs, None, node)
 
 
@@ -107,7 +108,10 @@ def _split(
             case Call("=" | "<=>" as operator, (Column(first), Column(second))):
                 left, right = find_field(first, schema), find_field(second, schema)
                 if operator == "<=>" and left.nullable and right.nullable:
-                    raise NotConjunctive("a null-safe equality of columns that may be NULL")
+                    pair = f"{show(Column(first))} <=> {show(Column(second))}"
+                    raise NotConjunctive(
+                        f"{pair}, a null-safe equality of columns that may be NULL"
+                    )
                 if left.type != right.type and not (_exact(left.type) and _exact(right.type)):
                     raise NotConjunctive(f"an equality of {left.type} and {right.type}")
                 equalities.append((first, second))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
@@ -36,6 +37,22 @@ class FreshNames:
         return fresh
 
 
+@dataclass(slots=True)
+class Places:
+    """Where the keyword stands in the text that an operator of the tree was written with."""
+
+    starts: dict[Node, int] = field(default_factory=dict)
+
+    def put(self, node: Node, start: int) -> Node:
+        """Note the place of an operator, unless it has one."""
+        self.starts.setdefault(node, start)
+        return node
+
+    def move(self, old: Node, new: Node) -> Node:
+        """An operator in place of another one."""
+        return self.put(new, self.starts[old]) if old in self.starts else new
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Everything around a query; `translate` is the translation itself, for nested queries."""
@@ -47,6 +64,11 @@ class Context:
     common: Mapping[str, CommonTable] = field(default_factory=dict)
     undefined: Mapping[str, exp.Expr] = field(default_factory=dict)
     outer: Scope | None = None
+    places: Places = field(default_factory=Places)
+
+    def placed(self, node: Node, part: exp.Expr, *keywords: TokenType) -> Node:
+        """The operator, written with the last of some keywords at or before a part of the text."""
+        return self.places.put(node, self.source.keyword(part, keywords))
 
     def nested(self, query: exp.Expr) -> Node:
         """A query inside this one, translated."""

@@ -21,11 +21,14 @@ from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, subs
 
 
 class NotConjunctive(QueryError):  # noqa: N818 - says what the view is, which is no fault
-    """A view that is not a conjunctive query, with the construct that prevents it."""
+    """A view that is not a conjunctive query, with the construct that prevents it.
 
-    def __init__(self, construct: str, place: str = "") -> None:
+    `node` is the operator of that construct, where it is one.
+    """
+
+    def __init__(self, construct: str, node: Node | None = None, place: str = "") -> None:
         super().__init__(f"not a conjunctive query: {construct} {place}".rstrip())
-        self.construct = construct
+        self.construct, self.node = construct, node
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
             condition = both.over_scans(node.condition)
             return Flat(both.scans, (*both.conditions, condition), both.outputs)
         case Stored() | SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct():
-            raise NotConjunctive(_construct(node))
+            raise NotConjunctive(_construct(node), node)
 
 
 def _occurrences() -> Callable[[Scan], Scan]:

@@ -49,6 +49,16 @@ def _table(node: exp.Expr, context: Context) -> Relation:
     return _chain(relation, node.args.get("joins") or (), context)
 
 
+JOIN_KEYWORDS = {
+    "left": TokenType.LEFT,
+    "right": TokenType.RIGHT,
+    "full": TokenType.FULL,
+    "semi": TokenType.SEMI,
+    "anti": TokenType.ANTI,
+}
+"""How joins that are not inner are written."""
+
+
 def _chain(relation: Relation, joins: Sequence[exp.Join], context: Context) -> Relation:
     for item in joins:
         relation = _join(relation, item, context)
@@ -93,7 +103,7 @@ def _derived(rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Cont
         problem = f"{node.name} has {len(rows.names)} columns, but {len(names)} names for them"
         raise context.source.error(problem, node)
     alias = context.names.take(node.alias or node.name or "subquery")
-    qualified = renamed(rows, [f"{alias}.{name}" for name in names])
+    qualified = renamed(rows, [f"{alias}.{name}" for name in names], context.places)
     return _relation(qualified, node, names, context)
 
 
@@ -217,6 +227,8 @@ def _joined(
             problem = f'two tables in FROM are called "{column.qualifier}"; give one an alias'
             raise context.source.error(problem, table)
     node = join(kind, left.node, right.node, condition)
+    if kind in JOIN_KEYWORDS:
+        context.placed(node, table, JOIN_KEYWORDS[kind])
     columns = left.columns if kind in ("semi", "anti") else left.columns + right.columns
     return _retyped(Relation(node, columns))
 

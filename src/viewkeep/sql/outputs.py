@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from viewkeep.query.algebra import Distinct, Node, Output, Project
 from viewkeep.query.expressions import Column
+from viewkeep.sql.context import Places
 
 
-def renamed(node: Node, names: Sequence[str]) -> Node:
+def renamed(node: Node, names: Sequence[str], places: Places) -> Node:
     """The same rows under other column names; a projection on top is relabelled in place."""
     match node:
         case Distinct():
-            return Distinct(renamed(node.child, names))
+            return places.move(node, Distinct(renamed(node.child, names, places)))
         case Project():
             expressions = [output.expression for output in node.outputs]
             return Project(node.child, tuple(map(Output, names, expressions)))

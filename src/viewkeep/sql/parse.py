@@ -7,7 +7,7 @@ from sqlglot import exp
 from viewkeep.errors import ParseError, QueryError
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
-from viewkeep.sql.context import Context, with_common_tables
+from viewkeep.sql.context import Context, Places, with_common_tables
 from viewkeep.sql.select import translate_select
 from viewkeep.sql.set_operation import translate_set_operation
 from viewkeep.sql.source import Source
@@ -23,12 +23,18 @@ def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
       Select parts.price > 3
         Scan parts
     """
+    return parse_with_places(sql, tables)[0]
+
+
+def parse_with_places(sql: str, tables: Mapping[str, Table]) -> tuple[Node, Places]:
+    """The algebra of a query, and where in the text its operators were written."""
     if not isinstance(sql, str):
         raise QueryError(f"a view is written as SQL text, not as {type(sql).__name__}")
     source = Source(sql)
     try:
         query = _single_query(source)
-        return translate_query(query, Context(source, tables, translate_query))
+        context = Context(source, tables, translate_query)
+        return translate_query(query, context), context.places
     except RecursionError:
         raise QueryError("the query is nested too deeply; split it into several views") from None
 

@@ -1,8 +1,9 @@
 """One query block, clause by clause, in the order in which SQL evaluates them."""
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.algebra import Node
+from viewkeep.query.algebra import Distinct, GroupBy, Node, walk
 from viewkeep.sql.aggregation import aggregate
 from viewkeep.sql.block import Block, apply_filters, translate_block, translate_filters
 from viewkeep.sql.clauses import is_grouped, refuse_clauses
@@ -22,7 +23,11 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     else:
         items = select_items(select, Translator(context.source, block.scope))
         node = project(block.node, items, context.source)
-    return distinct(node, select, context) if select.args.get("distinct") else node
+    if not select.args.get("distinct"):
+        return node
+    return context.placed(
+        distinct(node, select, context), select.expressions[0], TokenType.DISTINCT
+    )
 
 
 def _grouped(select: exp.Select, block: Block, context: Context) -> Node:
@@ -36,5 +41,18 @@ def _grouped(select: exp.Select, block: Block, context: Context) -> Node:
         raise context.source.unsupported(
             "HAVING without GROUP BY or an aggregate", having or select
         )
-    node = apply_filters(aggregate(block.node, keys, groups.aggregates), filters)
+    node = aggregate(block.node, keys, groups.aggregates)
+    _place_groups(node, select, context)
+    if having:
+        node = apply_filters(node, filters, context)
+        context.placed(node, having.this, TokenType.HAVING)
     return project(node, items, context.source)
+
+
+def _place_groups(node: Node, select: exp.Select, context: Context) -> None:
+    """Note where the groups are asked for: all operators that have no place yet come from there."""
+    group = select.args.get("group")
+    part = group.expressions[0] if group and group.expressions else select.expressions[0]
+    for each in walk(node):
+        if isinstance(each, GroupBy | Distinct):
+            context.placed(each, part, TokenType.GROUP_BY)

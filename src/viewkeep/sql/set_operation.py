@@ -8,7 +8,7 @@ from viewkeep.query.expressions import Call, Cast, Column, conjunction
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.rules import common_type
 from viewkeep.sql.clauses import refuse_clauses
-from viewkeep.sql.context import Context
+from viewkeep.sql.context import Context, Places
 from viewkeep.sql.distinct import distinct
 from viewkeep.sql.outputs import renamed
 
@@ -21,21 +21,24 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
     refuse_clauses(query, context.source)
     left, right = context.nested(query.this), context.nested(query.expression)
     types = _common_types(left, right, query, context)
-    left, right = _typed(left, left.names, types), _typed(right, left.names, types)
+    right = _typed(right, left.names, types, context.places)
+    left = _typed(left, left.names, types, context.places)
     if isinstance(query, exp.Union):
         union = UnionAll((*_inputs(left), *_inputs(right)))
+        context.placed(union, query.expression, TokenType.UNION)
         return distinct(union, query.expression, context) if query.args.get("distinct") else union
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
+    keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
     if not query.args.get("distinct"):
-        keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
         raise context.source.unsupported(f"{name} ALL", query.expression, (keyword,))
-    return _compared(name, distinct(left, query.expression, context), right, context)
+    compared = _compared(name, distinct(left, query.expression, context), right, context)
+    return context.placed(compared, query.expression, keyword)
 
 
 def _compared(name: str, left: Node, right: Node, context: Context) -> Node:
     prefix = context.names.take("right")
     names = left.names
-    right = renamed(right, [f"{prefix}.{column}" for column in names])
+    right = renamed(right, [f"{prefix}.{column}" for column in names], context.places)
     same = [Call("<=>", (Column(n), Column(f"{prefix}.{n}"))) for n in names]
     operator = AntiJoin if name == "EXCEPT" else SemiJoin
     return operator(left, right, conjunction(same))
@@ -62,9 +65,9 @@ def _common_types(left: Node, right: Node, query: exp.SetOperation, context: Con
     return types
 
 
-def _typed(node: Node, names: tuple[str, ...], types: list[Type]) -> Node:
+def _typed(node: Node, names: tuple[str, ...], types: list[Type], places: Places) -> Node:
     if [field.type for field in node.schema] == types:
-        return node if node.names == names else renamed(node, names)
+        return node if node.names == names else renamed(node, names, places)
     outputs = [
         Output(name, Column(field.name) if field.type == type_ else Cast(Column(field.name), type_))
         for name, field, type_ in zip(names, node.schema, types, strict=True)

@@ -91,10 +91,14 @@ class Source:
         self, construct: str, node: exp.Expr, keywords: Collection[TokenType] = ()
     ) -> UnsupportedError:
         """A refusal that names a construct and points at it, or at its keyword before it."""
+        start = self.keyword(node, keywords)
+        return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
+
+    def keyword(self, node: exp.Expr, keywords: Collection[TokenType]) -> int:
+        """Where the last of some keywords starts at or before a node, else the node itself."""
         start = self.position(node)
         before = [t.start for t in self._tokens if t.start <= start and t.token_type in keywords]
-        start = before[-1] if before else start
-        return UnsupportedError(f"{construct} is not supported in a view", self.text, start)
+        return before[-1] if before else start
 
     def position(self, node: exp.Expr) -> int:
         """Where a node starts: its first part with a place, else that of what surrounds it."""
@@ -155,3 +159,9 @@ def _unterminated(text: str) -> int:
     while match := re.compile(tokens, re.DOTALL).match(text, position):
         position = match.end()
     return position
+
+
+def describe_position(sql: str, position: int) -> str:
+    """A position for people: `at line 2, column 5`."""
+    before = sql[:position]
+    return f"at line {before.count(chr(10)) + 1}, column {position - before.rfind(chr(10))}"

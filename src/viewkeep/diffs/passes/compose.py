@@ -4,7 +4,6 @@ Subviews become queries over tables, caches and the view. A restriction of a sub
 is pushed down to what it is made of, so that only rows with those keys are read.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -13,14 +12,14 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
 from viewkeep.diffs.passes.instantiate import RuleDag
 from viewkeep.diffs.rules.build import KEY, antijoin, join_on, keep, project, union_all
 from viewkeep.diffs.rules.common import (
+    AFTER,
     NEW,
     POST,
     PRE,
     Change,
     Piece,
-    after_changes,
+    Subview,
     insert_rows,
-    subview,
 )
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.query.algebra import (
@@ -44,10 +43,6 @@ from viewkeep.query.expressions import Call, Column, conjunction, conjuncts
 from viewkeep.query.types.inference import find_field
 
 VIEW = "view"
-AFTER = re.compile(
-    re.escape(after_changes(0, "")).replace("0", r"(?P<number>\d+)") + "(?P<rows>.+)"
-)
-"""Names that `after_changes` gives."""
 
 
 def compose(dag: RuleDag, named: Mapping[Node, str] | None = None) -> Script:
@@ -65,11 +60,6 @@ class _Composer:
         self._names[dag.plan.root] = VIEW
         self._why = kept
         self._changed = {n for n, node in enumerate(self._nodes) if self._is_changed(node)}
-        self._subviews = {
-            subview(n, state): (n, state)
-            for n in range(len(self._nodes))
-            for state in (PRE, POST, NEW)
-        }
         self._states: dict[tuple[int, str], Node] = {}
 
     def script(self) -> Script:
@@ -90,7 +80,8 @@ class _Composer:
         below = [self._from_caches(child) for child in children(node)]
         definition = with_children(node, tuple(below))
         why = self._why.get(node, "the view")
-        return Materialized(self._names[node], definition, self._plan.ids[node], why)
+        number = self._nodes.index(node)
+        return Materialized(self._names[node], definition, self._plan.ids[node], why, number)
 
     def _from_caches(self, node: Node) -> Node:
         """The rows of an operator as they are kept, or from what is kept below."""
@@ -109,11 +100,10 @@ class _Composer:
 
         def spell_out(node: Node) -> Node:
             match node:
-                case Stored(name=name) if name in self._subviews:
-                    return self._state(*self._subviews[name])
-                case Stored(name=name) if found := AFTER.fullmatch(name):
-                    rows = Stored(found["rows"], node.schema)
-                    return self._changed_rows(rows, int(found["number"]))
+                case Subview() if node.state == AFTER:
+                    return self._changed_rows(Stored(node.rows, node.schema), node.operator)
+                case Subview():
+                    return self._state(node.operator, node.state)
                 case SemiJoin():
                     return push_down(node)
             return node

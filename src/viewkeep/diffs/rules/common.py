@@ -18,9 +18,11 @@ from viewkeep.diffs.rules.build import (
 )
 from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.expressions import Column, Expression
+from viewkeep.query.types.inference import Schema
 
-PRE, POST, NEW = "pre", "post", "new"
-"""Rows before and after the changes; NEW are those after, computed from the inputs."""
+PRE, POST, NEW, AFTER = "pre", "post", "new", "after"
+"""States of rows: before and after the changes; NEW are those after, computed from the inputs, and
+AFTER some rows before the changes as they are after them."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,15 @@ class Operator:
 
     def input(self, child: Node, state: str) -> Stored:
         """The rows of an input before or after the changes; how they are found comes later."""
-        return Stored(subview(self.plan.nodes.index(child), state), child.schema)
+        return subview(self.plan.nodes.index(child), state, child.schema)
 
     def changed(self, child: Node, rows: Stored) -> Stored:
         """Some rows of an input before the changes, as they are after them, with all inserts."""
-        return Stored(after_changes(self.plan.nodes.index(child), rows.name), rows.schema)
+        return subview(self.plan.nodes.index(child), AFTER, rows.schema, rows.name)
 
     def output(self, state: str) -> Stored:
         """Its own rows before the changes, or computed anew."""
-        return Stored(subview(self.number, state), self.node.schema)
+        return subview(self.number, state, self.node.schema)
 
     def emit(
         self,
@@ -130,14 +132,21 @@ class Operator:
         return made
 
 
-def subview(number: int, state: str) -> str:
-    """The name of an operator's rows in one state."""
-    return f"#{number}@{state}"
+@dataclass(frozen=True, eq=False)
+class Subview(Stored):
+    """The rows of an operator of the plan in one state, which pass 3 spells out.
+
+    `rows` names the relation of those that are meant, if not all.
+    """
+
+    operator: int
+    state: str
+    rows: str = ""
 
 
-def after_changes(number: int, rows: str) -> str:
-    """The name of rows of an operator with its changes."""
-    return f"#{number}@after {rows}"
+def subview(number: int, state: str, columns: Schema, rows: str = "") -> Subview:
+    """The rows of an operator in one state, under a name of their own."""
+    return Subview(f"#{number}@{state} {rows}".rstrip(), columns, number, state, rows)
 
 
 class Rules(Protocol):

@@ -12,7 +12,7 @@ from rich.tree import Tree
 from viewkeep.diffs.generate import Generated
 from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.passes.instantiate import BLOCKING, RuleDag
-from viewkeep.diffs.rules.common import Piece
+from viewkeep.diffs.rules.common import AFTER, NEW, POST, PRE, Piece, Subview
 from viewkeep.diffs.script import BaseDiff, Materialized
 from viewkeep.diffs.show_names import column_text, relation_text
 from viewkeep.diffs.show_operators import details
@@ -22,7 +22,7 @@ from viewkeep.report.style import FAIR, GOOD, HEADING, section
 
 Json = dict[str, Any]
 
-STATES = {"pre": "before", "post": "after", "new": "after", "after": "after"}
+STATES = {PRE: "before", POST: "after", NEW: "after", AFTER: "after"}
 """Rows before and after the changes, as rules ask for them (diffs/rules/common.py)."""
 
 
@@ -32,9 +32,9 @@ def operator_text(node: Node) -> str:
 
 
 def kept_nodes(generated: Generated) -> dict[Node, Materialized]:
-    """The operators whose rows are kept. A cache is called after the number of its operator."""
+    """The operators whose rows are kept."""
     nodes = generated.plan.nodes
-    kept = {nodes[int(c.name.rpartition("_")[2])]: c for c in generated.script.caches}
+    kept = {nodes[c.operator]: c for c in generated.script.caches if c.operator is not None}
     return kept | {generated.plan.root: generated.script.view}
 
 
@@ -148,21 +148,23 @@ def rules_json(dag: RuleDag) -> list[Json]:
     ]
 
 
-def _stored(piece: Piece) -> list[str]:
-    return list(dict.fromkeys(n.name for n in walk(piece.query) if isinstance(n, Stored)))
+def _relations_read(piece: Piece) -> list[Stored]:
+    found = {node.name: node for node in walk(piece.query) if isinstance(node, Stored)}
+    return list(found.values())
 
 
 def _diffs_read(piece: Piece) -> list[str]:
-    return [relation_text(name) for name in _stored(piece) if not name.startswith("#")]
+    read = _relations_read(piece)
+    return [relation_text(each.name) for each in read if not isinstance(each, Subview)]
 
 
 def _rows_read(piece: Piece) -> list[str]:
     """Rows that a rule asks for: `6 before`, of the output of operator 6 before the changes."""
-    asked = (name[1:].partition("@") for name in _stored(piece) if name.startswith("#"))
-    return [f"{number} {_state_text(state)}" for number, _, state in asked]
+    subviews = [each for each in _relations_read(piece) if isinstance(each, Subview)]
+    return [f"{each.operator} {_state_text(each)}" for each in subviews]
 
 
-def _state_text(state: str) -> str:
+def _state_text(subview: Subview) -> str:
     """A state in a word, and which rows are meant if not all."""
-    word, _, rows = state.partition(" ")
-    return f"{STATES[word]} ({relation_text(rows)})" if rows else STATES[word]
+    word = STATES[subview.state]
+    return f"{word} ({relation_text(subview.rows)})" if subview.rows else word
