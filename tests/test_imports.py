@@ -51,12 +51,6 @@ IN_FLUX = {"tables"}
 RINGS_OF_THEIR_ELEMENTS = {"Multisets"}
 """A ring is named in the plural, and may have a class for its elements."""
 
-UNDIVIDED = {
-    *("tables/feed.py", "tables/parquet.py", "tables/rewrite.py"),
-    *("lake/apply.py", "lake/create_table.py"),
-}
-"""Modules that hold their Spark half still."""
-
 LIBRARY_FENCES = {
     "sqlglot": ("sql/*",),
     "pyspark": ("execute/spark/*",),
@@ -95,8 +89,6 @@ def violations(source: str, module: str) -> list[str]:
     part = Path(module).parts[0].removesuffix(".py")
     allowed = {part, "errors"} | MAY_IMPORT.get(part, set())
     found: list[str] = []
-    if module in UNDIVIDED:
-        return found
     for name in imported_names(source, module):
         library, _, rest = name.partition(".")
         if (module, name) in EXCEPTIONS:

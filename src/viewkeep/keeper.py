@@ -32,7 +32,7 @@ from viewkeep.lake import (
 )
 from viewkeep.lake.apply import apply_changes, given_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
-from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_rows
+from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
 from viewkeep.lake.describe import describe_table, describe_view
 from viewkeep.lake.explain_view import explain_view
 from viewkeep.lake.lake import Lake, located
@@ -53,6 +53,7 @@ from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.delta import ConflictError, StorageError
 from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
+from viewkeep.tables.relations import StoredRows
 
 FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
 
@@ -99,7 +100,7 @@ class Keeper:
         own = None if spark is None else _spark_sessions().own_session(spark)
         self._engines = Engines(own, check_choice(backend, own), driver_bytes)
         options = dict(storage_options or {})
-        self._lake = Lake(_lake_place(path), own, options, is_durable=durable)
+        self._lake = Lake(_lake_place(path), self._engines.scans, options, is_durable=durable)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
             if not create:
@@ -110,8 +111,8 @@ class Keeper:
 
     def start(self) -> None:
         """Start Spark now, if a function was given that does: the next call need not."""
-        if self._lake.spark is not None:
-            _ = self._lake.spark.version
+        if self._engines.spark is not None:
+            _ = self._engines.spark.version
 
     # --- definitions ----------------------------------------------------------------------------
 
@@ -145,7 +146,7 @@ class Keeper:
         if has_rows(data) and rows is not None:
             raise SchemaError(f'table "{name}": with rows=, give its columns and not other rows')
         given = data if has_rows(data) else rows
-        files = [] if given is None else write_rows(self._lake.spark, name, declared, given, table)
+        files = [] if given is None else write_table(self._lake.scans, name, declared, given, table)
         table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
         self._define_table(TableDefinition(name, declared, location, owned=True), "create_table")
 
@@ -169,7 +170,7 @@ class Keeper:
         for column in declared.names:
             check_name(f'table "{name}"', column)
         if declared.key:
-            check_keys(name, declared, table, snapshot, self._lake.spark)
+            check_keys(name, declared, StoredRows.whole(table, snapshot), self._lake.scans)
         self._define_table(
             TableDefinition(name, declared, table.uri, owned=False), "register_table"
         )
@@ -277,7 +278,7 @@ class Keeper:
         given = given_changes(name, definition.table, inserts, updates, deletes)
         table = self._lake.at(definition.location)
         version, _ = apply_changes(
-            self._lake.spark, definition, table, given, self._lake.driver_bytes
+            self._lake.scans, definition, table, given, self._lake.driver_bytes
         )
         return version
 

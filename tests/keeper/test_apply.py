@@ -86,21 +86,23 @@ def test_small_files_are_put_together(keeper: Keeper) -> None:
     assert sum(rows(keeper, "parts").values()) == 43
 
 
-@pytest.mark.parametrize("driver_bytes", [0, 1 << 20])
+@pytest.mark.parametrize(
+    ("backend", "driver_bytes"), [("auto", 1 << 20), ("duckdb", 0), ("spark", 0)]
+)
 def test_random_changes_against_a_model(
-    spark: SparkSession, tmp_path: Path, driver_bytes: int
+    spark: SparkSession, tmp_path: Path, backend: str, driver_bytes: int
 ) -> None:
-    """On the driver and by Spark: the same rows as a Python dict, and the same row changes."""
+    """In memory and by either engine: the same rows as a Python dict, and the same row changes."""
     table = Table(
         {"a": "int", "b": "string", "x": "double", "d": "date", "m": "decimal(8, 2)"},
         key=["a", "b"],
     )
     rng = Random(driver_bytes)
     model = random_database({"t": table}, rng, 30)
-    keeper = Keeper(tmp_path, spark)
+    keeper = Keeper(tmp_path, spark, backend=backend)
     keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
     keeper.create_table("t", table, rows=list(model["t"].values()))
-    for _ in range(12 if driver_bytes else 4):
+    for _ in range(4 if backend == "spark" else 12):
         batch = random_batch(model, {"t": table}, rng, 8)["t"]
         model["t"] = batch.apply(model["t"])
         keeper.apply(

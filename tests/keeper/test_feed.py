@@ -15,9 +15,13 @@ from tests.diffs.random_tables import random_batch, random_database
 from tests.keeper.lakes import as_bag, check, check_verified, rows
 from viewkeep import Keeper, Table, ViewkeepError
 from viewkeep.changes import ChangeBatch, Key, Row, difference
+from viewkeep.execute.duckdb.scans import DuckdbScans
+from viewkeep.execute.spark.scans import SparkScans
+from viewkeep.execute.spark.session import lake_session
 from viewkeep.tables.arrow_rows import to_arrow
 from viewkeep.tables.delta import LakeTable
 from viewkeep.tables.feed import Feed
+from viewkeep.tables.scans import Scans
 
 TABLE = Table(
     {
@@ -99,16 +103,23 @@ def _without(now: State, batch: ChangeBatch, deletes: bool) -> dict[Key, Row]:
     return kept.apply(now)
 
 
+def scans_of(engine: str, spark: SparkSession) -> Scans:
+    return DuckdbScans() if engine == "duckdb" else SparkScans(lake_session(spark))
+
+
 @pytest.mark.parametrize("feed", [True, False], ids=["feed", "difference"])
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "whole"])
-def test_another_writer(spark: SparkSession, tmp_path: Path, feed: bool, partitioned: bool) -> None:
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_another_writer(
+    spark: SparkSession, tmp_path: Path, feed: bool, partitioned: bool, engine: str
+) -> None:
     """Between any two versions, the net changes are those of the model."""
     rng = Random(7 + feed + 2 * partitioned)
     model = random_database({"t": TABLE}, rng, 15)["t"]
     writer = Writer(tmp_path / "t", model, rng, partitioned, feed)
     for _ in range(10):
         writer.step()
-    reader = Feed(spark, "t", TABLE, LakeTable(str(tmp_path / "t")))
+    reader = Feed(scans_of(engine, spark), "t", TABLE, LakeTable(str(tmp_path / "t")))
     last = len(writer.states) - 1
     pairs = [(0, last), *(sorted(rng.sample(range(last + 1), 2)) for _ in range(8 if feed else 4))]
     for since, until in pairs:
@@ -135,7 +146,7 @@ def test_written_down(spark: SparkSession, tmp_path: Path) -> None:
             [(old[0],) for old in batch.deletes],
         )
         states.append(batch.apply(states[-1]))
-    reader = Feed(spark, "t", TABLE, LakeTable(str(tmp_path / "t")))
+    reader = Feed(DuckdbScans(), "t", TABLE, LakeTable(str(tmp_path / "t")))
     for since in range(7):
         for until in range(since, 7):
             found = reader.changes(since, until)

@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check_verified, location
 from viewkeep import Keeper, SchemaError, ViewkeepError
+from viewkeep.execute.spark.files import read_frame
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import parse_type
 from viewkeep.sql.parse import parse_view
 from viewkeep.tables.arrow_rows import arrow_type, declared_type, to_arrow, to_rows
-from viewkeep.tables.parquet import read_frame
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 NESTED = {
@@ -89,7 +89,7 @@ def rows_of(place: str | Path, names: Any = None) -> Counter[Any]:
 
 def expected(keeper: Keeper, sql: str) -> Counter[Any]:
     """What Spark answers over the newest versions of all that the SQL may name."""
-    own = keeper._lake.spark
+    own = keeper._engines.spark
     for name in ("items", "groups", "stars"):
         if name in (*keeper.tables, *keeper.views):
             snapshot = keeper._lake.at(location(keeper, name)).snapshot()

@@ -205,7 +205,7 @@ def check_caches(keeper: Keeper, name: str) -> None:
     view = keeper._view(name)
     state = view.stored().state
     relations = ViewRelations(view, {(name, "post"): v for name, v in state.inputs.items()})
-    backend = SparkBackend(keeper._lake.spark)
+    backend = SparkBackend(keeper._engines.spark)
     for cache_name, cache in view.caches(state).items():
         relations[cache_name] = cache.relation()
         found = backend._frame(Stored(cache_name, cache.kept.definition.schema), relations)

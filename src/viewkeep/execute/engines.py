@@ -15,7 +15,9 @@ from typing import Any, Protocol
 from viewkeep.errors import QueryError
 from viewkeep.execute.backend import Backend
 from viewkeep.execute.errors import NeedsSparkError
+from viewkeep.execute.scans import SizedScans
 from viewkeep.query.algebra import Node
+from viewkeep.tables.scans import Scans
 
 CHOICES = ("auto", "spark", "duckdb")
 DRIVER_BYTES = 1 << 30
@@ -110,6 +112,15 @@ class Engines:
             raise NeedsSparkError("this lake was opened without Spark: Keeper(path, spark)")
         made: Backend = import_module("viewkeep.execute.spark.backend").SparkBackend(self.spark)
         return made
+
+    @cached_property
+    def scans(self) -> Scans:
+        """What reads and writes files that are too large for the driver's memory."""
+        small: Scans = import_module("viewkeep.execute.duckdb.scans").DuckdbScans()
+        if self.spark is None or self.forced == "duckdb":
+            return small
+        large: Scans = import_module("viewkeep.execute.spark.scans").SparkScans(self.spark)
+        return large if self.forced == "spark" else SizedScans(small, large, self.limit)
 
     @contextmanager
     def counted_jobs(self) -> Iterator[JobCount]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-from pyspark.sql import SparkSession
 
 from viewkeep.changes import (
     ChangeError,
@@ -26,6 +25,7 @@ from viewkeep.tables.feed import Feed
 from viewkeep.tables.key_index import KeyIndex, Places
 from viewkeep.tables.net_changes import taken
 from viewkeep.tables.rewrite import DRIVER_BYTES, FoundRows, find_rows, rewrite
+from viewkeep.tables.scans import Scans
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 from viewkeep.tables.user_rows import given_rows
 
@@ -87,7 +87,7 @@ def _check_once(name: str, table: Table, given: Given) -> None:
 
 
 def apply_changes(
-    spark: SparkSession,
+    scans: Scans,
     definition: TableDefinition,
     table: LakeTable,
     given: Given,
@@ -98,12 +98,12 @@ def apply_changes(
     for _ in range(TRIES):
         snapshot = table.snapshot()
         _check_columns(definition, snapshot)
-        found = find_rows(spark, table, snapshot, keys, driver_bytes)
+        found = find_rows(scans, table, snapshot, keys, driver_bytes)
         changes = net_given(definition.name, definition.table, given, found)
         if changes.is_empty:
             return snapshot.version, changes
         try:
-            version = _commit(spark, definition, table, snapshot, changes, found, driver_bytes)
+            version = _commit(scans, definition, table, snapshot, changes, found, driver_bytes)
             return version, changes
         except ConflictError:
             continue
@@ -170,7 +170,7 @@ def _updated(before: pa.Table, updates: pa.Table, table: Table) -> pa.Table:
 
 
 def _commit(
-    spark: SparkSession,
+    scans: Scans,
     definition: TableDefinition,
     table: LakeTable,
     snapshot: Snapshot,
@@ -180,6 +180,6 @@ def _commit(
 ) -> int:
     declared = definition.table
     keys = changes.gone.select(list(declared.key))
-    files = rewrite(spark, table, snapshot, keys, changes.came, driver_bytes, found)
-    notes = Feed(spark, definition.name, declared, table).write(changes)
+    files = rewrite(scans, table, snapshot, keys, changes.came, driver_bytes, found)
+    notes = Feed(scans, definition.name, declared, table).write(changes)
     return table.commit(snapshot.version, files.add, files.remove, {"apply": True, **notes})

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import CatalogStore
@@ -22,6 +21,7 @@ from viewkeep.tables.durable import local_path
 from viewkeep.tables.parquet import Folder
 from viewkeep.tables.places import check_inside
 from viewkeep.tables.rewrite import DRIVER_BYTES
+from viewkeep.tables.scans import Scans
 
 OWN = "_viewkeep"
 _NOT_IN_PATHS = frozenset("%?#^|[]\\")
@@ -33,8 +33,8 @@ class Lake:
     """Where tables are, and how they are reached."""
 
     uri: str
-    spark: Any = None
-    """A Spark session with the settings of a lake, for what is too large for the driver."""
+    scans: Scans
+    """The engine that reads and writes files that are too large for the driver's memory."""
     options: Mapping[str, str] = field(default_factory=dict)
     driver_bytes: int = DRIVER_BYTES
     is_durable: bool = True

@@ -86,7 +86,7 @@ def unseen_changes(
         if newest < seen:  # it was put back: which rows are other ones, nobody knows
             behind[name] = None
             continue
-        feed = Feed(lake.spark, name, definition.table, table)
+        feed = Feed(lake.scans, name, definition.table, table)
         behind[name] = feed.count(seen, newest)
         with suppress(StorageError):  # the entry was cleaned up
             oldest = min(oldest, table.log(seen, seen + 1)[0].timestamp / 1000)

@@ -261,7 +261,7 @@ class View:
     def feed(self, name: str) -> Feed:
         """The changes of something that the view reads."""
         source = self.sources[name]
-        return Feed(self.lake.spark, name, source.declared, source.table)
+        return Feed(self.lake.scans, name, source.declared, source.table)
 
     def changes_written(self, batch: TableChanges | None) -> dict[str, Any]:
         """The notes about the view's own changes, for views that read it."""
@@ -269,4 +269,4 @@ class View:
             return {}
         if batch.is_empty:
             return {CHANGES: None}
-        return Feed(self.lake.spark, self.name, self.layout.declared, self.table).write(batch)
+        return Feed(self.lake.scans, self.name, self.layout.declared, self.table).write(batch)

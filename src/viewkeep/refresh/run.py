@@ -316,7 +316,7 @@ class _StageRun:
         gone, came = view.layout.to_public(changes.gone), view.layout.to_public(changes.came)
         keys = gone.select(list(dict.fromkeys(view.layout.keys)))
         lake = view.lake
-        files_changed = rewrite(lake.spark, view.table, snapshot, keys, came, lake.driver_bytes)
+        files_changed = rewrite(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
         return files_changed, self._batch_of(gone, came)
 
     def _batch_of(self, gone: pa.Table, came: pa.Table) -> TableChanges | None:

@@ -13,13 +13,9 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError, ViewkeepError
-from viewkeep.execute.spark.collect import group_rows
-from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.delta import CHANGES as CHANGES
@@ -33,7 +29,9 @@ from viewkeep.tables.delta import (
 )
 from viewkeep.tables.entries import Commit
 from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
-from viewkeep.tables.parquet import Folder, read_frame
+from viewkeep.tables.parquet import Folder
+from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.scans import SIDE, Scans
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 COUNT = "changed_rows"
@@ -67,7 +65,7 @@ class UnclearChangesError(ViewkeepError):
 class Feed:
     """A table whose changes are read."""
 
-    spark: SparkSession
+    scans: Scans
     name: str
     declared: Table
     table: LakeTable
@@ -191,16 +189,14 @@ class Feed:
         check_columns(self.name, self.declared, new)
         gone = [each for each in old.files if each.path not in new.by_path]
         came = [each for each in new.files if each.path not in old.by_path]
-        before = read_frame(self.spark, old, gone).selectExpr(*map(quote, self.declared.names))
-        after = read_frame(self.spark, new, came).selectExpr(*map(quote, self.declared.names))
-        changed = _unpaired(before, after)
-        if any(each.rows < 0 for each in (*gone, *came)) or _rows(gone) + _rows(came) > 2 * most:
-            changed = changed.limit(2 * most + 1)
-        found = changed.toArrow()
+        is_long = any(e.rows < 0 for e in (*gone, *came)) or _rows(gone) + _rows(came) > 2 * most
+        found = self.scans.unpaired(
+            self._stored(old, gone), self._stored(new, came), 2 * most + 1 if is_long else None
+        )
         self._check_count(found.num_rows, most)
         rows = found.select(list(self.declared.names)).cast(rows_schema(self.declared))
-        news = rows.filter(pc.equal(found[KIND], "new"))
-        olds = rows.filter(pc.equal(found[KIND], "old"))
+        news = rows.filter(pc.equal(found[SIDE], "new"))
+        olds = rows.filter(pc.equal(found[SIDE], "old"))
         keyed(self.name, self.declared, news)
         try:
             keyed(self.name, self.declared, olds)
@@ -208,18 +204,9 @@ class Feed:
             raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
         return changes_between(self.name, self.declared, olds, news)
 
-
-def _unpaired(before: DataFrame, after: DataFrame) -> DataFrame:
-    """The rows of each side without those that are the same in both, as EXCEPT ALL would give.
-
-    EXCEPT does not take maps.
-    """
-    names = before.columns
-    both = before.withColumn(KIND, F.lit(-1)).union(after.withColumn(KIND, F.lit(1)))
-    counts = group_rows(both, names, F.sum(quote(KIND)).alias(KIND))
-    side = f"if({quote(KIND)} < 0, 'old', 'new')"
-    copies = f"explode(array_repeat({side}, CAST(abs({quote(KIND)}) AS INT))) AS {quote(KIND)}"
-    return counts.where(f"{quote(KIND)} <> 0").selectExpr(*map(quote, names), copies)
+    def _stored(self, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
+        names = {name: name for name in self.declared.names}
+        return StoredRows(self.table, snapshot, files, names)
 
 
 def _rows(files: Iterable[DataFile]) -> int:

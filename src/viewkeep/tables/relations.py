@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
+from viewkeep.query.types.data_types import Field
 from viewkeep.tables.delta import LakeTable
 from viewkeep.tables.snapshots import DataFile, Snapshot
 
@@ -24,6 +25,12 @@ class StoredRows:
         """All rows of a version, under the names of its columns."""
         names = {field.name: field.name for field in snapshot.fields}
         return StoredRows(table, snapshot, snapshot.files, names)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The columns, under their names here."""
+        stored = {field.name: field for field in self.snapshot.fields}
+        return [Field(new, stored[old].type) for new, old in self.names.items()]
 
     @property
     def size(self) -> int:

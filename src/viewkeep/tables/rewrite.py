@@ -1,6 +1,6 @@
 """Copy on write: files that hold changed rows are written anew, the others stay.
 
-Few bytes are rewritten on the driver, which takes no Spark job; many by one job. New rows come
+Few bytes are rewritten in memory; many by a scan of an engine. New rows come
 into a file of their own where nothing has to be rewritten; when such files have become many, the
 next change puts them together.
 """
@@ -14,18 +14,15 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.spark.collect import local
-from viewkeep.execute.spark.key_filter import Keys, is_listable, meets
-from viewkeep.query.expressions import quote
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_index import KeyIndex, Places
 from viewkeep.tables.key_match import may_hold
-from viewkeep.tables.parquet import Folder, read_frame, write_frame
+from viewkeep.tables.parquet import Folder
+from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
+from viewkeep.tables.scans import Scans
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -72,7 +69,7 @@ class FoundRows:
 
 
 def find_rows(
-    spark: SparkSession,
+    scans: Scans,
     table: LakeTable,
     snapshot: Snapshot,
     keys: pa.Table,
@@ -83,8 +80,7 @@ def find_rows(
     index = KeyIndex(keys)
     if sum(each.size for each in files) <= driver_bytes:
         return _hold(table, snapshot, files, index)
-    near = _near_rows(spark, read_frame(spark, snapshot, files), keys).toArrow()
-    near = near.cast(arrow_schema(snapshot.fields))
+    near = scans.rows_near(_stored(table, snapshot, files), keys)
     places = index.places(near)
     return FoundRows(index, near.filter(pa.array(places >= 0)), places[places >= 0], None)
 
@@ -112,7 +108,7 @@ def _hold(
 
 
 def rewrite(
-    spark: SparkSession,
+    scans: Scans,
     table: LakeTable,
     snapshot: Snapshot,
     gone: pa.Table,
@@ -129,7 +125,8 @@ def rewrite(
     if found is None and sum(each.size for each in touched) <= driver_bytes:
         found = _hold(table, snapshot, touched, KeyIndex(gone))
     if found is None or found.held is None:
-        return _on_spark(spark, table, snapshot, touched, gone, came)
+        kept = scans.write_without(_stored(table, snapshot, touched), gone)
+        return Rewrite((*kept, *write_rows(table, came)), tuple(touched))
     return _on_driver(table, snapshot, found, gone, came)
 
 
@@ -137,20 +134,20 @@ def _on_driver(
     table: LakeTable, snapshot: Snapshot, found: FoundRows, gone: pa.Table, came: pa.Table
 ) -> Rewrite:
     """Rows that replace others take their places; the rest goes to the end of some file."""
-    folder, held = Folder(table), found.held or ()
+    held = found.held or ()
     moves = _moves(found, gone, came)
     rests = zip(held, _parallel(lambda each: _rest(each, moves, came), held), strict=True)
     hit = [(each.file, kept) for each, kept in rests if kept is not None]
     small = _small(snapshot, [each for each, _ in hit])
-    merged = [folder.read(small, snapshot.fields), came.filter(pa.array(moves.appended))]
+    merged = [Folder(table).read(small, snapshot.fields), came.filter(pa.array(moves.appended))]
     merged += [kept for each, kept in hit if each.size < SMALL_BYTES]
     large = [kept for each, kept in hit if each.size >= SMALL_BYTES and kept.num_rows]
     if large:  # a large file takes the new rows in, so that no small one is needed
         large[0] = pa.concat_tables([large[0], *merged])
         merged = []
     together = [pa.concat_tables(merged)] if merged else []
-    new = [part for rows in (*large, *together) for part in _files_of(rows)]
-    return Rewrite(tuple(_parallel(folder.write, new)), (*small, *(each for each, _ in hit)))
+    add = write_rows(table, *large, *together)
+    return Rewrite(tuple(add), (*small, *(each for each, _ in hit)))
 
 
 @dataclass(frozen=True)
@@ -218,9 +215,18 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
 
 
-def _files_of(rows: pa.Table) -> list[pa.Table]:
-    """Rows in parts that each become a file."""
-    return [rows.slice(start, FILE_ROWS) for start in range(0, rows.num_rows, FILE_ROWS)]
+def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
+    """Write rows into new files, each of rows of one group."""
+    parts = [
+        rows.slice(start, FILE_ROWS)
+        for rows in groups
+        for start in range(0, rows.num_rows, FILE_ROWS)
+    ]
+    return _parallel(Folder(table).write, parts)
+
+
+def _stored(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
+    return StoredRows(table, snapshot, files, {f.name: f.name for f in snapshot.fields})
 
 
 def _parallel(function: Callable[[T], U], values: Sequence[T]) -> list[U]:
@@ -234,46 +240,3 @@ def _small(snapshot: Snapshot, touched: Sequence[DataFile]) -> list[DataFile]:
     """The small files that are left alone otherwise, once they are many."""
     small = [f for f in snapshot.files if f.size < SMALL_BYTES and f not in touched]
     return small if len(small) >= SMALL_FILES else []
-
-
-def _on_spark(
-    spark: SparkSession,
-    table: LakeTable,
-    snapshot: Snapshot,
-    touched: Sequence[DataFile],
-    gone: pa.Table,
-    came: pa.Table,
-) -> Rewrite:
-    size = sum(each.size for each in touched)
-    rows = anti_join(spark, read_frame(spark, snapshot, touched), gone)
-    rows = rows.coalesce(max(1, -(-size // FILE_BYTES), spark.sparkContext.defaultParallelism))
-    add = write_frame(rows, table)
-    if came.num_rows:
-        add.append(Folder(table).write(came))
-    return Rewrite(tuple(add), tuple(touched))
-
-
-def anti_join(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
-    """The rows of a DataFrame that have none of the keys."""
-    return _joined(spark, rows, keys, "left_anti")
-
-
-def _near_rows(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
-    """The rows that have one of the keys, and perhaps some others."""
-    if keys.num_rows > 1000:
-        return _joined(spark, rows, keys, "left_semi")
-    for name in keys.column_names:
-        if is_listable(keys.schema.field(name).type):
-            rows = rows.where(meets(name, Keys(keys[name], True), null_safe=True)[0])
-    return rows
-
-
-def _joined(spark: SparkSession, rows: DataFrame, keys: pa.Table, kind: str) -> DataFrame:
-    names = keys.column_names
-    if not names:
-        return rows if (kind == "left_semi") == bool(keys.num_rows) else rows.where(F.lit(False))
-    fields = {field.name: field for field in rows.schema}
-    schema = type(rows.schema)([fields[name] for name in names])
-    small = local(spark, keys, schema).frame.toDF(*(f"viewkeep#key{i}" for i in range(len(names))))
-    same = " AND ".join(f"{quote(name)} <=> `viewkeep#key{i}`" for i, name in enumerate(names))
-    return rows.join(F.broadcast(small.distinct()), F.expr(same), kind)

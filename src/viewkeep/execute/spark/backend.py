@@ -12,6 +12,7 @@ from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, Source, Target, Written
 from viewkeep.execute.budget import budgeted
 from viewkeep.execute.spark import collect
+from viewkeep.execute.spark.files import write_frame
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.known_rows import Given
@@ -22,7 +23,6 @@ from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.algebra import Leaf, Node, Scan
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
-from viewkeep.tables.parquet import write_frame
 from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
 from viewkeep.tables.snapshots import DataFile
 

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeep.execute.spark.collect import local
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
 from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.execute.spark.scans import anti_join
 from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import quote
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.key_match import key_tuples
-from viewkeep.tables.rewrite import anti_join
 
 
 @dataclass(frozen=True)

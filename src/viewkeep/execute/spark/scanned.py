@@ -11,13 +11,14 @@ from functools import cached_property
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
+from viewkeep.execute.spark.files import read_frame
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import arrow_schema, arrow_type
 from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.key_match import may_hold
-from viewkeep.tables.parquet import Folder, read_frame
+from viewkeep.tables.parquet import Folder
 
 DRIVER_BYTES = 256 * 1024 * 1024
 """The most bytes of files that are read on the driver."""

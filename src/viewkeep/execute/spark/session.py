@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.errors import ArgumentError
 from viewkeep.execute.errors import SparkStartError
+from viewkeep.execute.spark.files import WRITE_SETTINGS, read_frame
 from viewkeep.query.expressions import quote
-from viewkeep.tables.parquet import WRITE_SETTINGS, read_frame
 from viewkeep.tables.snapshots import Snapshot
 
 Frame = DataFrame

@@ -175,11 +175,42 @@ def _struct_part(part: str, text: str) -> Field:
     return Field((match[1] or match[2]).replace("``", "`"), parse_type(match[3]))
 
 
+_COLUMN = re.compile(
+    r"\s*(?:`((?:[^`]|``)+)`\s*:?|([^\s:`]+)(?:\s*:|\s))\s*(.+?)(\s+not\s+null)?"
+    r"(?:\s+comment\s+'(?:[^'\\]|\\.)*')?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def parse_columns(text: str) -> tuple["Field", ...]:
+    """Read a list of columns as Spark SQL declares them.
+
+    >>> print(*parse_columns("pid INT NOT NULL, `a b` decimal(10, 2) COMMENT 'x, y'"), sep="; ")
+    pid int not null; a b decimal(10, 2)
+    """
+    found: dict[str, Field] = {}
+    for part in _split(text):
+        match = _COLUMN.fullmatch(part)
+        if match is None:
+            raise SchemaError(f'"{text}" is no list of columns, as in "pid int, price double"')
+        name = (match[1] or match[2]).replace("``", "`")
+        if name in found:
+            raise SchemaError(f'"{text}": the column "{name}" stands twice; leave one out')
+        try:
+            found[name] = Field(name, parse_type(match[3]), match[4] is None)
+        except SchemaError as error:
+            raise SchemaError(f'column "{name}": {error}') from None
+    if not found:
+        raise SchemaError(f'"{text}" is no list of columns, as in "pid int, price double"')
+    return tuple(found.values())
+
+
 def _split(text: str) -> list[str]:
     """The parts between the commas that stand outside brackets and quotes."""
-    parts, depth, quoted = [""], 0, False
+    parts, depth, quoted = [""], 0, ""
     for sign in text:
-        quoted ^= sign == "`"
+        if sign in "`'" and quoted in ("", sign):
+            quoted = "" if quoted else sign
         depth += 0 if quoted else (sign in "<(") - (sign in ">)")
         if sign == "," and not depth and not quoted:
             parts.append("")

@@ -1,0 +1,108 @@
+"""Files of Delta tables in DuckDB: streamed from Parquet to Parquet, whatever their size."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.execute.backend import Target
+from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
+from viewkeep.execute.duckdb.relations import OpenRelations
+from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.write import write_query
+from viewkeep.query.tables import Table
+from viewkeep.tables.arrow_rows import arrow_schema, to_rows
+from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.scans import SIDE
+from viewkeep.tables.snapshots import DataFile
+
+_COPIES = "viewkeep#copies"
+
+
+class DuckdbScans:
+    """Implements `tables.scans.Scans`."""
+
+    def rows_near(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
+        """The rows that have one of the keys."""
+        with connected() as connection, duckdb_errors(rows.table.uri):
+            query = _joined(connection, rows, keys, "SEMI")
+            return arrow_rows(connection, query).cast(arrow_schema(rows.fields))
+
+    def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
+        """Write the rows that have none of the keys into a new file of their table."""
+        fields = rows.fields
+        target = Target(rows.table, [(each.name, each.name) for each in fields])
+        with connected() as connection, duckdb_errors(rows.table.uri):
+            return write_query(connection, _joined(connection, rows, keys, "ANTI"), fields, target)
+
+    def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
+        """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
+        names, copies = ", ".join(map(quote, new.names)), quote(_COPIES)
+        limit = "" if most is None else f" LIMIT {most}"
+        with connected() as connection, duckdb_errors(new.table.uri):
+            relations = OpenRelations(connection, {})
+            sides = [
+                f"SELECT {names}, {sign} AS {copies} FROM {relations.text(rows)}"
+                for sign, rows in ((-1, old), (1, new))
+            ]
+            found = arrow_rows(
+                connection,
+                f"SELECT {names}, CAST(sum({copies}) AS BIGINT) AS {copies} "
+                f"FROM ({' UNION ALL '.join(sides)}) GROUP BY {names} "
+                f"HAVING sum({copies}) <> 0{limit}",
+            )
+        counts = found[_COPIES].to_numpy()
+        places = np.repeat(np.arange(len(counts)), abs(counts))
+        rows = found.drop_columns([_COPIES]).cast(arrow_schema(new.fields)).take(pa.array(places))
+        sides_of = pa.array(np.where(counts[places] < 0, "old", "new"), pa.string())
+        return rows.append_column(SIDE, sides_of)
+
+    def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
+        """A key that two rows have, if there is one."""
+        names = ", ".join(map(quote, key))
+        with connected() as connection, duckdb_errors(rows.table.uri):
+            text = OpenRelations(connection, {}).text(rows)
+            query = f"SELECT {names} FROM {text} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+            found = to_rows(arrow_rows(connection, query))
+        return found[0] if found else None
+
+    def null_columns(self, rows: StoredRows, names: Sequence[str]) -> list[str]:
+        """Those of the columns that have a NULL."""
+        if not names:
+            return []
+        flags = ", ".join(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)" for name in names)
+        with connected() as connection, duckdb_errors(rows.table.uri):
+            text = OpenRelations(connection, {}).text(rows)
+            [found] = connection.execute(f"SELECT {flags} FROM {text}").fetchall()
+        return [name for name, has_null in zip(names, found, strict=True) if has_null]
+
+    def write_frame(
+        self, name: str, declared: Table, frame: Any, table: LakeTable
+    ) -> list[DataFile] | None:
+        """None: rows of Spark come to the driver."""
+        return None
+
+
+def _joined(
+    connection: duckdb.DuckDBPyConnection, rows: StoredRows, keys: pa.Table, kind: str
+) -> str:
+    """The rows that have one of the keys, or none of them; NULL and NaN are values of keys."""
+    relations = OpenRelations(connection, {})
+    same = " AND ".join(
+        f"stored.{quote(name)} IS NOT DISTINCT FROM keys.{quote(name)}"
+        for name in keys.column_names
+    )
+    listed = relations.registered(keys if keys.num_columns else _present(keys))
+    names = ", ".join(f"stored.{quote(each.name)}" for each in rows.fields)
+    return (
+        f"SELECT {names} FROM {relations.text(rows)} AS stored "
+        f"{kind} JOIN {listed} AS keys ON {same or 'TRUE'}"
+    )
+
+
+def _present(keys: pa.Table) -> pa.Table:
+    """Keys without columns: there are some, or there are none."""
+    return pa.table({"key": pa.nulls(keys.num_rows, pa.int8())})

@@ -1,0 +1,118 @@
+"""Parquet files of Delta tables as Spark reads and writes them."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.errors import reason
+from viewkeep.execute.spark.collect import empty, local, spark_schema
+from viewkeep.execute.spark.report import SPARK_ERRORS
+from viewkeep.query.expressions import quote
+from viewkeep.query.types.data_types import BOOLEAN, STRING, Field
+from viewkeep.tables.arrow_rows import to_arrow
+from viewkeep.tables.delta import DataFile, LakeTable, Snapshot, StorageError
+from viewkeep.tables.parquet import Folder
+
+PAGE_ROWS = "4000"
+"""Rows of a page in files that Spark writes: keys that are looked up cost a page each."""
+_FILE, _KNOWN = "viewkeep#file", "viewkeep#known"
+_LOCAL = re.compile("^file:/+")
+"""Spark writes it with one stroke or with three."""
+
+
+def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]) -> DataFrame:
+    """Some files of a version as a DataFrame with the columns of the version."""
+    if not files:
+        return empty(spark, snapshot.fields).frame
+    own = [each for each in snapshot.fields if each.name not in snapshot.partitions]
+    places = {each.location(snapshot.uri): each for each in files}
+    reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
+    try:
+        rows = reader.parquet(*places)
+    except AnalysisException as error:
+        raise _gone(snapshot, str(error)) from error
+    found = {_place(each): each for each in rows.inputFiles()}
+    # Spark may take a file that is not there for an empty one.
+    missing = [each for each in places if _place(each) not in found]
+    if missing:
+        raise _gone(snapshot, missing[0])
+    if len(own) < len(snapshot.fields):
+        named = {found[_place(place)]: each for place, each in places.items()}
+        rows = _with_partitions(spark, rows, snapshot, named)
+    return rows.selectExpr(*(quote(each.name) for each in snapshot.fields))
+
+
+def _gone(snapshot: Snapshot, which: str) -> StorageError:
+    return StorageError(
+        f"{snapshot.uri}: files of version {snapshot.version} are gone, probably vacuumed; "
+        f"repair the views that need this version ({which})"
+    )
+
+
+def write_frame(
+    frame: DataFrame, table: LakeTable, order: Sequence[str] = (), group_rows: int | None = None
+) -> list[DataFile]:
+    """Write a DataFrame into new files of a table, by one Spark job; not committed yet."""
+    folder = f"spark-{int(time.time())}-{uuid4()}"
+    if order:
+        frame = frame.sortWithinPartitions(*(F.col(quote(name)) for name in order))
+    writer = frame.write.mode("error")
+    for option, value in _WRITE_OPTIONS.items():
+        writer = writer.option(option, value)
+    if group_rows is not None:
+        writer = writer.option("parquet.block.row.count.limit", str(group_rows))
+    try:
+        writer.parquet(f"{table.uri}/{folder}")
+    except SPARK_ERRORS as error:
+        if "java.io." in reason(error) or "java.nio." in reason(error):
+            raise StorageError(f"{table.uri}: {reason(error)}") from error
+        raise
+    return Folder(table).described(folder)
+
+
+WRITE_SETTINGS = {
+    # Moments as all engines read them; Spark's own form is deprecated.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""The settings of a session under which files are written."""
+
+_WRITE_OPTIONS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.page.row.count.limit": PAGE_ROWS,
+}
+
+
+def _with_partitions(
+    spark: SparkSession, rows: DataFrame, snapshot: Snapshot, files: Mapping[str, DataFile]
+) -> DataFrame:
+    """Rows with the values of their partitions, which stand in the log and not in the files."""
+    fields = [each for each in snapshot.fields if each.name in snapshot.partitions]
+    values = [
+        (_LOCAL.sub("file:/", place), True, *(f.partition[e.name] for e in fields))
+        for place, f in files.items()
+    ]
+    schema = [Field(_FILE, STRING), Field(_KNOWN, BOOLEAN), *fields]
+    known = local(spark, to_arrow(schema, values), spark_schema(schema)).frame
+    placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
+    joined = placed.join(F.broadcast(known), _FILE, "left")
+    lost = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
+    return joined.where(f"CASE WHEN {quote(_KNOWN)} THEN TRUE ELSE {lost} END")
+
+
+def _place(uri: str) -> str:
+    """A file as the log names it; Spark encodes what it answers.
+
+    >>> _place("file:///lake/a%20b"), _place("/lake/a b")
+    ('/lake/a b', '/lake/a b')
+    """
+    if not uri.startswith("file:"):
+        return uri if uri.startswith("/") else unquote(uri)
+    return "/" + unquote(uri.removeprefix("file:")).lstrip("/")

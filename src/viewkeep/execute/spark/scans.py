@@ -1,0 +1,113 @@
+"""Files of Delta tables in Spark: one job each, whose rows do not pass through the driver."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.execute.spark.collect import group_rows, local
+from viewkeep.execute.spark.files import read_frame, write_frame
+from viewkeep.execute.spark.key_filter import Keys, is_listable, meets
+from viewkeep.execute.spark.report import named
+from viewkeep.execute.spark.user_frames import write_user_frame
+from viewkeep.query.expressions import quote
+from viewkeep.query.tables import Table
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.rewrite import FILE_BYTES
+from viewkeep.tables.scans import SIDE
+from viewkeep.tables.snapshots import DataFile
+
+
+class SparkScans:
+    """Implements `tables.scans.Scans`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def rows_near(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
+        """The rows that have one of the keys, and perhaps some others."""
+        near = _near_rows(self._spark, self._frame(rows), keys).toArrow()
+        return near.cast(arrow_schema(rows.fields))
+
+    def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
+        """Write the rows that have none of the keys into new files of their table."""
+        kept = anti_join(self._spark, self._frame(rows), keys)
+        parallel = self._spark.sparkContext.defaultParallelism
+        return write_frame(kept.coalesce(max(1, -(-rows.size // FILE_BYTES), parallel)), rows.table)
+
+    def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
+        """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
+        changed = _unpaired(self._frame(old), self._frame(new))
+        found = (changed if most is None else changed.limit(most)).toArrow()
+        schema = arrow_schema(new.fields).append(pa.field(SIDE, pa.string()))
+        return found.cast(schema)
+
+    def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
+        """A key that two rows have, if there is one."""
+        keys = [F.col(quote(each)) for each in key]
+        with named(rows.table.uri):
+            counts = self._frame(rows).groupBy(*keys).count()
+            [*twice] = counts.where("count > 1").limit(1).collect()
+        return tuple(twice[0])[:-1] if twice else None
+
+    def null_columns(self, rows: StoredRows, names: Sequence[str]) -> list[str]:
+        """Those of the columns that have a NULL."""
+        if not names:
+            return []
+        flags = [F.expr(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)") for name in names]
+        with named(rows.table.uri):
+            [found] = self._frame(rows).agg(*flags).collect()
+        return [name for name, has_null in zip(names, found, strict=True) if has_null]
+
+    def write_frame(
+        self, name: str, declared: Table, frame: Any, table: LakeTable
+    ) -> list[DataFile] | None:
+        """Write the rows of a user's DataFrame, checked, into files of a new table."""
+        return write_user_frame(name, declared, frame, table)
+
+    def _frame(self, rows: StoredRows) -> DataFrame:
+        frame = read_frame(self._spark, rows.snapshot, rows.files)
+        return frame.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in rows.names.items()))
+
+
+def _unpaired(before: DataFrame, after: DataFrame) -> DataFrame:
+    """The rows of each side without those that are the same in both, as EXCEPT ALL would give.
+
+    EXCEPT does not take maps.
+    """
+    names = before.columns
+    both = before.withColumn(SIDE, F.lit(-1)).union(after.withColumn(SIDE, F.lit(1)))
+    counts = group_rows(both, names, F.sum(quote(SIDE)).alias(SIDE))
+    side = f"if({quote(SIDE)} < 0, 'old', 'new')"
+    copies = f"explode(array_repeat({side}, CAST(abs({quote(SIDE)}) AS INT))) AS {quote(SIDE)}"
+    return counts.where(f"{quote(SIDE)} <> 0").selectExpr(*map(quote, names), copies)
+
+
+def anti_join(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
+    """The rows of a DataFrame that have none of the keys."""
+    return _joined(spark, rows, keys, "left_anti")
+
+
+def _near_rows(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
+    """The rows that have one of the keys, and perhaps some others."""
+    if keys.num_rows > 1000:
+        return _joined(spark, rows, keys, "left_semi")
+    for name in keys.column_names:
+        if is_listable(keys.schema.field(name).type):
+            rows = rows.where(meets(name, Keys(keys[name], True), null_safe=True)[0])
+    return rows
+
+
+def _joined(spark: SparkSession, rows: DataFrame, keys: pa.Table, kind: str) -> DataFrame:
+    names = keys.column_names
+    if not names:
+        return rows if (kind == "left_semi") == bool(keys.num_rows) else rows.where(F.lit(False))
+    fields = {field.name: field for field in rows.schema}
+    schema = type(rows.schema)([fields[name] for name in names])
+    small = local(spark, keys, schema).frame.toDF(*(f"viewkeep#key{i}" for i in range(len(names))))
+    same = " AND ".join(f"{quote(name)} <=> `viewkeep#key{i}`" for i, name in enumerate(names))
+    return rows.join(F.broadcast(small.distinct()), F.expr(same), kind)
