@@ -71,7 +71,7 @@ _EXTRAS = {
     "deltalake": "lake",
     "duckdb": "lake",
     "llvmlite": "compiled",
-    "numpy": "compiled",
+    "numpy": "lake",
     "pandas": "spark",
     "py4j": "spark",
     "pyarrow": "lake",

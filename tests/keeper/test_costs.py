@@ -60,6 +60,7 @@ def test_a_refresh_past_the_cost_of_recomputation_becomes_one(
     monkeypatch.setattr(refresh, "FALLS_BACK", True)
     keeper.create_view("sums", "SELECT g, sum(x) AS s FROM t GROUP BY g")
     monkeypatch.setattr(experience, "LEAST", 0.05)
+    monkeypatch.setattr(experience, "LEAST_SMALL", 0.05)
     monkeypatch.setattr(experience, "SHARE", 0.0)
     compute = rounds.Rounds.compute
 
@@ -131,7 +132,9 @@ def test_a_running_query_is_ended() -> None:
 
 def test_costs_are_kept_by_engine() -> None:
     costs = Costs().after_build("duckdb", 1.0).after_build("spark", 20.0)
-    assert (costs.of("duckdb").budget, costs.of("spark").budget) == (experience.LEAST, 3.0)
+    budgets = [costs.of(name).budget(10**9) for name in ("duckdb", "spark")]
+    assert budgets == [experience.LEAST, 3.0]
+    assert costs.of("duckdb").budget(100) == experience.LEAST_SMALL
     assert Costs.from_notes(costs.notes()) == costs
     old = Costs.from_notes({"seconds": 4.0, "pauses": {}})
     assert (old.of("spark").seconds, old.of("duckdb").seconds) == (4.0, None)
@@ -139,7 +142,7 @@ def test_costs_are_kept_by_engine() -> None:
 
 def test_experience_is_kept_and_pauses_grow() -> None:
     known = Experience().after_build(10.0).after_build(2.0)
-    assert (known.seconds, known.budget) == (2.0, 0.6)
+    assert (known.seconds, known.budget(10**9)) == (2.0, 0.6)
     pauses, changes = [], {"t": 10, "u": 10}
     for _ in range(8):
         known = known.after_giving_up(changes)

@@ -13,7 +13,9 @@ from typing import Any
 SHARE = 0.3
 """The part of the cost of recomputation that trying to bring changes in may take."""
 LEAST = 0.5
-"""Seconds that may always be tried: as much as a few Spark jobs take, or a slow disk."""
+"""Seconds that may always be tried: as much as a few Spark jobs take."""
+LEAST_SMALL = 3.0
+"""Seconds that may always be tried over few bytes: a cold start, or a slow disk, is no reason."""
 COLD = 0.5
 """The share of the first build's time that a later one takes on Spark, which also warms up."""
 SMALL = 8 * 1024 * 1024
@@ -43,7 +45,7 @@ class Experience:
     """The seconds of a recomputation, and pauses by the tables whose changes were too costly.
 
     >>> known = Experience().after_build(10.0)
-    >>> known.budget
+    >>> known.budget(size=10**9)
     3.0
     >>> [known.after_giving_up({"t": 9}).is_paused({"t": n}) for n in (5, 4)]
     [True, False]
@@ -52,10 +54,11 @@ class Experience:
     seconds: float | None = None
     pauses: Mapping[str, Pause] = field(default_factory=dict)
 
-    @property
-    def budget(self) -> float | None:
-        """The seconds that bringing changes in may take; None where nothing is known."""
-        return None if self.seconds is None else max(LEAST, SHARE * self.seconds)
+    def budget(self, size: int) -> float | None:
+        """The seconds that bringing changes in may take, over relations of so many bytes; None
+        where nothing is known."""
+        least = LEAST if size > SMALL else max(LEAST, LEAST_SMALL)
+        return None if self.seconds is None else max(least, SHARE * self.seconds)
 
     def is_paused(self, changes: Changes) -> bool:
         """Whether a refresh should not try to bring these changes in."""

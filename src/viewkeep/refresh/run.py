@@ -203,7 +203,7 @@ class _StageRun:
         kept[view.script.view.name] = StoredRows(
             view.table, snapshot, snapshot.files, view.layout.public_names
         )
-        budget = self._experience.budget if self._stage.fallback else None
+        budget = self._experience.budget(self._stage.size) if self._stage.fallback else None
         timing = timer.phase("compute")
         with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
             versions = self._write_caches(caches, outcome)
