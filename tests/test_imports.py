@@ -45,9 +45,6 @@ MAY_IMPORT: dict[str, set[str]] = {
 EXCEPTIONS = {("maintainer.py", "viewkeep.workload.Workload")}
 """`maintain` makes a workload of several queries, and a workload is made of maintainers."""
 
-IN_FLUX = {"tables"}
-"""Parts that may still have grants that nobody uses, and public names that are alike."""
-
 RINGS_OF_THEIR_ELEMENTS = {"Multisets"}
 """A ring is named in the plural, and may have a class for its elements."""
 
@@ -135,7 +132,7 @@ def test_the_table_of_imports_has_no_cycle_and_no_unknown_part() -> None:
     assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("part", sorted(MAY_IMPORT.keys() - IN_FLUX))
+@pytest.mark.parametrize("part", sorted(MAY_IMPORT))
 def test_every_grant_is_used(part: str) -> None:
     modules = [m for m in MODULES if Path(m).parts[0].removesuffix(".py") == part]
     imports = [
@@ -164,7 +161,7 @@ def doubles(sources: Mapping[str, str]) -> list[str]:
     return sorted({*repeated, *plurals} - RINGS_OF_THEIR_ELEMENTS)
 
 
-@pytest.mark.parametrize("part", sorted({Path(m).parts[0] for m in MODULES} - IN_FLUX))
+@pytest.mark.parametrize("part", sorted({Path(m).parts[0] for m in MODULES}))
 def test_no_two_public_names_of_a_part_are_alike(part: str) -> None:
     modules = [m for m in MODULES if Path(m).parts[0] == part]
     assert doubles({m: (PACKAGE / m).read_text(encoding="utf-8") for m in modules}) == []

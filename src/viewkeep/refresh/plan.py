@@ -21,7 +21,7 @@ from viewkeep.lake.view import StoredView, View
 from viewkeep.refresh.build_view import build_choice
 from viewkeep.tables import feed
 from viewkeep.tables.delta import ConflictError, StorageError
-from viewkeep.tables.feed import check_columns
+from viewkeep.tables.feed import check_declared_columns
 
 SKIP, INCREMENTAL, RECOMPUTE, FAILS = "skip", "incremental", "recompute", "fails"
 FALLS_BACK = True
@@ -219,7 +219,7 @@ def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
     for name, since in state.inputs.items():
         source = view.sources[name]
         if inputs[name] != since:
-            check_columns(name, source.declared, source.table.snapshot(inputs[name]))
+            check_declared_columns(name, source.declared, source.table.snapshot(inputs[name]))
 
 
 def _count(view: View, stored: StoredView, inputs: Pins, name: str) -> int | None:

@@ -185,8 +185,8 @@ class Feed:
 
     def _difference(self, since: int, until: int, most: int) -> TableChanges:
         old, new = self.table.snapshot(since), self.table.snapshot(until)
-        check_columns(self.name, self.declared, old)
-        check_columns(self.name, self.declared, new)
+        check_declared_columns(self.name, self.declared, old)
+        check_declared_columns(self.name, self.declared, new)
         gone = [each for each in old.files if each.path not in new.by_path]
         came = [each for each in new.files if each.path not in old.by_path]
         is_long = any(e.rows < 0 for e in (*gone, *came)) or _rows(gone) + _rows(came) > 2 * most
@@ -213,7 +213,7 @@ def _rows(files: Iterable[DataFile]) -> int:
     return sum(each.rows for each in files)
 
 
-def check_columns(name: str, declared: Table, snapshot: Snapshot) -> None:
+def check_declared_columns(name: str, declared: Table, snapshot: Snapshot) -> None:
     """Refuse a version whose columns are not those that were declared."""
     there = {each.name: each.type for each in snapshot.fields}
     for column in declared.columns:
