@@ -141,6 +141,8 @@ def _check_applied(place: Path, cases: list[tuple[list[Row], Given]]) -> None:
         else:
             keeper.apply("t", wanted.inserts, wanted.updates, wanted.deletes)
             net("t", T, model, wanted.log(T)).apply_to(model)
-        found = {format_.key_of(row): row for row in to_rows(keeper.read("t"))}
+        rows = to_rows(keeper.read("t"))
+        assert len(rows) == len(model)
+        found = {format_.key_of(row): row for row in rows}
         assert found.keys() == model.keys()
         assert all(same(found[key], row) for key, row in model.items())

@@ -1,6 +1,7 @@
 """Changes of tables that Viewkeep owns: checked against the rows that are there, one commit."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.key_index import KeyIndex, Places
+from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.net_changes import taken
 from viewkeep.tables.rewrite import DRIVER_BYTES, FoundRows, find_rows, rewrite
 from viewkeep.tables.scans import Scans
@@ -96,18 +98,28 @@ def apply_changes(
     """Commit the changes; the version they are in. After a conflict everything is checked anew."""
     keys = given.keys(definition.table.key)
     for _ in range(TRIES):
-        snapshot = table.snapshot()
-        _check_columns(definition, snapshot)
-        found = find_rows(scans, table, snapshot, keys, driver_bytes)
-        changes = net_given(definition.name, definition.table, given, found)
-        if changes.is_empty:
-            return snapshot.version, changes
-        try:
-            version = _commit(scans, definition, table, snapshot, changes, found, driver_bytes)
-            return version, changes
-        except ConflictError:
-            continue
+        with suppress(ConflictError), remembered_logs():
+            return _applied(scans, definition, table, given, keys, driver_bytes)
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
+
+
+def _applied(
+    scans: Scans,
+    definition: TableDefinition,
+    table: LakeTable,
+    given: Given,
+    keys: pa.Table,
+    driver_bytes: int,
+) -> tuple[int, TableChanges]:
+    """The changes against the newest version, in the next one; a `ConflictError` if there is one
+    meanwhile."""
+    snapshot = table.snapshot()
+    _check_columns(definition, snapshot)
+    found = find_rows(scans, table, snapshot, keys, driver_bytes)
+    changes = net_given(definition.name, definition.table, given, found)
+    if changes.is_empty:
+        return snapshot.version, changes
+    return _commit(scans, definition, table, snapshot, changes, found, driver_bytes), changes
 
 
 def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
