@@ -54,6 +54,8 @@ from viewkeep.tables.delta import ConflictError, StorageError
 from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
 from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.rewrite import DRIVER_BYTES as REWRITE_BYTES
+from viewkeep.tables.rewrite import JOB_BYTES
 
 FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
 
@@ -100,7 +102,9 @@ class Keeper:
         own = None if spark is None else _spark_sessions().own_session(spark)
         self._engines = Engines(own, check_choice(backend, own), driver_bytes)
         options = dict(storage_options or {})
-        self._lake = Lake(_lake_place(path), self._engines.scans, options, is_durable=durable)
+        in_memory = JOB_BYTES if backend == "spark" else REWRITE_BYTES
+        about = (options, in_memory, durable)
+        self._lake = Lake(_lake_place(path), self._engines.scans, *about)
         self._views: dict[str, View] = {}
         if not self._lake.catalog.exists():
             if not create:

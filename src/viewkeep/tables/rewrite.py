@@ -27,8 +27,10 @@ from viewkeep.tables.scans import Scans
 T = TypeVar("T")
 U = TypeVar("U")
 
-DRIVER_BYTES = 256 * 1024 * 1024
-"""The most bytes that are rewritten on the driver."""
+DRIVER_BYTES = 8 * 1024 * 1024
+"""The most bytes that are rewritten in memory; an engine streams more in less time."""
+JOB_BYTES = 256 * 1024 * 1024
+"""The same where the engine is Spark, whose jobs take a while to start."""
 SMALL_FILES = 16
 """So many small files are put together."""
 SMALL_BYTES = 4 * 1024 * 1024
