@@ -95,8 +95,8 @@ def brief(error: BaseException) -> str:
     """
     if isinstance(error, ViewkeepError):
         return without_colours(str(error))
-    said = cause(error)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = cause(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def cause(error: BaseException) -> str:
@@ -105,8 +105,8 @@ def cause(error: BaseException) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     # py4j says first which call failed, and on the next line, after a colon, why.
     java = [line.removeprefix(": ") for line in lines[:2] if line.startswith(": ")]
-    said = [*reversed(causes), *java, *filter(None, lines), ""][0]
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ..."
+    message = [*reversed(causes), *java, *filter(None, lines), ""][0]
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ..."
 
 
 def problem_of(error: Exception) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 import viewkeep as vk
-from viewkeep.diffs.components import components
+from tests.diffs.components import components
 from viewkeep.diffs.decide import decide
 from viewkeep.diffs.passes.identify import identify
 from viewkeep.errors import QueryError, UnsupportedError

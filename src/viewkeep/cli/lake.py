@@ -53,7 +53,7 @@ def opened(
     lake: str | None, doing: str, create: bool = False, backend: str = "auto"
 ) -> Iterator["Keeper"]:
     """The keeper of a lake; Spark, where it is installed, is started when work needs it. Failures
-    are told."""
+    are amounts."""
     place = lake if lake is not None else _current()
     library = _library()
     try:
@@ -84,7 +84,7 @@ def answer(
         show(page())
 
 
-def said(as_json: bool, document: dict[str, Any], text: str) -> None:
+def confirm(as_json: bool, document: dict[str, Any], text: str) -> None:
     """Print what was done, in a sentence."""
     from rich.text import Text
 
@@ -124,7 +124,7 @@ def _library() -> Any:
 
 @contextmanager
 def _progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """A line that moves on terminals; elsewhere only what takes long is said."""
+    """A line that moves on terminals; elsewhere only what takes long is confirm."""
     if not sys.stderr.isatty():
         yield lambda text: write(f"{text}\n", stderr=True) if text != doing else None
         return

@@ -116,11 +116,11 @@ class Printer:
         if self._quiet:
             return
         live, progress = self._stream.live, self._stream.progress
-        told = Summary(live.program, live.sizes(), **vars(progress), interrupted=interrupted)
+        summary = Summary(live.program, live.sizes(), **vars(progress), interrupted=interrupted)
         if self._as_json:
-            self._line(summary_json(told))
+            self._line(summary_json(summary))
         else:
-            show(summary_page(told), stderr=True)
+            show(summary_page(summary), stderr=True)
 
     @contextmanager
     def progress(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, LakePath, answer, opened, said
+from viewkeep.cli.lake import AsJson, LakePath, answer, confirm, opened
 from viewkeep.cli.options import (
     ColumnForeignKeys,
     KeyColumns,
@@ -35,7 +35,7 @@ def init(
     with opened(path, "making the lake ...", create=True) as keeper:
         tables, views = len(keeper.tables), len(keeper.views)
     has = f"it has {tables} tables and {views} views" if tables or views else "it is empty"
-    said(as_json, {"lake": path, "tables": tables, "views": views}, f"{path} is a lake; {has}")
+    confirm(as_json, {"lake": path, "tables": tables, "views": views}, f"{path} is a lake; {has}")
 
 
 @app.command("create", cls=Command)
@@ -90,7 +90,7 @@ def create_table(
         for each in tables:
             keeper.create_table(each.name, each.data, rows=each.rows, **each.constraints)
     made = [each.name for each in tables]
-    said(as_json, {"created": made}, f"created {', '.join(made)}")
+    confirm(as_json, {"created": made}, f"created {', '.join(made)}")
 
 
 @app.command(cls=Command)
@@ -119,7 +119,7 @@ def register(
     """
     with opened(lake, "reading ...") as keeper:
         keeper.register_table(name, location, key or (), foreign_key or (), fd or (), static)
-    said(as_json, {"registered": name}, f"registered {name}")
+    confirm(as_json, {"registered": name}, f"registered {name}")
 
 
 @app.command("list", cls=Command)
@@ -151,7 +151,7 @@ def drop_table(name: Name, lake: LakePath = None, as_json: AsJson = False) -> No
     """
     with opened(lake, "dropping ...") as keeper:
         keeper.drop_table(name)
-    said(as_json, {"dropped": name}, f"dropped {name}; its folder is still there")
+    confirm(as_json, {"dropped": name}, f"dropped {name}; its folder is still there")
 
 
 def apply(
@@ -193,6 +193,6 @@ def apply(
         given = {kind: read_rows_file(file, declared) for kind, file in named.items()}
         version = keeper.apply(table, **given)
     counts = {kind: len(rows) for kind, rows in given.items()}
-    told = ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())
+    amounts = ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())
     document = {"table": table, "version": version, **counts}
-    said(as_json, document, f"{told}: {table} is at version {version}")
+    confirm(as_json, document, f"{amounts}: {table} is at version {version}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, EngineName, LakePath, answer, opened, said
+from viewkeep.cli.lake import AsJson, EngineName, LakePath, answer, confirm, opened
 from viewkeep.cli.source import read_argument
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def drop_view(name: Name, lake: LakePath = None, as_json: AsJson = False) -> Non
     """
     with opened(lake, "dropping ...") as keeper:
         keeper.drop_view(name)
-    said(as_json, {"dropped": name}, f"dropped {name}")
+    confirm(as_json, {"dropped": name}, f"dropped {name}")
 
 
 def _first_rows(keeper: "Keeper", name: str, count: int) -> list[tuple[Any, ...]]:

@@ -1,13 +1,12 @@
 """Whether a view is maintained by diffs or computed anew, and why."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError, identify
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.algebra import Node, Scan, walk
-from viewkeep.query.tables import Table
+from viewkeep.query.algebra import Node
 
 RECURSIVE = ("recursive-fixed", "recursive-streams")
 """Tuple-based scripts with the intermediate views of DBToaster."""
@@ -59,11 +58,6 @@ def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:
             "refresh or groups by floats: so is what reads it"
         )
     return problem
-
-
-def tables_of(view: Node) -> Mapping[str, Table]:
-    """The base tables of a view."""
-    return {node.name: node.table for node in walk(view) if isinstance(node, Scan)}
 
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -15,7 +15,6 @@ order they are applied.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.types.inference import Schema
 
 INSERT, DELETE, UPDATE = "insert", "delete", "update"
@@ -67,20 +66,6 @@ class DiffSchema:
         changed = [f"{c}_post" for c in self.after if self.kind == INSERT or c in self.changed]
         names = (*self.ids, *(f"{c}_pre" for c in self.before), *changed)
         return f"{SIGNS[self.kind]}({', '.join(names)})"
-
-
-@dataclass(frozen=True)
-class Diff:
-    """A diff as a query over other diffs, tables and caches."""
-
-    name: str
-    schema: DiffSchema
-    query: Node
-
-    @property
-    def leaf(self) -> Stored:
-        """The diff as a relation that others read by its name."""
-        return Stored(self.name, self.query.schema)
 
 
 def base_diff_name(table: str, kind: str, number: int = 0) -> str:

@@ -72,7 +72,7 @@ class _Layout:
         uses = Counter(child for node in walk(query) for child in children(node))
         self._shared = {n for n, count in uses.items() if count > 1 and _is_deep(n)}
         self._names: dict[Node, str] = {}
-        self._known: dict[Node, str] = {}
+        self._lines_of: dict[Node, str] = {}
 
     def statement(self, name: str) -> list[str]:
         lines, defined = self._definition(f"{name} = ", self._query, self._width), 0
@@ -112,11 +112,11 @@ class _Layout:
 
     def _operator(self, node: Node) -> str:
         """The operator with its inputs in one line, made once."""
-        if node not in self._known:
-            self._known[node] = self._made(simpler(node))
-        return self._known[node]
+        if node not in self._lines_of:
+            self._lines_of[node] = self._text(simpler(node))
+        return self._lines_of[node]
 
-    def _made(self, node: Node) -> str:
+    def _text(self, node: Node) -> str:
         inputs = [self._inline(child) for child in children(node)]
         match inputs:
             case []:

@@ -324,10 +324,10 @@ class Runner:
 
     def _portions(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Where the compiled engine cannot tell the first output tuple, the other one does."""
-        found = self.held(lambda: self._begun(given))
-        if found is None:
+        rows = self.held(lambda: self._first_and_rest(given))
+        if rows is None:
             return
-        first, rest = found
+        first, rest = rows
         yield first
         try:
             yield from rest
@@ -351,7 +351,7 @@ class Runner:
             raise ViewkeepError("memory is known of the compiled engine only")
         return self.engine.memory()
 
-    def _begun(
+    def _first_and_rest(
         self, given: dict[str, Any]
     ) -> tuple[tuple[Row, Any], Iterator[tuple[Row, Any]]] | None:
         rows = iter(self.engine.enumerate(given))

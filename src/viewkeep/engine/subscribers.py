@@ -83,10 +83,11 @@ class Subscribers:
             self._delivering = True
         errors: list[Exception] = []
         try:
-            while (told := self._next()) is not None:
-                for callback in told[1]:
+            while (delivery := self._next()) is not None:
+                changes, callbacks = delivery
+                for callback in callbacks:
                     try:
-                        callback(told[0])
+                        callback(changes)
                     except Exception as error:
                         errors.append(error)
         except BaseException:

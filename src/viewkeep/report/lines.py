@@ -25,8 +25,8 @@ def pairs_table(pairs: Iterable[tuple[str, str | Text]]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, told in pairs:
-        table.add_row(name, told if isinstance(told, Text) else Text(told))
+    for name, meaning in pairs:
+        table.add_row(name, meaning if isinstance(meaning, Text) else Text(meaning))
     return table
 
 

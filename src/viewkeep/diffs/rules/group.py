@@ -86,8 +86,8 @@ class Moves:
 def _moves(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Moves:
     """From the changes themselves where they tell all; else from the input, each row once."""
     reads = [c for c in node.child.names if c in _reads(node)]
-    if _tell_all(operator, node, changes, reads):
-        return _told(changes, reads)
+    if _are_whole_rows(operator, node, changes, reads):
+        return _whole_rows(changes, reads)
     ids = operator.plan.ids[node.child]
     wanted = list(dict.fromkeys((*ids, *reads))) or [node.child.names[0]]
     before = operator.helper("group: rows touched", _touched(operator, node, changes, PRE, wanted))
@@ -113,7 +113,7 @@ def _once(nodes: Sequence[Node]) -> Node:
     return nodes[0] if len(nodes) == 1 else Distinct(union_all(nodes))
 
 
-def _tell_all(
+def _are_whole_rows(
     operator: Operator, node: GroupBy, changes: Sequence[Change], reads: Sequence[str]
 ) -> bool:
     """Whether every change stands for whole rows, of which none is meant by two changes."""
@@ -128,7 +128,7 @@ def _tell_all(
     )
 
 
-def _told(changes: Sequence[Change], reads: Sequence[str]) -> Moves:
+def _whole_rows(changes: Sequence[Change], reads: Sequence[str]) -> Moves:
     before = [
         project(c.leaf, {name: Column(c.schema.value_before(name)) for name in reads} or _ONE)
         for c in changes
@@ -312,7 +312,7 @@ def _old_rows(
     """The rows as they were, beside the values that they get, and how to read the latter."""
     schema, reads = change.schema, [c for c in node.child.names if c in _reads(node)]
     changed = {c: post(c) for c in schema.changed if c in reads}
-    if _tell_all(operator, node, [change], reads):
+    if _are_whole_rows(operator, node, [change], reads):
         values = {c: Column(schema.value_before(c)) for c in reads}
         values |= {new: Column(new) for new in changed.values()}
         return project(change.leaf, values), lambda e: renamed(e, changed)

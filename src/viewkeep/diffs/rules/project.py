@@ -29,7 +29,7 @@ def _rows(operator: Operator, expressions: dict[str, Expression], change: Change
         after = operator.attributes
         made = DiffSchema(INSERT, operator.ids, (), after, after)
     else:
-        before = _known(operator, expressions, schema.knows_before)
+        before = _attributes_from(operator, expressions, schema.knows_before)
         made = DiffSchema(DELETE, ids, before)
     computed = _computed(change, made, expressions)
     operator.emit(f"project {schema.kind}", made, computed, change.sources, change.exact)
@@ -53,8 +53,8 @@ def _update(operator: Operator, expressions: dict[str, Expression], change: Chan
     made = DiffSchema(
         UPDATE,
         _ids(operator, expressions, change),
-        _known(operator, expressions, schema.knows_before),
-        _known(operator, expressions, schema.knows_after),
+        _attributes_from(operator, expressions, schema.knows_before),
+        _attributes_from(operator, expressions, schema.knows_after),
         changed,
     )
     computed = _computed(change, made, expressions)
@@ -75,11 +75,12 @@ def _ids(operator: Operator, expressions: dict[str, Expression], change: Change)
     return tuple((names | named)[c] for c in change.schema.ids)
 
 
-def _known(
+def _attributes_from(
     operator: Operator,
     expressions: dict[str, Expression],
     knows: Callable[[Iterable[str]], bool],
 ) -> tuple[str, ...]:
+    """The attributes whose expressions read only columns that a change knows."""
     return tuple(n for n in operator.attributes if knows(columns_of(expressions[n])))
 
 

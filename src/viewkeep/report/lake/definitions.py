@@ -79,8 +79,8 @@ def _facts(view: ViewDescription, status: ViewStatus) -> Iterator[tuple[str, str
     yield "freshness", freshness(status)
     if status.last is not None:
         speed = f", {times(status.speed_up)} faster than anew" if status.speed_up else ""
-        told = f"{status.last.strategy} in {duration(status.last.seconds)}"
-        yield "refreshed", f"version {status.last.version}, {told}{speed}"
+        run = f"{status.last.strategy} in {duration(status.last.seconds)}"
+        yield "refreshed", f"version {status.last.version}, {run}{speed}"
     yield "folder", view.location
     if status.problem:
         yield "problem", Text(status.problem, BAD)
@@ -103,8 +103,8 @@ def vacuum_page(files: Mapping[str, int], dry_run: bool) -> Group:
     table = lines_table(("table, view or cache", "files"), ("files",))
     for name, count in files.items():
         table.add_row(Text(name, "bold"), f"{count:,}")
-    told = "would be removed" if dry_run else "removed"
-    return Group(table, Text(f"{counted(sum(files.values()), 'file')} {told}"))
+    outcome = "would be removed" if dry_run else "removed"
+    return Group(table, Text(f"{counted(sum(files.values()), 'file')} {outcome}"))
 
 
 def vacuum_json(files: Mapping[str, int], dry_run: bool) -> Json:

@@ -27,7 +27,7 @@ def refresh_page(reports: Sequence[RefreshReport]) -> Group:
     columns = ("view", "strategy", "changes", "changed", "rows", "jobs", "seconds")
     table = lines_table(columns, NUMBERS)
     for each in reports:
-        table.add_row(Text(each.view, "bold"), *_told(each))
+        table.add_row(Text(each.view, "bold"), *_cells(each))
     return Group(table, *_reasons(reports), *_errors(reports))
 
 
@@ -37,7 +37,7 @@ def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> 
     table = lines_table(columns, NUMBERS)
     table.columns[1].no_wrap = True
     for each in reports:
-        strategy, changes, changed, rows, _, seconds = _told(each)
+        strategy, changes, changed, rows, _, seconds = _cells(each)
         table.add_row(
             *(str(each.version), moment(each.at), strategy, changes, changed, rows, seconds)
         )
@@ -72,7 +72,7 @@ def changes_text(changes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in changes.items()) or "-"
 
 
-def _told(each: RefreshReport) -> Iterable[RenderableType]:
+def _cells(each: RefreshReport) -> Iterable[RenderableType]:
     yield strategy_text(each)
     yield Text(changes_text(each.changes))
     yield from (

@@ -16,7 +16,7 @@ MOST_VALUES = 3
 """So many of the heaviest values are shown to people."""
 
 MOST_VALUES_JSON = 10
-"""So many of the heaviest values are told to programs."""
+"""So many of the heaviest values are heaviest to programs."""
 
 
 class Partition(Protocol):
@@ -49,12 +49,12 @@ def heavy_section(program: Program, partitions: Sequence[Partition]) -> Renderab
             named = [
                 f"{row_text(value)}: {partition.degrees[value]:,}" for value in values[:MOST_VALUES]
             ]
-            told = ", ".join(named) + (", ..." if values[MOST_VALUES:] else "")
+            heaviest = ", ".join(named) + (", ..." if values[MOST_VALUES:] else "")
             table.add_row(
                 Text(_name(program, partition.split, level)),
                 f"{threshold:,.1f}",
                 f"{len(values):,}",
-                Text(told or "-"),
+                Text(heaviest or "-"),
             )
     return section("Heavy values", table)
 

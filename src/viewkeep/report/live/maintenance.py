@@ -90,11 +90,11 @@ def change_line(query: ConjunctiveQuery, row: Row, before: Any, after: Any) -> s
     >>> print(change_line(parse("Q(a, b) = R(a, b)"), (1, "x"), 3, 4))
     ~ (1, 'x') 3 -> 4
     """
-    told = row_text(row)
+    shown = row_text(row)
     old, new = _payload(query, before), _payload(query, after)
     if before is None:
-        return f"+ {told} {new}"
-    return f"- {told} {old}" if after is None else f"~ {told} {old} -> {new}"
+        return f"+ {shown} {new}"
+    return f"- {shown} {old}" if after is None else f"~ {shown} {old} -> {new}"
 
 
 def row_text(row: Row) -> str:
@@ -138,8 +138,8 @@ def progress_line(loaded: int, updates: int, seconds: float, done: float | None)
     bar = ProgressBar(total=1.0, completed=done or 0.0, width=30, pulse=done is None)
     line = Table.grid(padding=(0, 2, 0, 0))
     rate = f"{updates / seconds:,.0f} per second" if updates and seconds else ""
-    told = counted(updates, "update") if updates else f"loading: {counted(loaded, 'row')}"
-    line.add_row(bar, told, rate)
+    amount = counted(updates, "update") if updates else f"loading: {counted(loaded, 'row')}"
+    line.add_row(bar, amount, rate)
     return line
 
 
@@ -147,12 +147,12 @@ def _facts(summary: Summary) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, told in _told(summary):
-        table.add_row(name, Text(told))
+    for name, text in _fact_lines(summary):
+        table.add_row(name, Text(text))
     return table
 
 
-def _told(summary: Summary) -> Iterable[tuple[str, str]]:
+def _fact_lines(summary: Summary) -> Iterable[tuple[str, str]]:
     first, *others = summary.why
     yield "strategy", f"{summary.program.strategy}: {first}"
     yield from (("", other) for other in others)

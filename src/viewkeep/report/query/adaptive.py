@@ -167,16 +167,16 @@ def _kinds(deltas: Iterable[Delta]) -> list[list[tuple[str, list[Delta]]]]:
 def _costs(lines: Lines, thing: str) -> CostColumn:
     if len(lines) > MOST_LINES:
         return CostColumn(list(_digest(lines, thing)))
-    return CostColumn([(told, _order(exponent)) for told, exponent in lines])
+    return CostColumn([(line, _order(exponent)) for line, exponent in lines])
 
 
 def _digest(lines: Lines, thing: str) -> Iterator[tuple[str, str]]:
     """How many there are of each cost, the dearest first, each with an example."""
     by_cost: dict[str, list[tuple[str, Exponent | None]]] = {}
-    for told, exponent in lines:
-        by_cost.setdefault(_order(exponent), []).append((told, exponent))
+    for line, exponent in lines:
+        by_cost.setdefault(_order(exponent), []).append((line, exponent))
     for cost, same in sorted(by_cost.items(), key=lambda item: -_value(item[1][0][1])):
-        example = min((told for told, _ in same), key=len)
+        example = min((line for line, _ in same), key=len)
         number = f"{len(same)} {thing}s, such as" if same[1:] else f"1 {thing},"
         yield f"{number} {example}", cost
 

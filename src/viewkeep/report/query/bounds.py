@@ -1,4 +1,4 @@
-"""The bounds as a small table, and the lower bound as a sentence."""
+"""The bounds as a small table, and the lower bound as a bound_text."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -64,14 +64,16 @@ def lower_bound_text(analysis: Analysis) -> Text:
     if bound.conjecture is None:
         factor = ", but for log N" if analysis.bounds.logarithmic else ""
         return Text.assemble("Constant time cannot be beaten. ", ("Reached", GOOD), f"{factor}.")
-    told = (
+    bound_text = (
         f"No algorithm has both update time O(N^({bound.update} - g)) and delay "
         f"O(N^({bound.delay} - g)) for any g > 0, unless the {bound.conjecture} conjecture fails "
         f"({bound.source}). "
     )
     if analysis.optimal:
-        return Text.assemble(told, ("Reached", GOOD), ".")
-    return Text.assemble(told, ("Not reached", FAIR), ": what lies between is not settled here.")
+        return Text.assemble(bound_text, ("Reached", GOOD), ".")
+    return Text.assemble(
+        bound_text, ("Not reached", FAIR), ": what lies between is not settled here."
+    )
 
 
 def _coloured(exponent: Exponent, cost: str, logarithmic: bool) -> Text:

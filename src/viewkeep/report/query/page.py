@@ -82,9 +82,9 @@ def _title(analysis: Analysis) -> Panel:
 
 
 def _strategy(analysis: Analysis, no_machine_code: str) -> Text:
-    told = STRATEGIES.get(analysis.strategy, "")
+    strategy = STRATEGIES.get(analysis.strategy, "")
     engine = f"\nRuns on the reference engine: {no_machine_code}." if no_machine_code else ""
-    return Text(f"{told}\nChosen because: {analysis.route.reason}.{engine}")
+    return Text(f"{strategy}\nChosen because: {analysis.route.reason}.{engine}")
 
 
 def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:

@@ -91,12 +91,12 @@ def _short_script(script: Script, options: ScriptOptions) -> RenderableType:
     if options.full or short:
         return _script_section(title, script)
     computes = sum(1 for _ in script.computes())
-    told = (
+    digest = (
         f"{computes} queries over diffs, then {count - computes} changes of what is kept. "
         "--script shows them; --changes parts.price, parts+ or parts- shows those for some "
         "changes."
     )
-    return section(title, Text(told))
+    return section(title, Text(digest))
 
 
 def _script_section(title: str, script: Script) -> RenderableType:

@@ -65,7 +65,7 @@ class ReadingWriter:
         writer = StepWriter(self.memory)
         writer.cursors = []
 
-        def told(names: Names, payload: Payload) -> None:
+        def write_row(names: Names, payload: Payload) -> None:
             spelled = payload.spelled()
             with writer.inside(f"if not ({shape.zero_test(spelled)}):"):
                 writer.emit(*(f"o{i}[m] = {names[v]}" for i, v in enumerate(head)))
@@ -81,7 +81,7 @@ class ReadingWriter:
                 with writer.inside("if m == limit:"):
                     writer.emit(*_saved(writer.cursors or []), "return m")
 
-        writer.steps(steps, given, Payload(shape, None), told)
+        writer.steps(steps, given, Payload(shape, None), write_row)
         self.cursors = max(self.cursors, writer.next_cursor)
         parameters = joined(["s", "c", "out", "limit"], list(given.values()))
         lines = [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
