@@ -113,13 +113,13 @@ class _Shape:
 
     def components(self, part: Part) -> list[Part]:
         """The scans that conditions hold together."""
-        found: list[Part] = [frozenset({i}) for i in sorted(part)]
+        components: list[Part] = [frozenset({i}) for i in sorted(part)]
         for condition in self.conditions:
             if (reads := self.read_by(condition)) and reads <= part:
-                apart = [each for each in found if each.isdisjoint(reads)]
-                met = [each for each in found if not each.isdisjoint(reads)]
-                found = [*apart, frozenset[int]().union(*met)]
-        return sorted(found, key=min)
+                apart = [each for each in components if each.isdisjoint(reads)]
+                met = [each for each in components if not each.isdisjoint(reads)]
+                components = [*apart, frozenset[int]().union(*met)]
+        return sorted(components, key=min)
 
     def joined(self, parts: Iterable[tuple[Part, Node]]) -> Node:
         """Parts joined from left to right, with each condition where its columns first meet."""

@@ -25,7 +25,7 @@ from viewkeep.query.tables import Table
 
 def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
     """For each operator with a condition on columns of the table: those columns, keys left out."""
-    found: dict[frozenset[str], None] = {}
+    sets: dict[frozenset[str], None] = {}
     for node in plan.nodes:
         reads = _condition_reads(node)
         for side in children(node) if reads else ():
@@ -33,8 +33,8 @@ def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
             own = frozenset(c for name in reads for t, c in origins.get(name, ()) if t == table)
             own -= set(_table(plan, table).key)
             if own:
-                found[own] = None
-    return list(found)
+                sets[own] = None
+    return list(sets)
 
 
 def update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
@@ -60,7 +60,7 @@ def base_diffs(
     plan: IdPlan, changes: Mapping[str, Iterable[tuple[str, frozenset[str]]]]
 ) -> tuple[BaseDiff, ...]:
     """Diffs for the given kinds of changes by table; updates with the columns they may change."""
-    found = []
+    diffs = []
     for table, kinds in changes.items():
         declared = _table(plan, table)
         rest = tuple(c for c in declared.names if c not in declared.key)
@@ -74,8 +74,8 @@ def base_diffs(
             }[kind]
             updates += kind == UPDATE
             number = updates if kind == UPDATE and updates > 1 else 0
-            found.append(BaseDiff(base_diff_name(table, kind, number), table, schema))
-    return tuple(found)
+            diffs.append(BaseDiff(base_diff_name(table, kind, number), table, schema))
+    return tuple(diffs)
 
 
 def every_change(plan: IdPlan) -> dict[str, list[tuple[str, frozenset[str]]]]:

@@ -53,7 +53,7 @@ def note_text(note: str) -> str:
     >>> note_text("t#6.5: du(parts) tells its rows")
     't6.5: Δu(parts) tells its rows'
     """
-    return _MENTIONED.sub(lambda found: relation_text(found[0]), note)
+    return _MENTIONED.sub(lambda match: relation_text(match[0]), note)
 
 
 def expression_text(expression: Expression) -> str:

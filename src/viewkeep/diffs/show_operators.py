@@ -68,7 +68,7 @@ def _tied(node: Node) -> str:
             return relation_text(node.name)
         case Select() | SemiJoin() | AntiJoin() | Join():
             text = "" if node.condition == TRUE else condition_text(node.condition)
-            return _COMPARISON.sub(lambda found: found[0].replace(" ", TIE), text)
+            return _COMPARISON.sub(lambda match: match[0].replace(" ", TIE), text)
         case Project():
             return _listed(map(_output, node.outputs))
         case GroupBy():

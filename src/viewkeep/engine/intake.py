@@ -41,21 +41,21 @@ class Intake:
         if self._width or type(row) is not tuple:
             row = self.fit(row)
         self.check(row, multiplicity, loading)
-        found: list[Change] = []
+        changes: list[Change] = []
         for atom, key_of, lift in self._atoms:
             key = row if key_of is None else key_of(row)
             if key is not None:
                 element = lift(key, multiplicity) if lift else self._from_integer(multiplicity)
-                found.append((atom, key, element))
-        return found
+                changes.append((atom, key, element))
+        return changes
 
     def net_changes(
         self, rows: Any, multiplicities: Iterable[int] | None = None, loading: bool = False
     ) -> list[Change]:
         """The changes of a batch, equal rows together, after every row was checked."""
         net: dict[Row, int] = {}
-        found = rows_of(rows, self.relation, self.columns, self._table)
-        for row, count in _with_counts(found, multiplicities):
+        plain_rows = rows_of(rows, self.relation, self.columns, self._table)
+        for row, count in _with_counts(plain_rows, multiplicities):
             row = self.fit(row)
             self.check(row, count, loading)
             net[row] = net.get(row, 0) + count

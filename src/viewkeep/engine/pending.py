@@ -32,8 +32,8 @@ class Pending:
 
     def changes(self) -> list[Change]:
         """What is to be applied, atom by atom."""
-        found = [(atom, key, payload) for (atom, key), payload in self._totals.items()]
-        return sorted(found, key=itemgetter(0))
+        changes = [(atom, key, payload) for (atom, key), payload in self._totals.items()]
+        return sorted(changes, key=itemgetter(0))
 
     def clear(self) -> None:
         """All has been applied."""

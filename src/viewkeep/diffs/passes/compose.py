@@ -178,16 +178,16 @@ def _pairs(node: SemiJoin) -> Pairs | None:
     """The pairs, where the condition says no more than that left columns equal right ones, each
     left column one of them."""
     left, right = set(node.left.names), set(node.right.names)
-    found: dict[str, tuple[str, str]] = {}
+    pairs: dict[str, tuple[str, str]] = {}
     for part in conjuncts(node.condition):
         match part:
             case Call("=" | "<=>" as equal, (Column(own), Column(key))) if (
-                own in left and key in right and own not in found
+                own in left and key in right and own not in pairs
             ):
-                found[own] = (key, equal)
+                pairs[own] = (key, equal)
             case _:
                 return None
-    return found
+    return pairs
 
 
 def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
@@ -222,11 +222,11 @@ def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) 
     right = {c: pair for c, pair in pairs.items() if c not in left}
     restricted = rows
     if left:
-        found = {**_equal_pairs(rows, rows.left, right), **left}
-        restricted = replace(restricted, left=_restrict(rows.left, keys, found))
+        own_pairs = {**_equal_pairs(rows, rows.left, right), **left}
+        restricted = replace(restricted, left=_restrict(rows.left, keys, own_pairs))
     if right:
-        found = {**_equal_pairs(rows, rows.right, left), **right}
-        restricted = replace(restricted, right=_restrict(rows.right, keys, found))
+        own_pairs = {**_equal_pairs(rows, rows.right, left), **right}
+        restricted = replace(restricted, right=_restrict(rows.right, keys, own_pairs))
     return _semijoin(restricted, keys, pairs) if left and right else restricted
 
 
@@ -236,15 +236,15 @@ def _equal_pairs(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) ->
     schema = rows.left.schema + rows.right.schema
     scans = [each for each in walk(side) if isinstance(each, Scan)]
     key_columns = {f"{scan.alias}.{column}" for scan in scans for column in scan.table.key}
-    found = {}
+    pairs = {}
     for part in conjuncts(rows.condition):
         match part:
             case Call("=", (Column(first), Column(second))):
                 for own, other in ((first, second), (second, first)):
                     same_type = find_field(own, schema).type == find_field(other, schema).type
                     if own in key_columns and own in side.names and other in others and same_type:
-                        found[own] = others[other]
-    return found
+                        pairs[own] = others[other]
+    return pairs
 
 
 def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:

@@ -105,16 +105,16 @@ def identify(view: Node) -> IdPlan:
 def equal_ids(join: Join, left: tuple[str, ...], right: tuple[str, ...]) -> dict[str, str]:
     """IDs of the right side that equal one of the left: the left one stands for both. It stands
     for one only, so that a change of the right side keeps as many IDs as it has."""
-    found: dict[str, str] = {}
+    equal_columns: dict[str, str] = {}
     for part in conjuncts(join.condition):
         match part:
             case Call("=", (Column(first), Column(second))):
                 for own, other in ((first, second), (second, first)):
                     same_type = _type(join, own) == _type(join, other)
-                    free = own not in found.values()
+                    free = own not in equal_columns.values()
                     if own in left and other in right and same_type and free:
-                        found.setdefault(other, own)
-    return found
+                        equal_columns.setdefault(other, own)
+    return equal_columns
 
 
 def _type(node: Node, column: str) -> Type:

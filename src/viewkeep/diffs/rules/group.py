@@ -159,22 +159,22 @@ def _incremental(operator: Operator, node: GroupBy, changes: Sequence[Change]) -
     met = join_on(output, delta.leaf, ids)
     new: dict[str, Expression] = {c: Column(c) for c in (*ids, *map(pre, attributes))}
     new |= {post(a.name): _sum_up(node, a) for a in value_columns(node)}
-    found = operator.helper("group: groups met", project(met, new))
+    groups = operator.helper("group: groups met", project(met, new))
     if node.keys:
-        _come_and_go(operator, node, found.leaf, delta.leaf, sources)
+        _come_and_go(operator, node, groups.leaf, delta.leaf, sources)
     stays = Call(">", (Column(post(ROWS)), literal(0))) if node.keys else literal(True)
-    changed = differ([(pre(c), post(c)) for c in attributes], found.leaf.schema)
-    rows = select(select(found.leaf, stays), changed)
+    changed = differ([(pre(c), post(c)) for c in attributes], groups.leaf.schema)
+    rows = select(select(groups.leaf, stays), changed)
     schema = DiffSchema(UPDATE, ids, attributes, attributes, attributes)
     operator.emit("group u", schema, rows, sources, True)
 
 
 def _come_and_go(
-    operator: Operator, node: GroupBy, found: Node, delta: Node, sources: frozenset[int]
+    operator: Operator, node: GroupBy, groups: Node, delta: Node, sources: frozenset[int]
 ) -> None:
     """Groups vanish with their last row and appear with their first."""
     ids, attributes = operator.ids, operator.attributes
-    empty = select(found, Call("=", (Column(post(ROWS)), literal(0))))
+    empty = select(groups, Call("=", (Column(post(ROWS)), literal(0))))
     gone = DiffSchema(DELETE, ids, attributes)
     operator.emit("group -", gone, empty, sources, True)
     fresh = antijoin(delta, operator.output(PRE), ids)
@@ -297,8 +297,8 @@ def _updated_values(operator: Operator, node: GroupBy, change: Change) -> None:
     new |= {post(a.name): _sum_up(node, a, {_by(m) for m in moved}) for a in moved}
     made = DiffSchema(UPDATE, ids, names, names, names)
     computed = project(met, new)
-    found = select(computed, differ([(pre(c), post(c)) for c in names], computed.schema))
-    operator.emit("group u", made, found, change.sources, True)
+    changed = select(computed, differ([(pre(c), post(c)) for c in names], computed.schema))
+    operator.emit("group u", made, changed, change.sources, True)
 
 
 def _reads_any(aggregate: AggregateColumn, columns: Sequence[str]) -> bool:

@@ -243,9 +243,9 @@ class CompiledEngine(Instance):
             return None
         for part in self.program.parts:
             store = self.source.memory.stores[part.map]
-            found = self._find(store, codes) if part.atom == atom else None
-            if found is not None:
-                return found
+            element = self._find(store, codes) if part.atom == atom else None
+            if element is not None:
+                return element
         return None
 
     def _find(self, store: Store, codes: list[Any]) -> Any:

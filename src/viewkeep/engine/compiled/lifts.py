@@ -51,10 +51,10 @@ def _aggregate_words(query: ConjunctiveQuery) -> Lifted | None:
         if aggregate.argument is None:
             continue
         terms = aggregate.terms if aggregate.function != "count" else ()
-        found = [_term(query, term) for term in terms]
-        if None in found or not _plain_lifts(aggregate):
+        products = [_term(query, term) for term in terms]
+        if None in products or not _plain_lifts(aggregate):
             return None
-        components += [each for each in found if each is not None]
+        components += [each for each in products if each is not None]
         components.append({})
     return {
         atom: tuple(tuple(each.get(atom, ())) for each in components)
@@ -113,7 +113,7 @@ class Lifter:
 
         `whole` are the variables all of whose values are integers, and no others that equal some.
         """
-        found = []
+        columns = []
         for kind, word in zip(self.shape.kinds, self.words, strict=True):
             column = (
                 self._float(counts, word, codes, numbers)
@@ -122,8 +122,8 @@ class Lifter:
             )
             if column is None:
                 return None
-            found.append(column)
-        return found
+            columns.append(column)
+        return columns
 
     def _integer(
         self, counts: Column, word: Word, codes: dict[str, Column], whole: Set[str]
@@ -174,11 +174,11 @@ def _largest(values: Any) -> int:
 
 def single_words(words: Sequence[Word], key: Sequence[str], shape: Shape) -> list[str]:
     """The words of a tuple as text over its keys k0, k1, ... and its multiplicity m."""
-    found = []
+    texts = []
     for kind, word in zip(shape.kinds, words, strict=True):
         text = "m" if kind == "i" else "real(m)"
         for factor in word or ():
             value = str(factor) if isinstance(factor, int) else f"k{key.index(factor)}"
             text = f"multiply({text}, {value})" if kind == "i" else f"{text} * real({value})"
-        found.append(text if word is not None else "0.0" if kind == "f" else "0")
-    return found
+        texts.append(text if word is not None else "0.0" if kind == "f" else "0")
+    return texts

@@ -78,10 +78,10 @@ def payload_columns(rows: Words, store: Store) -> Iterator[NDArray[Any]]:
 
 
 def _present(rows: Words, store: Store) -> NDArray[np.bool_]:
-    found = np.zeros(len(rows), np.bool_)
+    present = np.zeros(len(rows), np.bool_)
     for column in payload_columns(rows, store):
-        found |= column != 0
-    return found
+        present |= column != 0
+    return present
 
 
 def blocks(memory: Memory, words: Words) -> Iterator[tuple[int, int, int]]:

@@ -65,13 +65,13 @@ def _columns(results: Iterable[Any], query: ConjunctiveQuery) -> list[pa.Array]:
 
 
 def _row_by_row(
-    found: Iterator[tuple[Row, Any]],
+    output: Iterator[tuple[Row, Any]],
     names: list[str],
     query: ConjunctiveQuery,
     payload: Payload,
     rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    while portion := list(islice(found, max(rows, 1))):
+    while portion := list(islice(output, max(rows, 1))):
         keys = zip(*(row[: len(query.outputs)] for row, _ in portion), strict=True)
         results = _columns((payload.result(element) for _, element in portion), query)
         columns = [*(pa.array(list(key)) for key in keys), *results]

@@ -70,12 +70,12 @@ class CompiledPartitions:
 
     def state(self) -> tuple[Partition, ...]:
         """What is heavy now, split by split."""
-        found = []
+        partitions = []
         for number, split in enumerate(self.splits):
             levels = self._levels(number)
             thetas = tuple(self.base**threshold for threshold in split.thresholds)
-            found.append(Partition(split, thetas, levels, self._degrees(number, levels)))
-        return tuple(found)
+            partitions.append(Partition(split, thetas, levels, self._degrees(number, levels)))
+        return tuple(partitions)
 
     def _degrees(self, number: int, levels: dict[Row, int]) -> dict[Row, int]:
         """The largest degree of each value in the atoms of a split."""

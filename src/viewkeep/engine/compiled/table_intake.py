@@ -65,13 +65,13 @@ class ColumnIntake:
         """The changes as columns, atom by atom; None if they are left to the other intake."""
         if not self.usable or (self._static and not loading):
             return None
-        found = self._coded(rows)
-        if found is None:
+        columns = self._coded(rows)
+        if columns is None:
             return None
-        counts = _counts(multiplicities, len(found[0].codes) if found else -1)
+        counts = _counts(multiplicities, len(columns[0].codes) if columns else -1)
         if counts is None or (self._no_deletes and len(counts) and int(counts.min()) < 0):
             return None
-        batches = [self._of_atom(*atom, found, counts) for atom in self._atoms]
+        batches = [self._of_atom(*atom, columns, counts) for atom in self._atoms]
         ready = [each for each in batches if each is not None]
         return ready if len(ready) == len(batches) else None
 
@@ -107,8 +107,8 @@ class ColumnIntake:
         if columns is None or not columns:
             return None
         coded = [self._code(c, d) for c, d in zip(columns, self._domains, strict=True)]
-        found = [each for each in coded if each is not None]
-        return found if len(found) == len(coded) else None
+        usable = [each for each in coded if each is not None]
+        return usable if len(usable) == len(coded) else None
 
     def _from_list(self, rows: list[Any]) -> list["_Coded"] | None:
         if not rows or not self.columns or not available():
@@ -162,10 +162,10 @@ class ColumnIntake:
 
     def _code_distinct(self, column: Any, domain: Domain) -> "_Coded | None":
         """Strings, dates and so on: every distinct value is coded once."""
-        found = _distinct(column)
-        if found is None:
+        dictionary = _distinct(column)
+        if dictionary is None:
             return None
-        places, values = found
+        places, values = dictionary
         try:
             if any(value != value for value in values):
                 return None

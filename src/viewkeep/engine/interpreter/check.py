@@ -97,9 +97,9 @@ def _check_split(engine: Checked, partitions: Balanced, number: int) -> None:
                 levels.setdefault(value_of(row), set()).add(level)
                 degrees[part.atom][value_of(row)] += 1
     thetas = [partitions.base**threshold for threshold in split.thresholds]
-    for value, found in levels.items():
-        _require(len(found) == 1, f"{value} is at levels {sorted(found)} of {split}")
-        [level] = found
+    for value, own_levels in levels.items():
+        _require(len(own_levels) == 1, f"{value} is at levels {sorted(own_levels)} of {split}")
+        [level] = own_levels
         known = partitions.levels[number].get(value, 0)
         _require(known == level, f"{value} is at level {level}, not {known} of {split}")
         degree = max(counted[value] for counted in degrees.values())

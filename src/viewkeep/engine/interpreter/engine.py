@@ -128,8 +128,8 @@ class ReferenceEngine:
         """Distinct output tuples with their payloads; the inputs are given."""
         bindings = self._given(given)
         head = [self._numbers[v] for v in self.program.enumerator.head]
-        found = self._enumerate(bindings, self.ring.one)
-        rows = ((tuple([bindings[i] for i in head]), payload) for payload in found)
+        payloads = self._enumerate(bindings, self.ring.one)
+        rows = ((tuple([bindings[i] for i in head]), payload) for payload in payloads)
         if self.program.enumerator.distinct:
             is_zero = self.ring.is_zero
             return ((row, payload) for row, payload in rows if not is_zero(payload))

@@ -48,14 +48,14 @@ class JoinCompiler:
                 yield multiply(payload, entry[PAYLOAD]) if weigh else payload
 
         def over_smallest(bindings: Bindings, payload: Any) -> Iterator[Any]:
-            found = [side[0](bindings) for side in sides]
+            side_groups = [side[0](bindings) for side in sides]
             counter[0] += len(sides)
-            if not all(found):
+            if not all(side_groups):
                 return
-            smallest = min(range(len(sides)), key=lambda i: len(found[i] or ()))
+            smallest = min(range(len(sides)), key=lambda i: len(side_groups[i] or ()))
             _, places, numbers, _, weigh = sides[smallest]
             others = [side for i, side in enumerate(sides) if i != smallest]
-            for entry in found[smallest] or ():
+            for entry in side_groups[smallest] or ():
                 counter[0] += 1
                 row = entry[ROW]
                 for number, place in zip(numbers, places):  # noqa: B905 - built together

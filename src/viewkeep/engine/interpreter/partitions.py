@@ -34,8 +34,8 @@ class Partition:
 
     def values(self, level: int) -> list[Row]:
         """The values of a level above the lowest, by falling degree."""
-        found = [value for value, own in self.levels.items() if own == level]
-        return sorted(found, key=lambda value: -self.degrees[value])
+        values = [value for value, own in self.levels.items() if own == level]
+        return sorted(values, key=lambda value: -self.degrees[value])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class LevelNote:
 
     def _undone(self, number: int, now: dict[Row, int]) -> dict[Row, int]:
         replaced = self._replaced[number]
-        found = dict(now if replaced is None else replaced)
+        levels = dict(now if replaced is None else replaced)
         for value, level in self._before[number].items():
-            found.pop(value, None)
+            levels.pop(value, None)
             if level is not None:
-                found[value] = level
-        return found
+                levels[value] = level
+        return levels
 
 
 class Rebalancer:
@@ -142,11 +142,11 @@ class Rebalancer:
         }
 
         def update(row: Row, payload: Any) -> None:
-            found = []
+            row_levels = []
             for (number, value_of), default in zip(places, defaults):  # noqa: B905 - as long
                 counter[0] += 1
-                found.append(levels[number].get(value_of(row), default))
-            part, trigger = parts[tuple(found)]
+                row_levels.append(levels[number].get(value_of(row), default))
+            part, trigger = parts[tuple(row_levels)]
             before = len(part)
             trigger(row, payload)
             grown = len(part) - before
@@ -289,8 +289,8 @@ class Rebalancer:
         for atom, row, payload in rows:
             self._counter[0] += 1
             places = self._places[atom]
-            found = tuple([self.levels[n].get(value_of(row), 0) for n, value_of in places])
-            self._maps[self._by_levels[atom, found].map].add(row, payload)
+            row_levels = tuple([self.levels[n].get(value_of(row), 0) for n, value_of in places])
+            self._maps[self._by_levels[atom, row_levels].map].add(row, payload)
 
     def recover(self, base: int) -> None:
         """Take up the levels from parts that were filled by hand."""

@@ -44,11 +44,11 @@ class ReadCompiler(JoinCompiler):
                     yield from then(bindings, weight)
 
         def look_up_all(bindings: Bindings, payload: Any) -> Iterator[Any]:
-            found = [
+            weights = [
                 weight for own, _, look_up in members(bindings) for weight in look_up(own, payload)
             ]
-            if found:
-                yield from then(bindings, _sum(ring, found))
+            if weights:
+                yield from then(bindings, _sum(ring, weights))
 
         def distinct(bindings: Bindings, payload: Any) -> Iterator[Any]:
             sets = [

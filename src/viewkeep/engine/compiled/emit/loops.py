@@ -53,10 +53,10 @@ class LoopWriter(TextWriter):
         for block in self._blocks:
             if place in block.lists:
                 return block.lists[place]
-        found = self._find_list(index, names)
+        list_ = self._find_list(index, names)
         if store.name in self._stable:
-            self._blocks[-1].lists[place] = found
-        return found
+            self._blocks[-1].lists[place] = list_
+        return list_
 
     def _find_list(self, index: Index, names: Names) -> tuple[str, str]:
         at, count, g, pool = (self.fresh(stem) for stem in ("at", "count", "g", "pool"))
@@ -92,11 +92,11 @@ class LoopWriter(TextWriter):
         self.cursors.pop()
 
     def _opened(self, index: Index, opens: Sequence[str], entry: str) -> Names:
-        found = {}
+        names = {}
         for variable in opens:
-            found[variable] = self.fresh(f"v_{identifier(variable)}")
-            self.emit(f"{found[variable]} = {entry}[{index.rest.index(variable)}]")
-        return found
+            names[variable] = self.fresh(f"v_{identifier(variable)}")
+            self.emit(f"{names[variable]} = {entry}[{index.rest.index(variable)}]")
+        return names
 
     def _carried(self, store: Store, index: Index, entry: str) -> list[str]:
         start = len(index.rest)
@@ -201,8 +201,8 @@ class LoopWriter(TextWriter):
                 f"    if {side.store.shape.zero_test(words(side.store, row))}:",
                 "        continue",
             )
-            found = words(side.store, row)
-            self.emit(*(f"    {w} = {f}" for w, f in zip(weights, found)))  # noqa: B905 - or none
+            texts = words(side.store, row)
+            self.emit(*(f"    {w} = {f}" for w, f in zip(weights, texts)))  # noqa: B905 - or none
             if side.weigh:
                 payload = self.times(payload, weights)
         then(bound, payload)

@@ -146,10 +146,10 @@ class _ProgramWriter:
         if not store.key:
             row = descriptor(store.table.at)
             writer.emit(f"row = {row}")
-            found = writer.kept(store.shape, words(store))
+            payload = writer.kept(store.shape, words(store))
             writer.emit(*zeroed(store))
-            with writer.inside(f"if not ({store.shape.zero_test(found)}):"):
-                writer.steps(block.steps, {}, Payload(self.shape, tuple(found)), _done)
+            with writer.inside(f"if not ({store.shape.zero_test(payload)}):"):
+                writer.steps(block.steps, {}, Payload(self.shape, tuple(payload)), _done)
             return
         access = Access(store.name, store.key)
         one = Payload(self.shape, None)
@@ -283,8 +283,8 @@ class _ProgramWriter:
             names = {v: writer.fresh("v") for v in store.key}
             for place, variable in enumerate(store.key):
                 writer.emit(f"{names[variable]} = {copy}[{i} * {arity} + {place}]")
-            found = writer.row(store, names)
-            then(names, writer.times(one, words(store, found)) if weigh else one)
+            entry = writer.row(store, names)
+            then(names, writer.times(one, words(store, entry)) if weigh else one)
         writer.emit(f"release({copy})")
 
     def _finish(self) -> Function:

@@ -209,9 +209,9 @@ class _Sharing:
         node = deepcopy(block.node)
         for copy, original in zip(ast.walk(node), ast.walk(block.node), strict=True):
             if isinstance(original, ast.stmt) and isinstance(copy, ast.stmt):
-                found = self._blocks.get(original)
-                if found is not None:
-                    self._blocks[copy] = found
+                block_of_original = self._blocks.get(original)
+                if block_of_original is not None:
+                    self._blocks[copy] = block_of_original
         places = {place: f"place_{number}" for number, place in enumerate(block.places)}
         names = [_STATE, *places.values(), *block.taken]
         body: list[ast.stmt] = [node]
