@@ -50,24 +50,24 @@ def explain(
     >>> outcome.analysis.q_hierarchical
     True
     """
-    found = list(_with_distinct_names(read_queries(text, tables or {})))
-    if not found:
+    statements = list(_with_distinct_names(read_queries(text, tables or {})))
+    if not statements:
         raise QueryError("there is no query in the text")
-    if len(found) == 1 and isinstance(found[0], Failed):
-        raise found[0].error
-    queries = [read for read in found if isinstance(read, ConjunctiveQuery)]
+    if len(statements) == 1 and isinstance(statements[0], Failed):
+        raise statements[0].error
+    queries = [read for read in statements if isinstance(read, ConjunctiveQuery)]
     workload = analyze_workload(constrain(queries, constraints or Constraints()))
     analyses = iter(workload)
     outcomes = [
         Analyzed(read.name, next(analyses)) if isinstance(read, ConjunctiveQuery) else read
-        for read in found
+        for read in statements
     ]
     return Explanation(tuple(outcomes), workload.cascades)
 
 
-def _with_distinct_names(found: Iterable[Read]) -> Iterator[Read]:
+def _with_distinct_names(statements: Iterable[Read]) -> Iterator[Read]:
     names: set[str] = set()
-    for read in found:
+    for read in statements:
         if read.name in names and isinstance(read, ConjunctiveQuery):
             problem = f'another query is called "{read.name}" too: give each its own name'
             yield Failed(read.name, QueryError(problem))

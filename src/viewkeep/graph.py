@@ -184,8 +184,8 @@ class TriangleCounter:
     @property
     def count(self) -> int:
         """The number of triangles, or of directed cycles; in constant time."""
-        found: int = self.maintainer.value()
-        return found // 3 if self.directed else found
+        count: int = self.maintainer.value()
+        return count // 3 if self.directed else count
 
     def triangles_at_edge(self, u: Hashable, v: Hashable) -> int:
         """How many triangles one edge closes, whether it is there or not; costs what `add` does.
@@ -207,11 +207,11 @@ class TriangleCounter:
         with self._lock:
             node = self._nodes.get(v)
             following = node.following.items() if node else ()
-            found = sum(
+            count = sum(
                 multiplicity * self.triangles_at_edge(v, neighbour)
                 for neighbour, multiplicity in following
             )
-        return found if self.directed else found // 2
+        return count if self.directed else count // 2
 
     @property
     def wedges(self) -> int:

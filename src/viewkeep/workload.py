@@ -146,12 +146,12 @@ class Member:
         with self._lock:
             self._catch_up()
             version, seen = self.version, dict[Row, Any]()
-            found = self.maintainer.enumerate(given)
+            output = self.maintainer.enumerate(given)
         while True:
             with self._lock:
                 if self.version != version:
                     raise ViewkeepError("the data changed during an enumeration: start a new one")
-                step = next(found, None)
+                step = next(output, None)
                 if step is None:
                     self._pass_on(seen, version)
                     return

@@ -32,18 +32,18 @@ def find_cascades(
     relations = {relation for query in queries for relation in query.relations}
     carriers = [q for q in queries if tractable[q.name] and q.name not in relations]
     waiting = [query for query in queries if not tractable[query.name]]
-    found: list[Cascade] = []
+    cascades: list[Cascade] = []
     progress = True
     while progress:
         progress = False
         for query in list(waiting):
             cascade = next(_rewritings(query, query, carriers, ()), None)
             if cascade is not None:
-                found.append(cascade)
+                cascades.append(cascade)
                 carriers += [query] if query.name not in relations else []
                 waiting.remove(query)
                 progress = True
-    return tuple(found)
+    return tuple(cascades)
 
 
 def _rewritings(

@@ -36,14 +36,14 @@ def ordered_values(query: ConjunctiveQuery) -> tuple[OrderedValues, ...]:
     if query.constraints.insert_only:
         return ()
     copies = fracture(query).atoms if query.inputs else query.atoms
-    found = list[OrderedValues]()
+    ordered = list[OrderedValues]()
     for aggregate in query.aggregates:
         if aggregate.function in ("min", "max") and aggregate.argument is not None:
             names = columns_of(aggregate.argument)
             atom = next(i for i, each in enumerate(query.atoms) if names <= each.schema)
             pairs = zip(query.atoms[atom].variables, copies[atom].variables, strict=True)
-            found.append(OrderedValues(atom, frozenset(c for v, c in pairs if v in names)))
-    return tuple(dict.fromkeys(found))
+            ordered.append(OrderedValues(atom, frozenset(c for v, c in pairs if v in names)))
+    return tuple(dict.fromkeys(ordered))
 
 
 def carried(

@@ -124,9 +124,9 @@ def _first_order(query: ConjunctiveQuery, shape: JoinShape) -> Route:
 
 
 def _adaptive(query: ConjunctiveQuery, shape: JoinShape) -> Iterator[Route]:
-    found = find_shape(query)
-    if found is not None:
-        yield Route("epsilon", found.bounds, f"{found.name}: heavy and light parts")
+    adaptive = find_shape(query)
+    if adaptive is not None:
+        yield Route("epsilon", adaptive.bounds, f"{adaptive.name}: heavy and light parts")
     rank = delta_rank(query).value
     if rank and not any(level == INPUT for level in shape.levels.values()):
         yield Route("epsilon", _hierarchical_bounds(query, rank), f"delta_{rank}-hierarchical")

@@ -108,16 +108,16 @@ class JoinShape:
     def components(self, variables: frozenset[str]) -> list[Component]:
         """The variables split into parts that share no atom, in order of first appearance."""
         rest = [v for v in self.levels if v in variables]
-        found: list[Component] = []
+        components: list[Component] = []
         while rest:
             reached = frontier = frozenset({rest[0]})
             while frontier:
                 touching = [atom for atom in self.atoms if atom & frontier]
                 frontier = (variables & frozenset().union(*touching)) - reached
                 reached |= frontier
-            found.append(reached)
+            components.append(reached)
             rest = [v for v in rest if v not in reached]
-        return found
+        return components
 
 
 def uncovered(

@@ -133,14 +133,14 @@ class ChangeBatch:
         """
         self._check_groups(groups)
         classes: dict[frozenset[str], frozenset[str]] = {}
-        found: dict[frozenset[str], list[RowUpdate]] = {}
+        by_columns: dict[frozenset[str], list[RowUpdate]] = {}
         for update in self.updates:
             changed = self.changed_columns(update)
             if changed not in classes:
                 classes[changed] = frozenset().union(*(g for g in groups if g & changed))
             if classes[changed]:
-                found.setdefault(classes[changed], []).append(update)
-        return found
+                by_columns.setdefault(classes[changed], []).append(update)
+        return by_columns
 
     def _check_groups(self, groups: Sequence[frozenset[str]]) -> None:
         format_ = RowFormat(self.name, self.table)

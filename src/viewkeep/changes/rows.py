@@ -76,14 +76,14 @@ class RowFormat:
 
     def keyed(self, rows: Iterable[Row | Mapping[str, Any]]) -> dict[Key, Row]:
         """Rows by their keys, checked; two rows of one key are an error."""
-        found: dict[Key, Row] = {}
+        by_key: dict[Key, Row] = {}
         for values in rows:
             row = self.row(values)
             key = self.key_of(row)
-            if key in found:
+            if key in by_key:
                 self.refuse(key, "two rows have this key; keep one of them")
-            found[key] = row
-        return found
+            by_key[key] = row
+        return by_key
 
     def check_names(self, names: Iterable[str], place: str) -> None:
         """Refuse columns that the table does not have."""

@@ -99,13 +99,13 @@ def find_lake(lake: str | None) -> str | None:
 
 
 def _current() -> str:
-    found = find_lake(None)
-    if found is None:
+    lake = find_lake(None)
+    if lake is None:
         raise ViewkeepError(
             f"no lake: name it with --lake PATH or the environment variable {VARIABLE}, or go to "
             "its folder; `viewkeep init PATH` makes one"
         )
-    return found
+    return lake
 
 
 def _library() -> Any:

@@ -79,10 +79,10 @@ class Printer:
 
     def _rows(self) -> tuple[list["Output"], bool]:
         """As many rows as are wanted, and whether there are more."""
-        found = self._stream.result(self._given)
+        output = self._stream.result(self._given)
         if not self._limit:
-            return list(found), False
-        rows = list(islice(found, self._limit + 1))
+            return list(output), False
+        rows = list(islice(output, self._limit + 1))
         return rows[: self._limit], len(rows) > self._limit
 
     def _show_changes(self, updates: int) -> None:

@@ -80,9 +80,9 @@ def status(
     from viewkeep.report.lake.freshness import status_json, status_page
 
     with opened(lake, "reading ...") as keeper:
-        found = keeper.status(*(views or ()))
-    answer(as_json, lambda: status_json(found), lambda: status_page(found))
-    if any(each.problem or (check and not each.is_fresh) for each in found):
+        statuses = keeper.status(*(views or ()))
+    answer(as_json, lambda: status_json(statuses), lambda: status_page(statuses))
+    if any(each.problem or (check and not each.is_fresh) for each in statuses):
         raise typer.Exit(FAILED)
 
 
@@ -130,9 +130,11 @@ def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) 
     from viewkeep.report.lake.verification import verification_json, verification_page
 
     with opened(lake, "comparing ...") as keeper:
-        found = [keeper.verify(name) for name in views or keeper.views]
-    answer(as_json, lambda: verification_json(found), lambda: verification_page(found))
-    if not all(each.ok for each in found):
+        verifications = [keeper.verify(name) for name in views or keeper.views]
+    answer(
+        as_json, lambda: verification_json(verifications), lambda: verification_page(verifications)
+    )
+    if not all(each.ok for each in verifications):
         raise typer.Exit(FAILED)
 
 

@@ -40,10 +40,10 @@ def new_tables(
     """What to make: tables of statements or of a list of columns, or one that its rows describe."""
     if columns is None and schema is None:
         return [_of_rows(name, rows, stated)]
-    found = _declared(name, columns, schema)
-    if len(found) > 1 and (rows is not None or any(stated.values())):
+    tables = _declared(name, columns, schema)
+    if len(tables) > 1 and (rows is not None or any(stated.values())):
         raise ViewkeepError("these options are for one table: name it")
-    return [_declared_table(each, table, rows, stated) for each, table in found.items()]
+    return [_declared_table(each, table, rows, stated) for each, table in tables.items()]
 
 
 def _of_rows(name: str | None, rows: str | None, stated: dict[str, Any]) -> NewTable:
@@ -68,10 +68,10 @@ def _declared(name: str | None, columns: str | None, schema: str | None) -> Tabl
         raise ViewkeepError("give --columns or --schema, not both")
     source = read_file(schema)
     with source.named_in_errors():
-        found = read_tables(source.text)
-    if name is not None and name not in found:
-        raise ViewkeepError(f'{schema}: there is no table "{name}" ({", ".join(found)})')
-    return found if name is None else {name: found[name]}
+        tables = read_tables(source.text)
+    if name is not None and name not in tables:
+        raise ViewkeepError(f'{schema}: there is no table "{name}" ({", ".join(tables)})')
+    return tables if name is None else {name: tables[name]}
 
 
 def _declared_table(name: str, table: Table, rows: str | None, stated: dict[str, Any]) -> NewTable:

@@ -149,13 +149,13 @@ def names(query: ConjunctiveQuery) -> tuple[str, ...]:
 
     Quotes tell a relation from the views and from the words of the trigger language.
     """
-    found: list[str] = []
+    names: list[str] = []
     for atom in query.atoms:
-        earlier = sum(each.relation == atom.relation for each in query.atoms[: len(found)])
+        earlier = sum(each.relation == atom.relation for each in query.atoms[: len(names)])
         plain = re.fullmatch(r"(?!V'?_)\w+'*", atom.relation) and atom.relation not in RESERVED
         name = atom.relation if plain else f"`{atom.relation}`"
-        found.append(f"{name}#{earlier + 1}" if earlier else name)
-    return tuple(found)
+        names.append(f"{name}#{earlier + 1}" if earlier else name)
+    return tuple(names)
 
 
 def _leaves(query: ConjunctiveQuery) -> list[Leaf]:

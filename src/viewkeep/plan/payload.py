@@ -88,14 +88,14 @@ def _standard_lifts(query: ConjunctiveQuery, ring: Ring[Any]) -> Mapping[str, Ca
 def _variable_lifts(
     query: ConjunctiveQuery, lifts: Mapping[str, Callable[[Any], Any]]
 ) -> dict[int, tuple[RowLift, ...]]:
-    found: dict[int, tuple[RowLift, ...]] = {}
+    lifts_of: dict[int, tuple[RowLift, ...]] = {}
     for variable, lift in lifts.items():
         if variable not in query.variables:
             raise QueryError(f'query {query.name}: no variable "{variable}" to lift')
         atom = min(query.atoms_of[variable])
         position = distinct(query.atoms[atom].variables).index(variable)
-        found[atom] = (*found.get(atom, ()), _at(position, lift))
-    return found
+        lifts_of[atom] = (*lifts_of.get(atom, ()), _at(position, lift))
+    return lifts_of
 
 
 def _factors(
@@ -104,11 +104,11 @@ def _factors(
     """The variables that `int` and `float` lift into numbers: their values as they are."""
     if ring not in (INTEGERS, REALS) or not all(lift in (int, float) for lift in lifts.values()):
         return None
-    found: dict[int, tuple[str, ...]] = {}
+    variables_of: dict[int, tuple[str, ...]] = {}
     for variable in lifts:
         atom = min(query.atoms_of[variable])
-        found[atom] = (*found.get(atom, ()), variable)
-    return found
+        variables_of[atom] = (*variables_of.get(atom, ()), variable)
+    return variables_of
 
 
 def _at(position: int, lift: Callable[[Any], Any]) -> RowLift:

@@ -91,10 +91,10 @@ class Tree:
 
     def nodes(self) -> list[Node]:
         """All nodes, parents before children."""
-        found = list(self.roots)
-        for node in found:
-            found.extend(node.children)
-        return found
+        nodes = list(self.roots)
+        for node in nodes:
+            nodes.extend(node.children)
+        return nodes
 
     def home(self, leaf: Leaf) -> Node | None:
         """The node at which an atom hangs."""

@@ -254,11 +254,11 @@ def look_ups(node: Node) -> int:
 def look_ups_first(joins: Iterable[Join], bound: set[str]) -> tuple[Step, ...]:
     """Every look-up as soon as its variables are bound, so that no loop runs for nothing: with
     Q(a | b) = S(a, b) * T(b), a given b that T lacks must not cost a step for each a."""
-    rest, known, found = list(joins), set(bound), list[Step]()
+    rest, known, steps = list(joins), set(bound), list[Step]()
     while rest:
         ready = [j for j in rest if all(known.issuperset(a.arguments) for a in j.accesses)]
         chosen = ready or rest[:1]
-        found += chosen
+        steps += chosen
         known |= {v for join in chosen for v in join.opens}
         rest = [join for join in rest if all(join is not each for each in chosen)]
-    return tuple(found)
+    return tuple(steps)

@@ -30,12 +30,12 @@ class Projections:
 
     def maps(self) -> list[Map]:
         """The atoms and their projections."""
-        found = [Map(x.name, x.key, INPUT, frozenset({x.atom})) for x in self.leaves]
+        maps = [Map(x.name, x.key, INPUT, frozenset({x.atom})) for x in self.leaves]
         for (atom, key), name in self.wanted.items():
             leaf = self._leaf(atom)
             text = f"number of {leaf.name}({', '.join(leaf.key)}) for each ({', '.join(key)})"
-            found.append(Map(name, key, text, frozenset({atom}), live=True))
-        return found
+            maps.append(Map(name, key, text, frozenset({atom}), live=True))
+        return maps
 
     def of(self, atom: int) -> list[tuple[str, tuple[str, ...]]]:
         """The projections of one atom."""

@@ -195,14 +195,16 @@ def dependencies(query: "ConjunctiveQuery") -> tuple[Dependency, ...]:
     Also the constants that conditions like `c = 3` make: they depend on nothing.
     """
     constraints = query.constraints
-    found = [*_from_conditions(query), *_from_fds(query)]
+    dependencies = [*_from_conditions(query), *_from_fds(query)]
     keys = (*constraints.keys, *(foreign.key for foreign in constraints.foreign_keys))
     for key in dict.fromkeys(keys):
         columns = query.columns_of(key.relation)
-        found += _from_columns(query, key.relation, key.columns, columns, 1)
+        dependencies += _from_columns(query, key.relation, key.columns, columns, 1)
     for degree in constraints.degrees:
-        found += _from_columns(query, degree.relation, degree.given, degree.dependent, degree.bound)
-    return tuple(dict.fromkeys(found))
+        dependencies += _from_columns(
+            query, degree.relation, degree.given, degree.dependent, degree.bound
+        )
+    return tuple(dict.fromkeys(dependencies))
 
 
 def closure(variables: Iterable[str], known: Iterable[Dependency]) -> frozenset[str]:

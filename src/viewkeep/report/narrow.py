@@ -52,7 +52,7 @@ class CostColumn:
 def _broken(formula: str, room: int) -> list[str]:
     """A formula in lines that leave short lists of arguments whole."""
     whole = re.sub(
-        rf"\([^()]{{,{NARROWEST - 2}}}\)", lambda found: found[0].replace(" ", TIE), formula
+        rf"\([^()]{{,{NARROWEST - 2}}}\)", lambda match: match[0].replace(" ", TIE), formula
     )
     lines = wrap(whole, room, subsequent_indent="    ")
     return [line.replace(TIE, " ") for line in lines]

@@ -204,13 +204,13 @@ def _using(
 
 def _one(relation: Relation, name: exp.Expr, item: exp.Join, context: Context) -> ScopeColumn:
     scope = Scope(relation.columns)
-    found = scope.matches("", name.name)
+    columns = scope.matches("", name.name)
     place = name if "start" in name.meta else item
-    if not found:
+    if not columns:
         raise context.source.error(scope.unknown("", name.name), place)
-    if len(found) > 1:
+    if len(columns) > 1:
         raise context.source.error(f'column "{name.name}" is ambiguous on one side', place)
-    return found[0]
+    return columns[0]
 
 
 def _joined(

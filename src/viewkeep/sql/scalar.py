@@ -165,14 +165,14 @@ class Translator:
         """The one column that a name means."""
         if node.args.get("db"):
             raise self.source.unsupported("a column with more than one qualifier", node)
-        found = self.scope.matches(node.table, node.name)
-        if len(found) > 1:
-            candidates = ", ".join(sorted(str(column) for column in found))
+        columns = self.scope.matches(node.table, node.name)
+        if len(columns) > 1:
+            candidates = ", ".join(sorted(str(column) for column in columns))
             problem = f'column "{node.name}" is ambiguous ({candidates}); name its table'
             raise self.source.error(problem, node)
-        if not found and not node.table:
+        if not columns and not node.table:
             self._refuse_word(node)
-        return found[0] if found else self._outer(node)
+        return columns[0] if columns else self._outer(node)
 
     def _refuse_word(self, node: exp.Column) -> None:
         """Names that are no columns: functions without brackets, aliases of the same list."""
@@ -199,10 +199,10 @@ class Translator:
         if not self.correlated:
             construct = "a column of the outer query outside the WHERE of a plain subquery"
             raise self.source.unsupported(construct, node)
-        found = outer.matches(node.table, node.name)
-        if len(found) > 1:
+        columns = outer.matches(node.table, node.name)
+        if len(columns) > 1:
             raise self.source.error(f'column "{node.name}" of the outer query is ambiguous', node)
-        return found[0]
+        return columns[0]
 
     def _unknown(self, node: exp.Column) -> str:
         if not node.table and node.name.lower() in self.later:

@@ -38,12 +38,12 @@ class _Costs:
 
     def _degrees_of(self, each: Map) -> frozenset[Degree]:
         """What holds for all parts of an atom that the map is made of, atom by atom."""
-        found: set[Degree] = set()
+        degrees: set[Degree] = set()
         for atom in each.atoms:
             parts = self._parts[atom]
             chosen = [f for name, f in parts.items() if not each.parts or name in each.parts]
-            found |= _common(chosen or parts.values())
-        return frozenset(found)
+            degrees |= _common(chosen or parts.values())
+        return frozenset(degrees)
 
     def _size(self, each: Map) -> Cost:
         return number_of(self._degrees[each.name], frozenset(each.key), frozenset())
@@ -76,9 +76,9 @@ class _Costs:
 def _common(factors: Iterable[Factor]) -> set[Degree]:
     """The degrees that all of some parts have, each with the largest bound."""
     first, *others = factors
-    found = set(first.degrees)
+    degrees = set(first.degrees)
     for other in others:
         known = {(d.given, d.binds): d for d in other.degrees}
-        pairs = [(d, known[d.given, d.binds]) for d in found if (d.given, d.binds) in known]
-        found = {max(pair, key=lambda d: d.power.value) for pair in pairs}
-    return found
+        pairs = [(d, known[d.given, d.binds]) for d in degrees if (d.given, d.binds) in known]
+        degrees = {max(pair, key=lambda d: d.power.value) for pair in pairs}
+    return degrees

@@ -75,9 +75,9 @@ def _first_fit(
         # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
         budget = THIRDS[1] if any(place.thirds for place in places) else HALF
         names = Names({leaf.atom: leaf.name for leaf in leaves})
-        found = Skew(PartFactors.of(leaves, splits), ViewSearch(budget, names, tries), names)
-        if splits and found.plan():
-            return found.program(relations, notes)
+        skew = Skew(PartFactors.of(leaves, splits), ViewSearch(budget, names, tries), names)
+        if splits and skew.plan():
+            return skew.program(relations, notes)
     return None
 
 
@@ -207,12 +207,12 @@ class Skew:
     def _outputs(self, atom: int) -> tuple[tuple[Step, ...], ...]:
         """The change of the count by a tuple of an atom, whatever part it is in: joins with parts
         that cannot meet the tuple find nothing, and no combination of the others counts twice."""
-        found: dict[frozenset[Factor], Delta] = {}
+        by_partners: dict[frozenset[Factor], Delta] = {}
         for view, deltas in self._counts.items():
             for factor, delta in deltas.items():
                 if atom in factor.atoms:
-                    found[view.members - {factor}] = delta
-        return tuple(map(self._joins, found.values()))
+                    by_partners[view.members - {factor}] = delta
+        return tuple(map(self._joins, by_partners.values()))
 
     def _joins(self, delta: Delta) -> tuple[Join, ...]:
         """The joins of a delta, with the short names of views."""

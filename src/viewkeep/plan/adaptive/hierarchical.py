@@ -110,7 +110,7 @@ def _groups(
     query: ConjunctiveQuery, variables: tuple[str, ...], above: tuple[str, ...]
 ) -> tuple[Group, ...]:
     """The canonical order of these variables, which share no atom set with those above."""
-    atoms_of, found = query.atoms_of, list[Group]()
+    atoms_of, groups = query.atoms_of, list[Group]()
     sets = dict.fromkeys(atoms_of[v] for v in variables)
     for atoms in (each for each in sets if not any(each < other for other in sets)):
         own = [v for v in variables if atoms_of[v] == atoms]
@@ -118,8 +118,8 @@ def _groups(
         bound = tuple(v for v in own if v not in query.free)
         inside = tuple(v for v in variables if atoms_of[v] < atoms)
         below = _groups(query, inside, above + free + bound)
-        found.append(Group(atoms, free, bound, above, below))
-    return tuple(found)
+        groups.append(Group(atoms, free, bound, above, below))
+    return tuple(groups)
 
 
 def _walk(groups: Iterable[Group]) -> Iterator[Group]:
@@ -206,9 +206,9 @@ class TreeBuilder:
         own = [part for part in self._parts if part.atom == atom]
         parts = tuple(part for part in own if _letters(part).startswith(path))
         name = self._name(leaf.name, path) if parts[1:] else parts[0].map
-        found = replace(leaf, name=name)
-        self.sources[found] = parts
-        return found
+        part_leaf = replace(leaf, name=name)
+        self.sources[part_leaf] = parts
+        return part_leaf
 
     def _name(self, *words: str) -> str:
         name = fresh("_".join(word for word in words if word), self._taken)
@@ -275,25 +275,25 @@ class HierarchicalPlanner(ViewTreePlanner):
 
     def _summed_views(self) -> Iterable[Map]:
         """The views; alternatives add up in one view."""
-        found, below = dict[str, Map](), self._parts_below()
+        maps, below = dict[str, Map](), self._parts_below()
         for each in self._views():
-            known = found.get(each.name)
+            known = maps.get(each.name)
             definition = f"{known.definition} + {each.definition}" if known else each.definition
-            found[each.name] = replace(each, definition=definition, parts=below[each.name])
-        return found.values()
+            maps[each.name] = replace(each, definition=definition, parts=below[each.name])
+        return maps.values()
 
     def _parts_below(self) -> dict[str, frozenset[str]]:
         """For each view the parts below it; none if nothing below it is split."""
-        found: dict[str, list[Part]] = {}
+        parts_of_view: dict[str, list[Part]] = {}
         for leaf, parts in self.sources.items():
             node = self.tree.home(leaf)
             while node is not None:
                 for view in (node.joined, node.upper):
-                    found.setdefault(view, []).extend(parts)
+                    parts_of_view.setdefault(view, []).extend(parts)
                 node = node.parent
         return {
             view: frozenset(part.map for part in parts if any(each.levels for each in parts))
-            for view, parts in found.items()
+            for view, parts in parts_of_view.items()
         }
 
     # --- updates --------------------------------------------------------------------------------
@@ -366,10 +366,10 @@ class HierarchicalPlanner(ViewTreePlanner):
 
 def _alternatives(nodes: Iterable[Node]) -> Iterable[list[Node]]:
     """Nodes with the same upper view together."""
-    found: dict[str, list[Node]] = {}
+    by_view: dict[str, list[Node]] = {}
     for node in nodes:
-        found.setdefault(node.upper, []).append(node)
-    return found.values()
+        by_view.setdefault(node.upper, []).append(node)
+    return by_view.values()
 
 
 def _variables(node: Node) -> set[str]:

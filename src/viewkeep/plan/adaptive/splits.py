@@ -44,12 +44,12 @@ class Classes:
     @staticmethod
     def of(leaves: Sequence[Leaf]) -> "Classes":
         """Variables of one atom alone are no join variables; those of all are in every split."""
-        found: dict[tuple[int, ...], list[str]] = {}
+        classes: dict[tuple[int, ...], list[str]] = {}
         for variable in dict.fromkeys(v for leaf in leaves for v in leaf.key):
             atoms = tuple(leaf.atom for leaf in leaves if variable in leaf.key)
-            found.setdefault(atoms, []).append(variable)
-        common = tuple(found.pop(tuple(leaf.atom for leaf in leaves), ()))
-        groups = {tuple(vs): atoms for atoms, vs in found.items() if len(atoms) > 1}
+            classes.setdefault(atoms, []).append(variable)
+        common = tuple(classes.pop(tuple(leaf.atom for leaf in leaves), ()))
+        groups = {tuple(vs): atoms for atoms, vs in classes.items() if len(atoms) > 1}
         return Classes(tuple(groups), common, groups)
 
     def of_atom(self, atom: int) -> list[tuple[str, ...]]:
@@ -111,7 +111,7 @@ def _wide(classes: Classes, group: tuple[str, ...]) -> list[int]:
 
 def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...]:
     """Every combination of levels of each atom, heavy before light."""
-    found, taken = list[Part](), {leaf.name for leaf in leaves}
+    parts, taken = list[Part](), {leaf.name for leaf in leaves}
     for leaf in leaves:
         own = [number for number, split in enumerate(splits) if leaf.atom in split.atoms]
         sizes = [range(len(splits[number].thresholds), -1, -1) for number in own]
@@ -119,8 +119,8 @@ def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...
             letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
             name = fresh(f"{leaf.name}_{letters}", taken) if own else leaf.name
             taken.add(name)
-            found.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True))))
-    return tuple(found)
+            parts.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True))))
+    return tuple(parts)
 
 
 def consistent_choices(

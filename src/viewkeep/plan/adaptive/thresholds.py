@@ -134,8 +134,10 @@ def best_epsilon(query: ConjunctiveQuery) -> Fraction:
     >>> print(best_epsilon(parse("Q(a, c, d) = R(a, b) * S(b, c) * T(b, d)")))
     1/3
     """
-    found = [route.bounds.best_epsilon for route in routes(query) if route.strategy == "epsilon"]
-    return next((best for best in found if best is not None), HALF)
+    exponents = [
+        route.bounds.best_epsilon for route in routes(query) if route.strategy == "epsilon"
+    ]
+    return next((best for best in exponents if best is not None), HALF)
 
 
 def _factorized(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> Epsilon:

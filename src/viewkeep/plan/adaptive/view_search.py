@@ -68,15 +68,15 @@ class ViewSearch:
     def maintain(self, view: PartView) -> dict[Factor, Delta] | None:
         """A delta for each member, or None if one cannot be within the budget."""
         if view not in self._plans:
-            found: dict[Factor, Delta] = {}
+            deltas: dict[Factor, Delta] = {}
             for member in in_order(view.members):
                 delta = self.delta(view, member)
                 if delta is None:
                     self._plans[view] = None
                     break
-                found[member] = delta
+                deltas[member] = delta
             else:
-                self._plans[view] = found
+                self._plans[view] = deltas
         return self._plans[view]
 
     def delta(self, view: PartView, updated: Factor) -> Delta | None:
@@ -84,9 +84,9 @@ class ViewSearch:
         rest = in_order(view.members - {updated})
         for views in range(len(rest) // 2 + 1):
             ways = (groups for groups in _partitions(rest, views) if _views(groups) == views)
-            found = [delta for groups in ways if (delta := self._try(view, updated, groups))]
-            if found:
-                return min(found, key=lambda delta: delta.cost.value)
+            deltas = [delta for groups in ways if (delta := self._try(view, updated, groups))]
+            if deltas:
+                return min(deltas, key=lambda delta: delta.cost.value)
         return None
 
     def _try(

@@ -81,8 +81,8 @@ class TokenReader:
     def fail(self, problem: str, at: Token | None = None, hint: str = "") -> NoReturn:
         """Stop with the problem, the place and what may be meant."""
         token = at or self.token
-        found = "" if at else f", found {_describe(token)}"
-        raise ParseError(problem + found, self.text, token.position, hint)
+        actual = "" if at else f", found {_describe(token)}"
+        raise ParseError(problem + actual, self.text, token.position, hint)
 
 
 def read_expression(reader: TokenReader) -> Expression:

@@ -110,8 +110,8 @@ class Function:
 
 
 def _clash(name: str, arguments: Sequence[Typed], wanted: str) -> QueryError:
-    found = ", ".join(str(argument.type) for argument in arguments)
-    return QueryError(f"{name}: {wanted}, but found {found}; add a CAST")
+    types = ", ".join(str(argument.type) for argument in arguments)
+    return QueryError(f"{name}: {wanted}, but found {types}; add a CAST")
 
 
 def _fixed(name: str, result: Type, *wanted: tuple[Type, ...]) -> Rule:

@@ -59,9 +59,9 @@ def cast_result(argument: Typed, target: Type) -> Typed:
 
 def check_condition(condition: Expression, schema: Schema) -> None:
     """Refuse a condition that is not boolean."""
-    found = type_of(condition, schema).type
-    if found not in (BOOLEAN, VOID):
-        raise QueryError(f"the condition {condition} must be boolean, but it is {found}")
+    kind = type_of(condition, schema).type
+    if kind not in (BOOLEAN, VOID):
+        raise QueryError(f"the condition {condition} must be boolean, but it is {kind}")
 
 
 def check_names(schema: Sequence[Field]) -> None:

@@ -80,19 +80,19 @@ def adaptive_program(analysis: Analysis) -> Adaptive | None:
 
 def adaptive_sections(analysis: Analysis) -> Iterator[RenderableType]:
     """The parts, the views and the deltas of a query that is maintained adaptively."""
-    found = adaptive_program(analysis)
-    if found is None:
+    adaptive = adaptive_program(analysis)
+    if adaptive is None:
         return
-    splits = [Text(f"{describe(found.program, each)}.") for each in found.program.splits]
-    yield section("Heavy and light parts", *splits, *_running(found), Text(REBALANCING))
-    yield section("Materialized views", _views_table(found))
-    yield section("Deltas of one update", *_deltas(found))
+    splits = [Text(f"{describe(adaptive.program, each)}.") for each in adaptive.program.splits]
+    yield section("Heavy and light parts", *splits, *_running(adaptive), Text(REBALANCING))
+    yield section("Materialized views", _views_table(adaptive))
+    yield section("Deltas of one update", *_deltas(adaptive))
 
 
-def _running(found: Adaptive) -> Iterator[Text]:
+def _running(adaptive: Adaptive) -> Iterator[Text]:
     """The epsilon that `maintain()` runs; none where two thresholds are fixed."""
-    thresholds = {split.thresholds for split in found.program.splits}
-    if found.analysis.bounds.best_epsilon is not None and len(thresholds) == 1:
+    thresholds = {split.thresholds for split in adaptive.program.splits}
+    if adaptive.analysis.bounds.best_epsilon is not None and len(thresholds) == 1:
         ((threshold, *_),) = thresholds
         yield Text(f"eps = {exponent_text(threshold)} is run unless another one is given.")
 
@@ -132,23 +132,23 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _views_table(found: Adaptive) -> CostColumn:
-    return _costs([(_definition(found, each), each.size) for each in found.views], "view")
+def _views_table(adaptive: Adaptive) -> CostColumn:
+    return _costs([(_definition(adaptive, each), each.size) for each in adaptive.views], "view")
 
 
-def _definition(found: Adaptive, view: Map) -> str:
-    return f"{found.signature(view)} = {view.definition}"
+def _definition(adaptive: Adaptive, view: Map) -> str:
+    return f"{adaptive.signature(view)} = {view.definition}"
 
 
-def _deltas(found: Adaptive) -> Iterator[RenderableType]:
+def _deltas(adaptive: Adaptive) -> Iterator[RenderableType]:
     """The deltas of the first relation of each kind; others like it are only named."""
-    for (first, lines), *others in _kinds(found.deltas):
+    for (first, lines), *others in _kinds(adaptive.deltas):
         names = [name for name, _ in others]
         same = f" ({_listed(names)}: as many, at the same costs)" if names else ""
         yield Text(f"Update of {first}{same}")
         yield _costs([(str(line), line.cost) for line in lines], "delta")
-    average = ", amortized" if found.analysis.bounds.amortized else ""
-    yield Text(f"In all {found.analysis.bounds.order('update')} for one update{average}.")
+    average = ", amortized" if adaptive.analysis.bounds.amortized else ""
+    yield Text(f"In all {adaptive.analysis.bounds.order('update')} for one update{average}.")
 
 
 Lines = Sequence[tuple[str, Exponent | None]]
@@ -194,18 +194,18 @@ def _value(exponent: Exponent | None) -> float:
 
 def adaptive_json(analysis: Analysis) -> Json | None:
     """The same for programs, without a digest; null where nothing is split."""
-    found = adaptive_program(analysis)
-    if found is None:
+    adaptive = adaptive_program(analysis)
+    if adaptive is None:
         return None
     return {
-        "splits": [_split_json(found.program, each) for each in found.program.splits],
+        "splits": [_split_json(adaptive.program, each) for each in adaptive.program.splits],
         "views": [
             {
-                "view": found.signature(each),
+                "view": adaptive.signature(each),
                 "definition": each.definition,
                 "size": _exponent_json(each.size),
             }
-            for each in found.views
+            for each in adaptive.views
         ],
         "deltas": [
             {
@@ -214,7 +214,7 @@ def adaptive_json(analysis: Analysis) -> Json | None:
                 "delta": str(each),
                 "cost": _exponent_json(each.cost),
             }
-            for each in found.deltas
+            for each in adaptive.deltas
         ],
     }
 

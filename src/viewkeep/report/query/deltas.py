@@ -52,14 +52,14 @@ class Delta:
 def deltas_of(program: Program, query_name: str) -> tuple[Delta, ...]:
     """The deltas of all relations, in the order of the triggers."""
     writer = _Writer(program, query_name)
-    found = [delta for trigger in program.triggers for delta in writer.deltas(trigger)]
-    return tuple(_merged(program, found))
+    deltas = [delta for trigger in program.triggers for delta in writer.deltas(trigger)]
+    return tuple(_merged(program, deltas))
 
 
-def _merged(program: Program, found: Iterable[Delta]) -> Iterator[Delta]:
+def _merged(program: Program, deltas: Iterable[Delta]) -> Iterator[Delta]:
     """Lines that are the same but for the part, as one; the part's own map comes last."""
     same: dict[tuple[object, ...], list[Delta]] = {}
-    for each in found:
+    for each in deltas:
         key = (each.atom, each.target, each.value, each.then, each.cost)
         same.setdefault(key, []).append(each)
     order = sorted(same.values(), key=lambda lines: (lines[0].atom, _rank(lines[0])))
@@ -151,8 +151,8 @@ class _Writer:
         return f"{sign} {start}{product}"
 
     def _factor(self, trigger: Trigger, access: Access) -> str:
-        found = f"{self._name(trigger, access.map)}({', '.join(access.arguments)})"
-        return found if access.weigh else f"live {found}"
+        access_text = f"{self._name(trigger, access.map)}({', '.join(access.arguments)})"
+        return access_text if access.weigh else f"live {access_text}"
 
     def _name(self, trigger: Trigger, name: str) -> str:
         """A map as it is called, but with the part that is updated left open."""

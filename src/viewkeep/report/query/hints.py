@@ -109,14 +109,14 @@ def _under(query: ConjunctiveQuery, keys: list[Key]) -> Bounds:
 
 def _grouped(helping: list[tuple[str, str, Bounds]]) -> tuple[Hint, ...]:
     """One hint per kind of change, with the best bounds that the kind reaches."""
-    found: dict[str, Hint] = {}
+    by_kind: dict[str, Hint] = {}
     for kind, change, bounds in helping:
-        best = found.get(kind)
+        best = by_kind.get(kind)
         if best is None or _cost(bounds) < _cost(best.bounds):
-            found[kind] = Hint(kind, (change,), bounds)
+            by_kind[kind] = Hint(kind, (change,), bounds)
         elif bounds == best.bounds:
-            found[kind] = replace(best, changes=(*best.changes, change))
-    return tuple(found.values())
+            by_kind[kind] = replace(best, changes=(*best.changes, change))
+    return tuple(by_kind.values())
 
 
 def _changes(query: ConjunctiveQuery) -> Iterator[tuple[str, str, ConjunctiveQuery]]:

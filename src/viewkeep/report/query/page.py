@@ -123,9 +123,9 @@ def _rewritten(analysis: Analysis) -> Iterator[RenderableType]:
 
 
 def _what_would_help(analysis: Analysis) -> Iterator[RenderableType]:
-    found = hints(analysis)
-    if found:
+    suggestions = hints(analysis)
+    if suggestions:
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-        for hint in found:
+        for hint in suggestions:
             table.add_row(f"if {hint.condition}", Text(hint.costs, grade(hint.bounds)))
         yield section("What would help", table)

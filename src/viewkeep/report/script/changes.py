@@ -40,8 +40,8 @@ def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
 
 
 def _updates(plan: IdPlan, table: str, columns: set[str]) -> Kinds:
-    wanted = (columns & together for together in update_sets(plan, table))
-    return [(UPDATE, frozenset(found)) for found in wanted if found]
+    own_columns = (columns & together for together in update_sets(plan, table))
+    return [(UPDATE, frozenset(each)) for each in own_columns if each]
 
 
 def _split(text: str, tables: dict[str, Table]) -> tuple[str, str]:

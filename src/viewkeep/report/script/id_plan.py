@@ -149,8 +149,8 @@ def rules_json(dag: RuleDag) -> list[Json]:
 
 
 def _relations_read(piece: Piece) -> list[Stored]:
-    found = {node.name: node for node in walk(piece.query) if isinstance(node, Stored)}
-    return list(found.values())
+    by_name = {node.name: node for node in walk(piece.query) if isinstance(node, Stored)}
+    return list(by_name.values())
 
 
 def _diffs_read(piece: Piece) -> list[str]:

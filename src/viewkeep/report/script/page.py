@@ -66,21 +66,21 @@ def delta_script(tree: Node, options: ScriptOptions) -> Generated:
 def script_sections(tree: Node, options: ScriptOptions) -> Iterator[RenderableType]:
     """How the view is maintained, or why it cannot be."""
     try:
-        found = delta_script(tree, options)
+        generated = delta_script(tree, options)
     except ViewkeepError as problem:
         if options.changes:
             raise  # they may be misspelt
         yield section("Operators", *map(indented, str(tree).splitlines()))
         yield section("Maintenance", Text("No delta script: ", BAD).append(f"{problem}."))
         return
-    yield plan_section(found)
-    yield diffs_section(found)
-    yield _reads_section(found.script)
+    yield plan_section(generated)
+    yield diffs_section(generated)
+    yield _reads_section(generated.script)
     if options.full:
-        yield rules_section(found)
-        yield _script_section("Script before minimization", found.composed)
-        yield _notes_section(found.script)
-    yield _short_script(found.script, options)
+        yield rules_section(generated)
+        yield _script_section("Script before minimization", generated.composed)
+        yield _notes_section(generated.script)
+    yield _short_script(generated.script, options)
 
 
 def _short_script(script: Script, options: ScriptOptions) -> RenderableType:
@@ -139,7 +139,7 @@ def reads_by_change(script: Script) -> list[Reads]:
     """For each diff, the tables and the kept relations that its statements read."""
     kept = {each.name for each in script.materialized}
     computes = [(each.name, _leaves(each), reads(each, script)) for each in script.computes()]
-    found: list[Reads] = []
+    by_change: list[Reads] = []
     for diff in script.diffs:
         reached = {diff.name}
         names: dict[str, None] = {}
@@ -148,8 +148,8 @@ def reads_by_change(script: Script) -> list[Reads]:
                 reached.add(name)
                 names |= dict.fromkeys(read)
         tables = dict.fromkeys(name.partition("@")[0] for name in names if name not in kept)
-        found.append(Reads(diff, tuple(tables), tuple(name for name in names if name in kept)))
-    return found
+        by_change.append(Reads(diff, tuple(tables), tuple(name for name in names if name in kept)))
+    return by_change
 
 
 def _leaves(statement: Compute) -> set[str]:
@@ -175,19 +175,19 @@ def _reads_section(script: Script) -> RenderableType:
 def script_json(tree: Node, options: ScriptOptions) -> Json:
     """The fields `script` and `script_problem`, of which one is null."""
     try:
-        found = delta_script(tree, options)
+        generated = delta_script(tree, options)
     except ViewkeepError as problem:
         if options.changes:
             raise
         return {"script": None, "script_problem": str(problem)}
-    return {"script": _json(found, options), "script_problem": None}
+    return {"script": _json(generated, options), "script_problem": None}
 
 
-def _json(found: Generated, options: ScriptOptions) -> Json:
-    script = found.script
+def _json(generated: Generated, options: ScriptOptions) -> Json:
+    script = generated.script
     return {
         "tuple_based": options.tuple_based,
-        "plan": plan_json(found),
+        "plan": plan_json(generated),
         "caches": [
             {
                 "name": each.name,
@@ -198,9 +198,9 @@ def _json(found: Generated, options: ScriptOptions) -> Json:
             for each in script.caches
         ],
         "diffs": [_diff_json(each) for each in reads_by_change(script)],
-        "rules": rules_json(found.dag),
+        "rules": rules_json(generated.dag),
         "statements": [_statement_json(each, script) for each in script.statements],
-        "before_minimization": [statement_text(each) for each in found.composed.statements],
+        "before_minimization": [statement_text(each) for each in generated.composed.statements],
         "notes": [note_text(note) for note in script.notes],
     }
 

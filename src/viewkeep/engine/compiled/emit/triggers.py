@@ -106,8 +106,8 @@ class StepWriter(LoopWriter):
         zeros = ["0.0" if kind == "f" else "0" for kind in store.shape.kinds]
         self.emit(*(f"{name} = {zero}" for name, zero in zip(total, zeros, strict=True)))
 
-        def accumulate(_: Names, payload: Payload) -> None:
-            sums = store.shape.add(total, payload.spelled())
+        def accumulate(_: Names, term: Payload) -> None:
+            sums = store.shape.add(total, term.spelled())
             self.emit(*(f"{name} = {new}" for name, new in zip(total, sums, strict=True)))
 
         self.loop(join, names, payload, lambda n, p: self.steps(rest[:-1], n, p, accumulate))
