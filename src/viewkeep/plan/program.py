@@ -71,6 +71,8 @@ class Part:
     atom: int
     map: str
     levels: tuple[tuple[int, int], ...] = ()
+    letters: str = ""
+    """Its levels as they stand in names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Factor:
     degrees: frozenset[Degree]
     level: int = 0
     """How heavy a part is: heavier ones stand first in products."""
+    letters: str = ""
+    """The levels of a part as they stand in names."""
 
     def __hash__(self) -> int:
         # Within a plan the name tells; the degrees would be hashed over and over.

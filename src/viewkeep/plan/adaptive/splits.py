@@ -119,7 +119,7 @@ def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...
             letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
             name = fresh(f"{leaf.name}_{letters}", taken) if own else leaf.name
             taken.add(name)
-            parts.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True))))
+            parts.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True)), letters))
     return tuple(parts)
 
 
@@ -156,6 +156,7 @@ def factor_of(part: Part, key: tuple[str, ...], splits: Sequence[Split], shared:
         frozenset({part.atom}),
         frozenset(degrees),
         sum(level for _, level in part.levels),
+        part.letters,
     )
 
 

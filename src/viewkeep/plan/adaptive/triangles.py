@@ -112,7 +112,7 @@ def _cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[Case]:
     split_on = {part.atom: parts.splits[part.levels[0][0]].variables for part in parts.parts}
     for chosen in product(*by_atom.values()):
         members = tuple(parts.factors[part.map] for part in chosen)
-        suffix = "".join(each.name.rpartition("_")[2] for each in members)
+        suffix = "".join(part.letters for part in chosen)
         yield Case(members, _top(members, split_on), suffix, head)
 
 

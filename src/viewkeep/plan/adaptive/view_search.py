@@ -192,7 +192,7 @@ class Names:
     def __call__(self, view: PartView) -> str:
         """A name that no other view has."""
         if view not in self._known:
-            letters = [self._letters(each) for each in in_order(view.members)]
+            letters = [each.letters for each in in_order(view.members)]
             name = "_".join([self.short(view), *filter(None, letters)])
             self._known[view] = fresh(name, self._known.values())
         return self._known[view]
@@ -210,6 +210,3 @@ class Names:
 
     def _relation(self, factor: Factor) -> str:
         return self._relations[next(iter(factor.atoms))]
-
-    def _letters(self, factor: Factor) -> str:
-        return factor.name.removeprefix(self._relation(factor)).lstrip("_")
