@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewkeep.changes import (
-    ChangeBatch,
-    ChangeError,
-    compose,
-    delete_columns,
-    difference,
-    insert_columns,
-    update_columns,
-)
+from tests.changes.memory_table import difference
+from tests.diffs.diff_columns import delete_columns, insert_columns, update_columns
+from viewkeep.changes import ChangeBatch, ChangeError, compose
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 

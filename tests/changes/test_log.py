@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.changes.memory_table import MemoryTable
 from viewkeep.changes import (
     ChangeBatch,
     ChangeError,
     Delete,
     Insert,
     Key,
-    MemoryTable,
     Modification,
     Row,
     Update,

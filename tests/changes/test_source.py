@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.changes.memory_table import MemoryTable, difference
+from tests.diffs.diff_columns import update_columns
 from tests.diffs.random_tables import (
     KINDS,
     Database,
@@ -16,14 +18,7 @@ from tests.diffs.random_tables import (
     random_batch,
     random_database,
 )
-from viewkeep.changes import (
-    ChangeError,
-    ChangeSource,
-    MemoryTable,
-    RowFormat,
-    difference,
-    update_columns,
-)
+from viewkeep.changes import ChangeError, RowFormat
 from viewkeep.query.tables import Table
 
 TABLES = {
@@ -49,7 +44,7 @@ SEEDS = st.integers(0, 10**6)
 
 def test_versions_of_a_table() -> None:
     table = MemoryTable("t", Table({"k": "int", "v": "int"}, key=["k"]), [(1, 1), {"v": 2, "k": 2}])
-    source: ChangeSource = table
+    source = table
     assert list(source.versions) == [0]
     assert table.apply(deletes=[(1,)], inserts=[(1, 5), (3, 3)], updates={(2,): {"v": 7}}) == 1
     assert table.apply(deletes=[(3,)]) == 2

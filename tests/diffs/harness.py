@@ -7,13 +7,14 @@ from decimal import Decimal
 from random import Random
 from typing import Any, Protocol
 
+from tests.diffs.diff_columns import delete_columns, insert_columns, update_columns
 from tests.diffs.interpret import Relations, Rows, evaluate, run_script
 from tests.diffs.random_tables import (
     Database,
     apply_batches,
     random_batch,
 )
-from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
+from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.compose import compose

@@ -7,10 +7,11 @@ from typing import Any
 
 import duckdb
 
+from tests.diffs.diff_columns import delete_columns, insert_columns, update_columns
 from tests.diffs.harness import Bag, as_bag, expect, plain, rounded, states
 from tests.diffs.interpret import Rows, evaluate
 from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as_arrow
-from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
+from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.optimize.optimize import optimize

@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeep.changes import ChangeBatch, Key, Row, RowFormat, difference
+from tests.changes.memory_table import difference
+from viewkeep.changes import ChangeBatch, Key, Row, RowFormat
 from viewkeep.query.tables import Reference, Table
 from viewkeep.query.types.data_types import Field, Type
 

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests.diffs.diff_columns import delete_columns, insert_columns, update_columns
 from tests.diffs.random_tables import (
     Database,
     apply_batches,
@@ -18,7 +19,7 @@ from tests.diffs.random_tables import (
     random_batch,
     random_database,
 )
-from viewkeep.changes import ChangeBatch, delete_columns, insert_columns, update_columns
+from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.recursive import MOST_VIEWS, generate_recursive
 from viewkeep.diffs.script import Script

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from tests.changes.memory_table import difference
 from tests.diffs.random_tables import Database, apply_batches, random_batch, random_database
-from viewkeep.changes import ChangeBatch, Row, RowFormat, difference
+from viewkeep.changes import ChangeBatch, Row, RowFormat
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 

@@ -11,10 +11,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from tests.changes.memory_table import difference
 from tests.diffs.random_tables import random_batch, random_database
 from tests.keeper.lakes import as_bag, check, check_verified, rows
 from viewkeep import Keeper, Table, ViewkeepError
-from viewkeep.changes import ChangeBatch, Key, Row, difference
+from viewkeep.changes import ChangeBatch, Key, Row
 from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.execute.spark.scans import SparkScans
 from viewkeep.execute.spark.session import lake_session

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from viewkeep.changes import ChangeBatch, ChangeError, Row, compose, difference
+from tests.changes.memory_table import difference
+from viewkeep.changes import ChangeBatch, ChangeError, Row, compose
 from viewkeep.changes.values import same
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table

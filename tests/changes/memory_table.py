@@ -1,34 +1,12 @@
-"""Where changes come from: tables with versions."""
+"""A table in memory whose versions can be told apart, and the difference of two states."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from viewkeep.changes.batch import ChangeBatch, compose
 from viewkeep.changes.log import Delete, Insert, Modification, Update, net
 from viewkeep.changes.rows import ChangeError, Key, Row, RowFormat
 from viewkeep.query.tables import Table
-
-
-class ChangeSource(Protocol):
-    """A table whose states can be told apart by their versions."""
-
-    @property
-    def name(self) -> str:
-        """The name of the table."""
-
-    @property
-    def table(self) -> Table:
-        """The columns and the key."""
-
-    @property
-    def versions(self) -> Sequence[int]:
-        """The versions that can still be read, newest last."""
-
-    def changes(self, since: int, until: int) -> ChangeBatch:
-        """The net changes from one version to a later one."""
-
-    def rows(self, version: int) -> Mapping[Key, Row]:
-        """The rows at a version, by key."""
 
 
 class MemoryTable:
