@@ -275,7 +275,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 10, 50], help=sizes)
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES, help="of the parts")
     parser.add_argument("--rounds", type=int, default=3, help="batches; the median counts")
-    parser.add_argument("--no-spark", action="store_true", help="leave Spark out")
+    largest = "the largest size, in millions, at which Spark is measured as well; 0: none"
+    parser.add_argument("--spark-up-to", type=int, default=50, help=largest)
     parser.add_argument("--docs", action="store_true", help="write docs/keeper_figures.md")
     parser.add_argument("--memory", default="8g", help="of Spark's driver")
     parser.add_argument("--folder", type=Path, help="where lakes are made")
@@ -284,7 +285,7 @@ def arguments() -> argparse.Namespace:
 
 def start_spark(given: argparse.Namespace) -> Any:
     """A session, unless Spark is left out."""
-    if given.no_spark:
+    if not given.spark_up_to:
         return None
     from viewkeep.execute.spark.session import session
 
@@ -301,7 +302,8 @@ def main() -> None:
         notes = [f"One commit of one row takes {commit:.3f} s.", *small_lakes(folder)]
         rows: list[tuple[str, ...]] = []
         for size in given.sizes:
-            lake = Lake(folder / f"lake{size}", size * 1_000_000, spark)
+            measured = spark if size <= given.spark_up_to else None
+            lake = Lake(folder / f"lake{size}", size * 1_000_000, measured)
             console.print(f"{size}M rows: written in {timed(lake.fill)[0]:.1f} s")
             console.print(f"  views: filled in {timed(lake.create_views)[0]:.1f} s")
             for share in given.shares:
