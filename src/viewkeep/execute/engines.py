@@ -103,7 +103,8 @@ class Engines:
 
     @cached_property
     def _duckdb(self) -> Backend:
-        made: Backend = import_module("viewkeep.execute.duckdb.backend").DuckdbBackend()
+        module = import_module("viewkeep.execute.duckdb.backend")
+        made: Backend = module.DuckdbBackend(few_rows=self.forced != "duckdb")
         return made
 
     @cached_property

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from viewkeep.diffs.script import Script
-from viewkeep.execute.backend import Counted, Relations, Target, Written
+from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Written
 from viewkeep.execute.budget import budgeted
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
@@ -13,6 +13,7 @@ from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.script_run import DuckdbRun, prepare_run
 from viewkeep.execute.duckdb.statements import quote
 from viewkeep.execute.duckdb.write import write_query
+from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueries, is_small
 from viewkeep.query.algebra import Node
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.tables.arrow_rows import to_rows
@@ -28,8 +29,11 @@ class DuckdbBackend:
 
     name = "duckdb"
 
-    def __init__(self) -> None:
+    def __init__(self, few_rows: bool = True) -> None:
+        """`few_rows`: scripts over a few thousand rows are run in Python."""
+        self._few_rows = few_rows
         self._prepared: dict[int, Prepared] = {}
+        self._pruned: dict[int, PrunedQueries] = {}
 
     def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
@@ -40,10 +44,31 @@ class DuckdbBackend:
     @contextmanager
     def run(
         self, script: Script, relations: Relations, budget: float | None = None
-    ) -> Iterator[DuckdbRun]:
+    ) -> Iterator[ScriptRun]:
         """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+        small = self._run_few_rows(script, relations, budget) if self._few_rows else None
+        if small is not None:
+            yield small
+            return
         with connected() as connection, budgeted(budget, connection.interrupt):
             yield DuckdbRun(connection, self._prepare(script), relations)
+
+    def _run_few_rows(
+        self, script: Script, relations: Relations, budget: float | None
+    ) -> FewRowsRun | None:
+        """A run in Python, if it can be done there."""
+        if not is_small(script, relations):
+            return None
+        known = self._pruned.get(id(script))
+        if known is None or known.script is not script:
+            if len(self._pruned) >= PREPARED:
+                self._pruned.clear()
+            self._pruned[id(script)] = known = PrunedQueries(script)
+        try:
+            with budgeted(budget, lambda: None):
+                return FewRowsRun(known, relations)
+        except LeftToEngineError:
+            return None
 
     def _prepare(self, script: Script) -> Prepared:
         """The texts of a script, which are made once; a view keeps its scripts."""

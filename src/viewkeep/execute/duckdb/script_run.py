@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.diffs.model import INSERT, DiffSchema
 from viewkeep.diffs.script import Apply, Materialized, Script
+from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.backend import Relations, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
@@ -87,7 +87,7 @@ class DuckdbRun:
         self._relations.open([kept.name])
         parts: dict[tuple[str, ...], list[str]] = {}
         for each in applies:
-            ids = _matched_ids(kept, each.schema)
+            ids = matched_ids(kept, each.schema)
             columns = ", ".join(
                 f"{quote(each.schema.value_after(name))} AS {quote(name)}" for name in ids
             )
@@ -128,11 +128,6 @@ class DuckdbRun:
     def _rows(self, query: str, fields: Iterable[Field]) -> pa.Table:
         schema = [field.with_nullable(True) for field in arrow_schema(fields)]
         return arrow_rows(self._connection, query).cast(pa.schema(schema))
-
-
-def _matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
-    """The IDs that rows are found by: an insert replaces by all of them."""
-    return kept.ids if schema.kind == INSERT else schema.ids
 
 
 def _temporary(what: str, name: str) -> str:

@@ -12,8 +12,9 @@ from functools import cached_property, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
+from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema
 from viewkeep.diffs.script import Materialized
+from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.spark.collect import Relation, distinct
 from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
 from viewkeep.query.expressions import quote
@@ -129,11 +130,6 @@ def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
         if table is not None and is_listable(table.schema.field(source).type)
     ]
     return [met for met, _ in found], len(sources) == 1 and any(listed for _, listed in found)
-
-
-def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
-    """The IDs that rows are found by: an insert replaces by all of them."""
-    return kept.ids if schema.kind == INSERT else schema.ids
 
 
 def _joined(

@@ -7,16 +7,15 @@ from contextlib import suppress
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame
 
-from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.script import Materialized
+from viewkeep.execute.apply_rows import apply_to_rows, keys_and_values, matched_ids
 from viewkeep.execute.row_changes import RowChanges
-from viewkeep.execute.spark.apply_diff import Changed, Part, matched_ids
+from viewkeep.execute.spark.apply_diff import Changed, Part
 from viewkeep.execute.spark.collect import collect
 from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows, key_of
-from viewkeep.query.types.inference import find_field
-from viewkeep.tables.arrow_rows import arrow_schema, to_arrow, to_rows
+from viewkeep.tables.arrow_rows import to_arrow, to_rows
 
 
 def find_rows(
@@ -49,8 +48,8 @@ def looked_up(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> Ro
     key = key_of(kept.ids, kept.definition.schema)
     for part in parts:
         try:
-            ids, told = matched_ids(kept, part.schema), _told(kept, part)
-            rows = fetched.look_up(kept.name, ids, set(told))
+            ids, values = matched_ids(kept, part.schema), _values(kept, part)
+            rows = fetched.look_up(kept.name, ids, set(values))
             found |= {key(row): row for row in rows}
         except MissingError as error:
             missing = error
@@ -94,44 +93,14 @@ def _differing(kept: Materialized, gone: Rows, came: Rows) -> RowChanges:
 
 def applied(kept: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
     """Rows changed by one diff, and how many it changed."""
-    told = _told(kept, part)
-    key = key_of(matched_ids(kept, part.schema), kept.definition.schema)
-    meant = [key(row) in told for row in rows]
-    rest = [row for row, hit in zip(rows, meant, strict=True) if not hit]
-    if part.schema.kind == DELETE:
-        return rest, sum(meant)
-    if part.schema.kind == INSERT:
-        return rest + list(told.values()), len(told)
-    places = [kept.definition.names.index(name) for name in part.schema.changed]
-    return [_updated(row, told.get(key(row)), places) for row in rows], sum(meant)
+    return apply_to_rows(kept, part.schema, _values(kept, part), rows)
 
 
-def _updated(row: Row, values: Row | None, places: Sequence[int]) -> Row:
-    if values is None:
-        return row
-    new = list(row)
-    for place, value in zip(places, values, strict=True):
-        new[place] = value
-    return tuple(new)
-
-
-def _told(kept: Materialized, part: Part) -> dict[Row, Row]:
-    """What a diff says of each key: the values that it sets, in the types of the relation."""
-    ids = matched_ids(kept, part.schema)
-    sets = {INSERT: kept.definition.names, DELETE: ()}.get(part.schema.kind, part.schema.changed)
-    names = list(dict.fromkeys((*ids, *sets)))
-    fields = tuple(find_field(name, kept.definition.schema) for name in names)
-    table = part.diff.table
-    if table is None:
+def _values(kept: Materialized, part: Part) -> dict[Row, Row]:
+    """The values that a collected diff sets for each key."""
+    if part.diff.table is None:
         raise NotHereError(f"{part.name} was not collected")
-    columns = table.select([part.schema.value_after(name) for name in names])
     try:
-        typed = columns.rename_columns(names).cast(_nullable(arrow_schema(fields)))
+        return dict(keys_and_values(kept, part.schema, part.diff.table))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise NotHereError(str(error)) from error
-    key, values = key_of(ids, fields), key_of(sets, fields)
-    return {key(row): values(row) for row in to_rows(typed)}
-
-
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_nullable(True) for field in schema])

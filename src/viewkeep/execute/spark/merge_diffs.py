@@ -10,8 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.changes.values import same
 from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
 from viewkeep.diffs.script import Materialized
+from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.spark.apply_diff import Part, matched_ids
+from viewkeep.execute.spark.apply_diff import Part
 from viewkeep.execute.spark.collect import Relation, distinct, local
 from viewkeep.query.expressions import quote
 from viewkeep.tables.arrow_rows import to_rows

@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame
 
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Script
+from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.spark.apply_diff import Part, matched_ids
+from viewkeep.execute.spark.apply_diff import Part
 from viewkeep.execute.spark.changed_rows import looked_up
 from viewkeep.execute.spark.collect import Collected, collect, with_schema
 from viewkeep.execute.spark.driver import MOST_AHEAD, Driver

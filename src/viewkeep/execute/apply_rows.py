@@ -1,0 +1,58 @@
+"""A diff applied to rows in memory (id_based_ivm, section 2): what it sets for each key, and the
+rows after it."""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
+from viewkeep.diffs.script import Materialized
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.rows import Rows, key_of
+from viewkeep.query.types.inference import find_field
+from viewkeep.tables.arrow_rows import arrow_schema, to_rows
+
+Pairs = list[tuple[Row, Row]]
+
+
+def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
+    """The IDs that rows are found by: an insert replaces by all of them."""
+    return kept.ids if schema.kind == INSERT else schema.ids
+
+
+def keys_and_values(kept: Materialized, schema: DiffSchema, diff: pa.Table) -> Pairs:
+    """The key of each row of a diff and the values that it sets, in the types of the relation; an
+    error of Arrow where a value does not fit them."""
+    ids = matched_ids(kept, schema)
+    sets = {INSERT: kept.definition.names, DELETE: ()}.get(schema.kind, schema.changed)
+    names = list(dict.fromkeys((*ids, *sets)))
+    fields = tuple(find_field(name, kept.definition.schema) for name in names)
+    columns = diff.select([schema.value_after(name) for name in names]).rename_columns(names)
+    nullable = pa.schema([each.with_nullable(True) for each in arrow_schema(fields)])
+    key, values = key_of(ids, fields), key_of(sets, fields)
+    return [(key(row), values(row)) for row in to_rows(columns.cast(nullable))]
+
+
+def apply_to_rows(
+    kept: Materialized, schema: DiffSchema, values: Mapping[Row, Row], rows: Rows
+) -> tuple[Rows, int]:
+    """Rows changed by one diff, given the values that it sets for each key; and how many it
+    changed."""
+    key = key_of(matched_ids(kept, schema), kept.definition.schema)
+    hits = [key(row) in values for row in rows]
+    rest = [row for row, hit in zip(rows, hits, strict=True) if not hit]
+    if schema.kind == DELETE:
+        return rest, sum(hits)
+    if schema.kind == INSERT:
+        return rest + list(values.values()), len(values)
+    places = [kept.definition.names.index(name) for name in schema.changed]
+    return [_updated(row, values.get(key(row)), places) for row in rows], sum(hits)
+
+
+def _updated(row: Row, values: Row | None, places: Iterable[int]) -> Row:
+    if values is None:
+        return row
+    new = list(row)
+    for place, value in zip(places, values, strict=True):
+        new[place] = value
+    return tuple(new)
