@@ -2,7 +2,7 @@
 
 A database takes milliseconds to plan a statement, and a script has many; over so few rows Python
 is done before. Expressions are those of `query.evaluate`, which refuses what it would not compute
-exactly as Spark does; then, and where rows become many, `LeftToEngineError` leaves the script to the
+exactly as Spark does; then, and where rows become many, `LeftToEngineError` leaves a script to the
 engine.
 """
 
