@@ -86,8 +86,10 @@ def _common_number(first: Type, second: Type) -> Type:
     if first in (FLOAT, DOUBLE) or second in (FLOAT, DOUBLE):
         return DOUBLE  # also for float and int: a float cannot hold every int
     (p1, s1), (p2, s2) = digits(decimal_type(first)), digits(decimal_type(second))
-    scale = max(s1, s2)
-    return bounded_decimal(max(p1 - s1, p2 - s2) + scale, scale)
+    whole, scale = max(p1 - s1, p2 - s2), max(s1, s2)
+    return bounded_decimal(
+        whole + scale, min(scale, MAX_PRECISION - whole)
+    )  # digits before the point stay
 
 
 def _decimal_arithmetic(operator: str, first: Type, second: Type) -> Type:
