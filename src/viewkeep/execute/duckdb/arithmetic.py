@@ -32,7 +32,8 @@ def arithmetic(operator: str, arguments: list[Text], result: Type) -> Text:
         days = cast(right, INT)
         return strict([left, days], f"({{}} {operator} {{}})".format, DATE, fails=True)
     if is_decimal(result):
-        return _decimal(operator, *_decimals(left, right, result), result)
+        left, right = _decimals(left, right, result)
+        return _decimal(operator, left, right, result)
     left, right = cast(left, result), cast(right, result)
     if operator in ("/", "%"):
         return _divided(operator, left, right, result)
@@ -61,8 +62,11 @@ def absolute(argument: Text) -> Text:
     """The number without its sign."""
     other = negative(argument)
     if other.fails and is_decimal(argument.type):
-        form = f"CASE WHEN {{0}} < 0 THEN {other.sql} ELSE {{0}} END"
-        return strict([argument], lambda sql: form.replace("{0}", sql), argument.type, True)
+
+        def build(sql: str) -> str:
+            return f"CASE WHEN {sql} < 0 THEN {other.sql} ELSE {sql} END"
+
+        return strict([argument], build, argument.type, True)
     return strict([argument], "abs({})".format, argument.type, argument.type in INTEGRAL)
 
 
@@ -78,10 +82,11 @@ def operand(text: Text, other: Text) -> Text:
     return text
 
 
-def _decimals(left: Text, right: Text, result: Type) -> list[Text]:
+def _decimals(left: Text, right: Text, result: Type) -> tuple[Text, Text]:
     """Both sides as decimals; a bare NULL as one of the result's type."""
-    sides = [operand(left, right), operand(right, left)]
-    return [cast(side, result if side.type == VOID else decimal_type(side.type)) for side in sides]
+    first, second = operand(left, right), operand(right, left)
+    types = [result if t.type == VOID else decimal_type(t.type) for t in (first, second)]
+    return cast(first, types[0]), cast(second, types[1])
 
 
 def _divided(operator: str, left: Text, right: Text, result: Type) -> Text:

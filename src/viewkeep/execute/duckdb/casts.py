@@ -25,6 +25,12 @@ _WORD_DIGITS = 18
 _WITHOUT_ZERO = "regexp_replace(CAST({} AS VARCHAR), '^(-?)[.]', '\\10.')"
 """DuckDB leaves out the 0 before the point where the type has no digit there."""
 
+_NUMBER_TEXT = (
+    "CASE WHEN {0} = 0 OR (abs({0}) >= 1e-3 AND abs({0}) < 1e7) THEN CAST({0} AS VARCHAR) "
+    "ELSE viewkeep_number(CAST({0} AS VARCHAR)) END"
+)
+"""Outside of these bounds Java prints numbers with an exponent."""
+
 _BLANKS = r"[\x00-\x20\x7F]*"
 _SPACES = r"[\x00-\x20]*"
 _WHOLE = r"[+-]?[0-9]+"
@@ -104,6 +110,8 @@ def _from_floating(text: Text, target: Type) -> Text:
             "WHEN {0} < 0 THEN CAST('-Infinity' AS FLOAT) END"
         )
         return strict([text], form.format, target)
+    if target == STRING:
+        return strict([text], _NUMBER_TEXT.format, target)
     return _plain(text, target, False)
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
+from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.errors import RunError
 
 
@@ -20,6 +21,7 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
         ":memory:", config={"temp_directory": spill, "autoinstall_known_extensions": "false"}
     )
     database.execute("SET GLOBAL TimeZone = 'UTC'")
+    register(database)
     return database
 
 

@@ -28,6 +28,7 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.functions import COMPARABLE
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 Build = Callable[[list[Text], Type], Text]
@@ -146,6 +147,13 @@ def _extreme(name: str, arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, nullable, any(part.fails for part in parts))
 
 
+def _comparable(arguments: list[Text], result: Type) -> Text:
+    """The value with its text, in which 0.0 and -0.0 are not the same."""
+    [argument] = arguments
+    pair = "CASE WHEN {0} IS NOT NULL THEN row({0}, CAST({0} AS VARCHAR)) END"
+    return strict([argument], pair.format, result)
+
+
 # Text.
 
 
@@ -236,8 +244,8 @@ def _rounded(arguments: list[Text], result: Type) -> Text:
     if result in INTEGRAL:
         if places >= 0:
             return number
-        rounded = _rounded_decimal(cast(number, decimal_type(result)), places, DECIMAL(38, 0))
-        return strict([rounded], f"CAST({{}} AS {type_name(result)})".format, result, True)
+        whole = _rounded_decimal(cast(number, decimal_type(result)), places, DECIMAL(38, 0))
+        return strict([whole], f"CAST({{}} AS {type_name(result)})".format, result, True)
     rounded = f"CAST(viewkeep_round({{0}}, {places}) AS {type_name(result)})"
     form = f"CASE WHEN isfinite({{0}}) THEN {rounded} ELSE {{0}} END"
     return strict([number], form.format, result)
@@ -326,6 +334,7 @@ _UNITS = {
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
 
 FUNCTIONS: dict[str, Build] = {
+    COMPARABLE: _comparable,
     **{name: partial(arithmetic, name) for name in ("+", "-", "*", "/", "%")},
     "div": lambda arguments, result: whole_quotient(arguments),
     "negate": lambda arguments, result: negative(arguments[0]),
@@ -364,7 +373,11 @@ FUNCTIONS: dict[str, Build] = {
     "sqrt": partial(_double, "CASE WHEN {0} < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt({0}) END"),
     "ln": partial(_double, "CASE WHEN {0} > 0 THEN ln({0}) END"),
     "exp": partial(_double, "exp({0})"),
-    "power": partial(_double, "power({0}, {1})"),
+    "power": partial(
+        _double,
+        "CASE WHEN abs({0}) = 1 AND NOT isfinite({1}) THEN CAST('NaN' AS DOUBLE) "
+        "ELSE power({0}, {1}) END",
+    ),
     "sign": partial(
         _double,
         "CASE WHEN {0} > 0 AND NOT isnan({0}) THEN CAST(1 AS DOUBLE) "

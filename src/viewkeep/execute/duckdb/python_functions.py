@@ -160,6 +160,16 @@ def _round(value: float, places: int) -> float:
     return float(exact.quantize(Decimal(1).scaleb(-places), context=_WIDE)) + 0.0
 
 
+def _number(text: str) -> str:
+    """A number that DuckDB has printed, as Java prints it."""
+    exact = Decimal(text)
+    if not exact.is_finite():
+        return "NaN" if exact.is_nan() else f"{'-' if exact.is_signed() else ''}Infinity"
+    sign, digits, _ = exact.normalize(_WIDE).as_tuple()
+    shown = "".join(map(str, digits))
+    return f"{'-' * sign}{shown[0]}.{shown[1:] or '0'}E{exact.adjusted()}"
+
+
 def _upper(text: str) -> str:
     return _known(text).upper()
 
@@ -175,11 +185,12 @@ def _known(text: str) -> str:
     return text
 
 
-_FUNCTIONS: dict[str, tuple[Any, list[str], str]] = {
+_FUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "arithmetic": (_arithmetic, ["VARCHAR", "VARCHAR", "VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
     "decimal": (_decimal, ["VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
     "double": (_double, ["VARCHAR"], "DOUBLE"),
     "float": (_float, ["VARCHAR"], "FLOAT"),
+    "number": (_number, ["VARCHAR"], "VARCHAR"),
     "days": (_days, ["VARCHAR"], "INTEGER"),
     "round": (_round, ["DOUBLE", "INTEGER"], "DOUBLE"),
     "upper": (_upper, ["VARCHAR"], "VARCHAR"),

@@ -30,7 +30,7 @@ from viewkeep.diffs.report import RunReport, StatementReport
 from viewkeep.diffs.script import Apply, Compute, Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, Sources
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Stored
 from viewkeep.query.types.inference import Schema

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from viewkeep.query.expressions import Literal, Value
-from viewkeep.query.types.data_types import Type
+from viewkeep.query.types.data_types import TIMESTAMP, Type
 
 _NAMES = {
     "string": "VARCHAR",
@@ -47,7 +47,7 @@ def type_name(type_: Type) -> str:
     >>> print(type_name(parse_type("array<struct<a:decimal(4,1)>>")))
     STRUCT("a" DECIMAL(4, 1))[]
     """
-    parts = [type_name(part.type) for part in type_.parts]
+    parts = [_part_name(part.type) for part in type_.parts]
     match type_.name:
         case "array":
             return f"{parts[0]}[]"
@@ -57,6 +57,11 @@ def type_name(type_: Type) -> str:
             names = [quote(part.name) for part in type_.parts]
             return f"STRUCT({', '.join(map('{} {}'.format, names, parts))})"
     return _NAMES.get(type_.name, str(type_).upper())
+
+
+def _part_name(type_: Type) -> str:
+    """In values that are only carried, moments stay as they are read."""
+    return "TIMESTAMP WITH TIME ZONE" if type_ == TIMESTAMP else type_name(type_)
 
 
 def string(value: str) -> str:
