@@ -32,7 +32,7 @@ def arithmetic(operator: str, arguments: list[Text], result: Type) -> Text:
         days = cast(right, INT)
         return strict([left, days], f"({{}} {operator} {{}})".format, DATE, fails=True)
     if is_decimal(result):
-        left, right = _decimals(left, right, result)
+        left, right = _decimals(left, right)
         return _decimal(operator, left, right, result)
     left, right = cast(left, result), cast(right, result)
     if operator in ("/", "%"):
@@ -46,7 +46,7 @@ def whole_quotient(arguments: list[Text]) -> Text:
     left, right = arguments
     if left.type in INTEGRAL and right.type in INTEGRAL:
         return _divided("//", cast(left, BIGINT), cast(right, BIGINT), BIGINT)
-    left, right = _decimals(left, right, DECIMAL(MAX_PRECISION, 0))
+    left, right = _decimals(left, right)
     return _in_python("div", left, right, DECIMAL(MAX_PRECISION, 0), BIGINT)
 
 
@@ -82,11 +82,12 @@ def operand(text: Text, other: Text) -> Text:
     return text
 
 
-def _decimals(left: Text, right: Text, result: Type) -> tuple[Text, Text]:
-    """Both sides as decimals; a bare NULL as one of the result's type."""
+def _decimals(left: Text, right: Text) -> tuple[Text, Text]:
+    """Both sides as decimals; a bare NULL as one of the other's type."""
     first, second = operand(left, right), operand(right, left)
-    types = [result if t.type == VOID else decimal_type(t.type) for t in (first, second)]
-    return cast(first, types[0]), cast(second, types[1])
+    one = second if first.type == VOID else first
+    other = first if second.type == VOID else second
+    return cast(first, decimal_type(one.type)), cast(second, decimal_type(other.type))
 
 
 def _divided(operator: str, left: Text, right: Text, result: Type) -> Text:
