@@ -10,7 +10,6 @@ import duckdb
 import sqlglot
 
 from tests.sql.evaluate import Bag, Row
-from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.query.tables import Table
 
 TABLES = {
@@ -59,7 +58,6 @@ class Oracle:
 
     def __init__(self) -> None:
         self._connection = duckdb.connect()
-        register(self._connection)
         for name, table in TABLES.items():
             columns = ", ".join(f"{f.name} {f.type}" for f in table.columns)
             self._connection.execute(f"CREATE TABLE {name} ({columns})")

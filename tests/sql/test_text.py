@@ -76,8 +76,11 @@ def duckdb_text(sql: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Oracle:
-    return Oracle()
+def oracle() -> Iterator[Oracle]:
+    oracle = Oracle()
+    register(oracle._connection)
+    yield oracle
+    oracle._connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The one DuckDB of a process: in memory, with the settings that results depend on."""
 
+import atexit
 import os
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
     )
     database.execute("SET GLOBAL TimeZone = 'UTC'")
     register(database)
+    atexit.register(database.close)  # what is open at the end keeps the functions alive
     return database
 
 

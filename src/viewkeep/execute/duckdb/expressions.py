@@ -25,6 +25,14 @@ def expression_text(expression: Expression, schema: Schema) -> Text:
         case Cast():
             return cast(expression_text(expression.argument, schema), expression.type)
         case Call():
-            arguments = [expression_text(each, schema) for each in expression.arguments]
-            result = type_of(expression, schema).type
-            return FUNCTIONS[find_function(expression.function).name](arguments, result)
+            name = find_function(expression.function).name
+            parts = _chained(expression, name) if name in ("and", "or") else expression.arguments
+            arguments = [expression_text(each, schema) for each in parts]
+            return FUNCTIONS[name](arguments, type_of(expression, schema).type)
+
+
+def _chained(expression: Expression, name: str) -> tuple[Expression, ...]:
+    """The parts of a chain of ANDs or ORs: nested, the text would double with each of them."""
+    if isinstance(expression, Call) and expression.function == name:
+        return tuple(part for each in expression.arguments for part in _chained(each, name))
+    return (expression,)

@@ -60,21 +60,17 @@ def _null_safe_equal(arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, False, left.fails or right.fails)
 
 
-def _and(arguments: list[Text], result: Type) -> Text:
-    left, right = (cast(argument, BOOLEAN) for argument in arguments)
-    return _connected(left, right, f"({left.sql} AND {right.sql})", "FALSE")
-
-
-def _or(arguments: list[Text], result: Type) -> Text:
-    left, right = (cast(argument, BOOLEAN) for argument in arguments)
-    return _connected(left, right, f"({left.sql} OR {right.sql})", "TRUE")
-
-
-def _connected(left: Text, right: Text, sql: str, decided: str) -> Text:
-    """The right side is not computed where the left one decides."""
-    if right.fails:
-        sql = f"CASE WHEN {left.sql} IS {decided} THEN {decided} ELSE {sql} END"
-    return Text(sql, BOOLEAN, left.nullable or right.nullable, left.fails or right.fails)
+def _connected(word: str, decided: str, arguments: list[Text], result: Type) -> Text:
+    """AND or OR of any number of parts; none is computed after one that decides."""
+    parts = [cast(argument, BOOLEAN) for argument in arguments]
+    sql = f"({f' {word} '.join(part.sql for part in parts)})"
+    if any(part.fails for part in parts[1:]):
+        decisions = "".join(f" WHEN {part.sql} IS {decided} THEN {decided}" for part in parts)
+        unknown = " OR ".join(f"{part.sql} IS NULL" for part in parts if part.nullable)
+        branch = f" WHEN {unknown} THEN NULL" if unknown else ""
+        sql = f"CASE{decisions}{branch} ELSE NOT {decided} END"
+    nullable, fails = any(p.nullable for p in parts), any(p.fails for p in parts)
+    return Text(sql, result, nullable, fails)
 
 
 def _not(arguments: list[Text], result: Type) -> Text:
@@ -341,8 +337,8 @@ FUNCTIONS: dict[str, Build] = {
     "abs": lambda arguments, result: absolute(arguments[0]),
     **{name: partial(_comparison, name) for name in ("=", "<>", "<", "<=", ">", ">=")},
     "<=>": _null_safe_equal,
-    "and": _and,
-    "or": _or,
+    "and": partial(_connected, "AND", "FALSE"),
+    "or": partial(_connected, "OR", "TRUE"),
     "not": _not,
     "isnull": partial(_is_null, ""),
     "isnotnull": partial(_is_null, "NOT "),

@@ -30,6 +30,7 @@ from viewkeep.diffs.report import RunReport, StatementReport
 from viewkeep.diffs.script import Apply, Compute, Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.prepared import Change, Names, Prepared, Query, Sources
+from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Stored
@@ -41,6 +42,7 @@ T = TypeVar("T")
 def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
     """Create the caches and the view, filled, in one transaction."""
     names = Names(script, sources)
+    register(connection)
     with _transaction(connection):
         for kept in script.materialized:
             rows = statements.query(kept.definition, names.resolve)
