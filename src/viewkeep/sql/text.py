@@ -5,12 +5,11 @@ in back quotes, and every text is escaped, since names of diffs hold dots, brack
 names of a node's columns are distinct, also over both sides of a join, so none is qualified. A
 subtree that is used more than once becomes a common table expression.
 
-Another database is a `Dialect`: its quotes, its joins, and what it makes of Spark's expressions.
+Another database is a `Dialect` of its own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
@@ -45,27 +44,65 @@ from viewkeep.query.expressions import (
     literal,
     quote,
 )
-from viewkeep.query.types.data_types import VOID, Type
+from viewkeep.query.types.data_types import VOID, Field, Type
 from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.inference import Schema
 
 NameOf = Callable[[Leaf], str]
 """The quoted name of the relation that holds the rows of a leaf."""
 
+_KEPT = "kept#"
+"""The column that tells which rows a condition selects, where it is computed on its own."""
+
 _INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
-@dataclass(frozen=True)
 class Dialect:
-    """How a database writes queries: names, joins, and scalar expressions from Spark's text."""
+    """How a database writes queries; this one is Spark."""
 
-    quote: Callable[[str], str]
-    joins: Mapping[type[Node], str]
-    translate: Callable[[str], str]
+    joins: Mapping[type[Node], str] = {
+        Join: "JOIN",
+        SemiJoin: "LEFT SEMI JOIN",
+        AntiJoin: "LEFT ANTI JOIN",
+    }
+
+    def quote(self, name: str) -> str:
+        """A name."""
+        return quote(name)
+
+    def leaf_column(self, name: str, type_: Type) -> str:
+        """A column of a stored relation."""
+        return self.quote(name)
+
+    def group_key(self, name: str, type_: Type) -> str:
+        """A column by which rows are grouped, or told apart."""
+        return self.quote(name)
+
+    def value(self, node: Expression, schema: Schema) -> str:
+        """A scalar expression."""
+        return expression(node)
+
+    def aggregate(self, aggregate: AggregateColumn, schema: Schema) -> str:
+        """An aggregate over rows of a schema."""
+        argument = "*" if aggregate.argument is None else self.value(aggregate.argument, schema)
+        return f"{aggregate.function.upper()}({argument})"
+
+    def condition(self, parts: Sequence[Expression], schema: Schema) -> str:
+        """A conjunction, without brackets around each AND, which would nest deeply."""
+        if len(parts) == 1:
+            return expression(parts[0])
+        return " AND ".join(map(_bracketed, parts))
+
+    def join_condition(self, parts: Sequence[Expression], left: Schema, right: Schema) -> str:
+        """The conjunction by which rows of two relations are paired."""
+        return self.condition(parts, left + right)
+
+    def separate_condition(self, parts: Sequence[Expression], schema: Schema) -> str | None:
+        """The conjunction as a column, where it must not be computed for other rows."""
+        return None
 
 
-SPARK = Dialect(
-    quote, {Join: "JOIN", SemiJoin: "LEFT SEMI JOIN", AntiJoin: "LEFT ANTI JOIN"}, translate=str
-)
+SPARK = Dialect()
 
 
 def to_sql(node: Node, name_of: NameOf, dialect: Dialect = SPARK) -> str:
@@ -102,26 +139,45 @@ class _Printer:
     def _query(self, node: Node) -> str:
         match node:
             case Scan():
-                columns = map(self._named, map(self._quote, node.table.names), node.names)
-                return f"SELECT {', '.join(columns)} FROM {self._name_of(node)}"
+                columns = zip(node.table.names, node.schema, strict=True)
+                return self._leaf(node, columns)
             case Stored():
-                return f"SELECT {self._names(node.names)} FROM {self._name_of(node)}"
+                return self._leaf(node, zip(node.names, node.schema, strict=True))
             case Select() | Join() | SemiJoin() | AntiJoin():
                 return f"SELECT {self._names(node.names)}{self._from(node, own=True)}"
             case Project():
-                outputs = [self._named(self._value(o.expression), o.name) for o in node.outputs]
+                schema = node.child.schema
+                values = [self._value(o.expression, schema) for o in node.outputs]
+                outputs = map(self._named, values, node.names)
                 return f"SELECT {', '.join(outputs)}{self._from(node.child)}"
             case GroupBy():
                 return self._grouped(node)
             case Distinct():
-                return f"SELECT DISTINCT {self._names(node.names)}{self._from(node.child)}"
+                keys = [self._dialect.group_key(field.name, field.type) for field in node.schema]
+                columns_text = ", ".join(map(self._named, keys, node.names))
+                return f"SELECT DISTINCT {columns_text}{self._from(node.child)}"
             case UnionAll():
                 return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
 
+    def _leaf(self, node: Leaf, columns: Iterable[tuple[str, Field]]) -> str:
+        texts = [
+            self._named(self._dialect.leaf_column(name, field.type), field.name)
+            for name, field in columns
+        ]
+        return f"SELECT {', '.join(texts)} FROM {self._name_of(node)}"
+
     def _grouped(self, node: GroupBy) -> str:
-        outputs = [*map(self._quote, node.keys), *map(self._aggregate, node.aggregates)]
-        keys = f"\nGROUP BY {self._names(node.keys)}" if node.keys else ""
-        return f"SELECT {', '.join(outputs)}{self._from(node.child)}{keys}"
+        fields = node.schema[: len(node.keys)]
+        keys = [self._dialect.group_key(field.name, field.type) for field in fields]
+        outputs = [
+            *map(self._named, keys, node.keys),
+            *(
+                f"{self._dialect.aggregate(a, node.child.schema)} AS {self._quote(a.name)}"
+                for a in node.aggregates
+            ),
+        ]
+        grouping = f"\nGROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join(outputs)}{self._from(node.child)}{grouping}"
 
     def _member(self, node: Node) -> str:
         """An input of a union; a union in it needs brackets of its own."""
@@ -134,21 +190,34 @@ class _Printer:
 
         A shared node is read by its name, except where it is printed itself (`own`).
         """
-        conditions: list[Expression] = []
+        selections: list[Expression] = []
         while isinstance(node, Select) and (own or node not in self._shared):
-            conditions = [node.condition, *conditions]
+            selections = [node.condition, *selections]
             node, own = node.child, False
-        where = f"\nWHERE {self._condition(conditions)}" if conditions else ""
+        parts = _parts(selections)
         if isinstance(node, Join | SemiJoin | AntiJoin) and (own or node not in self._shared):
-            return f"\nFROM {self._joined(node)}{where}"
-        return f"\nFROM {self._relation(node, '_1')}{where}"
+            source = self._joined(node)
+        else:
+            source = self._relation(node, "_1")
+        if not parts:
+            return f"\nFROM {source}"
+        column = None
+        if not isinstance(node, Leaf):
+            column = self._dialect.separate_condition(parts, node.schema)
+        if column is None:
+            return f"\nFROM {source}\nWHERE {self._dialect.condition(parts, node.schema)}"
+        kept = self._quote(_KEPT)
+        columns = f"{self._names(node.names)}, {column} AS {kept}"
+        return f"\nFROM (SELECT {columns}\nFROM {source}) AS {self._quote('_1')}\nWHERE {kept}"
 
     def _joined(self, node: Join | SemiJoin | AntiJoin) -> str:
         left, right = self._relation(node.left, "_1"), self._relation(node.right, "_2")
         if isinstance(node, Join) and node.condition == TRUE:
             return f"{left}\nCROSS JOIN {right}"
-        join, condition = self._dialect.joins[type(node)], self._condition([node.condition])
-        return f"{left}\n{join} {right}\nON {condition}"
+        condition = self._dialect.join_condition(
+            _parts([node.condition]), node.left.schema, node.right.schema
+        )
+        return f"{left}\n{self._dialect.joins[type(node)]} {right}\nON {condition}"
 
     def _relation(self, node: Node, alias: str) -> str:
         shared = self._shared.get(node)
@@ -161,24 +230,15 @@ class _Printer:
         quoted = self._quote(name)
         return text if text == quoted else f"{text} AS {quoted}"
 
-    def _aggregate(self, aggregate: AggregateColumn) -> str:
-        argument = "*" if aggregate.argument is None else self._value(aggregate.argument)
-        return f"{aggregate.function.upper()}({argument}) AS {self._quote(aggregate.name)}"
-
-    def _condition(self, conditions: Iterable[Expression]) -> str:
-        return " AND ".join(map(self._dialect.translate, _conjuncts(conditions)))
-
-    def _value(self, node: Expression) -> str:
+    def _value(self, node: Expression, schema: Schema) -> str:
         """Most values are columns, which need no translation."""
         if isinstance(node, Column):
             return self._quote(node.name)
-        return self._dialect.translate(expression(node))
+        return self._dialect.value(node, schema)
 
 
-def _conjuncts(conditions: Iterable[Expression]) -> list[str]:
-    """Without brackets around each AND, which conditions of many parts nest deeply."""
-    parts = [part for condition in conditions for part in conjuncts(condition)]
-    return [expression(parts[0])] if len(parts) == 1 else list(map(_bracketed, parts))
+def _parts(conditions: Iterable[Expression]) -> list[Expression]:
+    return [part for condition in conditions for part in conjuncts(condition)]
 
 
 def expression(node: Expression) -> str:
@@ -195,7 +255,7 @@ def expression(node: Expression) -> str:
         case Cast():
             return f"CAST({expression(node.argument)} AS {_type(node.type)})"
         case Call("and"):
-            return " AND ".join(_conjuncts([node]))
+            return SPARK.condition(conjuncts(node), ())
         case Call():
             return _call(node)
 

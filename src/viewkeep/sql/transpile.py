@@ -2,10 +2,10 @@
 
 sqlglot reads Spark SQL and writes DuckDB's; here stands only what it does not know of their
 differences. Text has no types: where the meaning depends on one, this looks at the CAST written
-around an argument (`embedded/typed.py` writes them).
+around an argument. Views are computed by the text of `execute/duckdb`, made from the algebra; this
+is a second opinion on it.
 """
 
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
@@ -77,17 +77,6 @@ def to_duckdb(sql: str) -> str:
     SELECT "x#pre" IS NOT DISTINCT FROM 1 AS c FROM "d+(r)"
     """
     return _Generator(dialect=DuckDB()).generate(parse_one(sql, read=ViewDialect))
-
-
-@lru_cache(maxsize=10_000)
-def expression_to_duckdb(sql: str) -> str:
-    """The DuckDB text of a scalar expression of Spark; scripts repeat few of them often.
-
-    >>> print(expression_to_duckdb("COALESCE(`x` = 1, FALSE)"))
-    coalesce("x" = 1, FALSE)
-    """
-    [expression] = parse_one(f"SELECT {sql}", read=ViewDialect).expressions
-    return _Generator(dialect=DuckDB()).generate(expression)
 
 
 class _Generator(DuckDBGenerator):

@@ -11,7 +11,7 @@ from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_err
 from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.script_run import DuckdbRun, prepare_run
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueries, is_small
 from viewkeep.query.algebra import Node

@@ -1,5 +1,6 @@
 """The one DuckDB of a process: in memory, with the settings that results depend on."""
 
+import atexit
 import os
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
+from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.errors import RunError
 
 
@@ -20,6 +22,8 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
         ":memory:", config={"temp_directory": spill, "autoinstall_known_extensions": "false"}
     )
     database.execute("SET GLOBAL TimeZone = 'UTC'")
+    register(database)
+    atexit.register(database.close)  # what is open at the end keeps the functions alive
     return database
 
 

@@ -24,14 +24,16 @@ from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
 from viewkeep.execute.duckdb.prepared import Names, Prepared, Sources
+from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.duckdb.run import StatementRunner
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
 
 
 def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
     """Create the caches and the view, filled, in one transaction."""
     names = Names(script, sources)
+    register(connection)
     with _transaction(connection):
         for kept in script.materialized:
             rows = statements.query(kept.definition, names.resolve)

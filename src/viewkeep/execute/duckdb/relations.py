@@ -6,7 +6,8 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source
-from viewkeep.execute.duckdb.statements import quote, typed
+from viewkeep.execute.duckdb.statements import typed
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.delta import StorageError

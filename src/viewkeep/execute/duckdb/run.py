@@ -19,7 +19,7 @@ from viewkeep.diffs.script import Apply, Compute
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
 from viewkeep.execute.duckdb.prepared import Change, Prepared, Query
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Stored
 from viewkeep.query.types.inference import Schema

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
 from viewkeep.execute.duckdb.relations import OpenRelations
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows

@@ -19,7 +19,7 @@ from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
 from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.query.types.data_types import Field

@@ -8,37 +8,20 @@ from collections.abc import Callable, Iterable, Mapping
 
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
 from viewkeep.diffs.script import Materialized
-from viewkeep.execute.duckdb.typed import with_types
-from viewkeep.query.algebra import AntiJoin, Join, Leaf, Node, SemiJoin
+from viewkeep.execute.duckdb.dialect import DUCKDB
+from viewkeep.execute.duckdb.text import quote, type_name
+from viewkeep.query.algebra import Leaf, Node
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
-from viewkeep.sql.text import Dialect, to_sql
-from viewkeep.sql.transpile import expression_to_duckdb
+from viewkeep.sql.text import to_sql
 
 Resolve = Callable[[Leaf], str]
 """The DuckDB text of the relation that holds the rows of a leaf."""
 
-_TYPES = {"string": "VARCHAR", "binary": "BLOB", "void": "INTEGER"}
-
-
-def quote(name: str) -> str:
-    """A name as DuckDB quotes it.
-
-    >>> print(quote("x#post"), quote('a"b'))
-    "x#post" "a""b"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-DUCKDB = Dialect(
-    quote, {Join: "JOIN", SemiJoin: "SEMI JOIN", AntiJoin: "ANTI JOIN"}, expression_to_duckdb
-)
-"""How DuckDB writes what `with_types` gives it."""
-
 
 def query(node: Node, resolve: Resolve) -> str:
     """The query of a node, with its columns cast to the types that the node says."""
-    text = to_sql(with_types(node), resolve, DUCKDB)
+    text = to_sql(node, resolve, DUCKDB)
     columns = ", ".join(_typed_column(quote(f.name), f.type) for f in node.schema)
     names = ", ".join(map(quote, node.names))
     return f"SELECT {columns} FROM ({text}) AS result ({names})"
@@ -51,11 +34,6 @@ def _typed_column(name: str, type_: Type) -> str:
 def typed(value: str, type_: Type) -> str:
     """A value as one of a type; those that are only carried stay as they are."""
     return value if type_.is_opaque else f"CAST({value} AS {type_name(type_)})"
-
-
-def type_name(type_: Type) -> str:
-    """DuckDB's name of a type."""
-    return _TYPES.get(type_.name, str(type_))
 
 
 def create_table(relation: str, schema: Schema, kind: str = "TABLE") -> str:

@@ -12,7 +12,7 @@ import duckdb
 
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows
-from viewkeep.execute.duckdb.statements import quote
+from viewkeep.execute.duckdb.text import quote
 from viewkeep.query.types.data_types import TIMESTAMP, Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.delta import StorageError

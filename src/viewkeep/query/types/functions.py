@@ -191,6 +191,12 @@ def _case_results(arguments: Sequence[Typed]) -> Sequence[Typed]:
     return [*arguments[1::2], *arguments[len(arguments) & ~1 :]]
 
 
+def _null_if(arguments: Sequence[Typed]) -> Type:
+    """The type of the value, whatever it is compared with."""
+    common = _common("nullif", arguments)
+    return common if arguments[0].type == VOID else arguments[0].type
+
+
 def _round(arguments: Sequence[Typed]) -> Type:
     if len(arguments) > 1 and not isinstance(arguments[1].value, int):
         raise _clash("round", arguments, "the number of digits must be an integer literal")
@@ -234,7 +240,7 @@ def _build() -> dict[str, Function]:
         Function("in", _comparison("in"), 2, None),
         Function("case", _case, 2, None, "results"),
         Function("coalesce", _same("coalesce"), 1, None, "all"),
-        Function("nullif", _same("nullif"), 2, 2, "always"),
+        Function("nullif", _null_if, 2, 2, "always"),
         *(Function(name, _same(name), 2, None, "all") for name in ("greatest", "least")),
         *_text_functions(),
         *_number_functions(),

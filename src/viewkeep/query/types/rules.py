@@ -60,6 +60,8 @@ def arithmetic_type(operator: str, first: Type, second: Type) -> Type | None:
     common = common_type(first, second)
     if common is None or not (is_numeric(common) or common == VOID):
         return None
+    if operator == "/" and first == VOID:
+        return DOUBLE
     if is_decimal(common):
         return _decimal_arithmetic(operator, decimal_type(first), decimal_type(second))
     return DOUBLE if operator == "/" or common == VOID else common
@@ -86,13 +88,15 @@ def _common_number(first: Type, second: Type) -> Type:
     if first in (FLOAT, DOUBLE) or second in (FLOAT, DOUBLE):
         return DOUBLE  # also for float and int: a float cannot hold every int
     (p1, s1), (p2, s2) = digits(decimal_type(first)), digits(decimal_type(second))
-    scale = max(s1, s2)
-    return bounded_decimal(max(p1 - s1, p2 - s2) + scale, scale)
+    whole, scale = max(p1 - s1, p2 - s2), max(s1, s2)
+    return bounded_decimal(
+        whole + scale, min(scale, MAX_PRECISION - whole)
+    )  # digits before the point stay
 
 
 def _decimal_arithmetic(operator: str, first: Type, second: Type) -> Type:
-    if VOID in (first, second):
-        return second if first == VOID else first
+    if VOID in (first, second):  # NULL takes the type of the other side
+        first = second = second if first == VOID else first
     (p1, s1), (p2, s2) = digits(first), digits(second)
     scale = max(s1, s2)
     match operator:

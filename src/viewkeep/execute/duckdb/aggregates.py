@@ -1,0 +1,55 @@
+"""Aggregates as Spark computes them in ANSI mode, in DuckDB's text.
+
+Sums of integers and decimals fail if they do not fit into the type of the sum. Sums of doubles
+depend on the order of the rows, in Spark too.
+"""
+
+from viewkeep.execute.duckdb.arithmetic import quotient
+from viewkeep.execute.duckdb.casts import cast
+from viewkeep.execute.duckdb.expressions import expression_text
+from viewkeep.execute.duckdb.text import Text, type_name
+from viewkeep.query.algebra import AggregateColumn
+from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, Type
+from viewkeep.query.types.functions import Typed, aggregate_result
+from viewkeep.query.types.inference import Schema
+from viewkeep.query.types.rules import is_decimal
+
+_COUNT = DECIMAL(20, 0)
+
+
+def aggregate_text(aggregate: AggregateColumn, schema: Schema) -> str:
+    """The text of an aggregate over rows of a schema.
+
+    >>> from viewkeep.query.expressions import Column
+    >>> from viewkeep.query.types.data_types import INT, Field
+    >>> print(aggregate_text(AggregateColumn("s", "sum", Column("a")), (Field("a", INT),)))
+    CAST(sum("a") AS BIGINT)
+    """
+    if aggregate.argument is None:
+        return "count(*)"
+    argument = expression_text(aggregate.argument, schema)
+    match aggregate.function:
+        case "sum":
+            return _sum(argument).sql
+        case "avg":
+            return _average(argument)
+    return f"{aggregate.function}({argument.sql})"
+
+
+def _result(function: str, argument: Text) -> Type:
+    return aggregate_result(function, Typed(argument.type, True), grouped=False).type
+
+
+def _sum(argument: Text) -> Text:
+    type_ = _result("sum", argument)
+    if type_ == DOUBLE:
+        argument = cast(argument, DOUBLE)
+    return Text(f"CAST(sum({argument.sql}) AS {type_name(type_)})", type_)
+
+
+def _average(argument: Text) -> str:
+    """Spark divides the sum by the count: a decimal one exactly, any other as doubles."""
+    count = Text(f"count({argument.sql})", BIGINT, nullable=False)
+    if is_decimal(argument.type):
+        return quotient(_sum(argument), cast(count, _COUNT), _result("avg", argument)).sql
+    return f"(sum({cast(argument, DOUBLE).sql}) / {count.sql})"

@@ -1,0 +1,199 @@
+"""What DuckDB's own functions cannot do as Spark does, in Python: few values need it."""
+
+import math
+import re
+import struct
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+from typing import Any
+from unicodedata import category
+
+import duckdb
+
+_WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
+_JAVA = Context(prec=34, rounding=ROUND_HALF_EVEN)
+_QUOTIENT = Context(prec=39, rounding=ROUND_HALF_UP)
+_WHOLE_QUOTIENT = Context(prec=39, rounding=ROUND_DOWN)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]+", re.IGNORECASE)
+_SPECIAL = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE)
+_DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_CHANGED = frozenset("\u019b\u0264\u0295\ua7d3\ua7d5\U0001171e")
+"""Characters that got another case, or lost theirs, after Unicode 14."""
+_BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
+_SPACES = "".join(map(chr, range(0x21)))
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a database; once is enough for all of its cursors."""
+    for name, (function, arguments, result) in _FUNCTIONS.items():
+        try:
+            connection.create_function(f"viewkeep_{name}", function, arguments, result)
+        except (duckdb.NotImplementedException, duckdb.CatalogException):
+            return
+
+
+def _arithmetic(operator: str, left: str, right: str, precision: int, scale: int) -> str:
+    """A decimal operation whose exact result may have more digits than any decimal."""
+    first, second = Decimal(left), Decimal(right)
+    if operator in ("/", "%", "div") and not second:
+        raise ValueError("division by zero")
+    match operator:
+        case "+":
+            exact = _WIDE.add(first, second)
+        case "-":
+            exact = _WIDE.subtract(first, second)
+        case "*":
+            exact = _WIDE.multiply(first, second)
+        case "/":
+            exact = _QUOTIENT.divide(first, second)
+        case "%":
+            exact = _WIDE.subtract(first, _WIDE.multiply(_whole_quotient(first, second), second))
+        case "div":
+            return str(_wrapped(int(_fitted(_whole_quotient(first, second), 38, 0))))
+        case _:
+            exact = _JAVA.minus(first)
+    return _fitted(exact, precision, scale)
+
+
+def _wrapped(value: int) -> int:
+    """The lowest 64 bits: Spark does not look for an overflow here."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _whole_quotient(first: Decimal, second: Decimal) -> Decimal:
+    """Spark refuses one with more than 39 digits, but for zeros at its end."""
+    exact = _WIDE.divide_int(first, second)
+    if exact != _WHOLE_QUOTIENT.plus(exact):
+        raise ValueError("the quotient has too many digits")
+    return exact
+
+
+def _fitted(exact: Decimal, precision: int, scale: int) -> str:
+    result = exact.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+    if result and result.adjusted() >= precision - scale:
+        raise ValueError(f"{exact} does not fit in decimal({precision}, {scale})")
+    return f"{result:f}"
+
+
+def _decimal(text: str, precision: int, scale: int) -> str:
+    stripped = text.strip(_SPACES)
+    if not _DECIMAL.fullmatch(stripped):
+        raise ValueError(f"{text!r} is not a number")
+    return _fitted(Decimal(stripped), precision, scale)
+
+
+def _double(text: str) -> float:
+    stripped = text.strip(_SPACES)
+    if _SPECIAL.fullmatch(stripped):
+        return float(stripped)
+    number = stripped[:-1] if stripped[-1:] in tuple("dDfF") else stripped
+    if _NUMBER.fullmatch(number):
+        return float(number)
+    if _HEXADECIMAL.fullmatch(number):
+        try:
+            return float.fromhex(number)
+        except OverflowError:
+            return math.copysign(math.inf, -1 if number[0] == "-" else 1)
+    raise ValueError(f"{text!r} is not a number")
+
+
+def _float(text: str) -> float:
+    """The nearest number of 32 bits; the nearest of 64 bits may be in the middle of two."""
+    double = _double(text)
+    single = _single(double)
+    stripped = text.strip(_SPACES).rstrip("dDfF")
+    if not math.isfinite(double) or not _NUMBER.fullmatch(stripped):
+        return single
+    exact = Fraction(stripped)
+    if exact != Fraction(double):
+        return (
+            _single(math.nextafter(double, math.inf if exact > Fraction(double) else -math.inf))
+            if (_is_middle(double))
+            else single
+        )
+    return single
+
+
+def _is_middle(double: float) -> bool:
+    below = _single(math.nextafter(double, -math.inf))
+    return below != _single(math.nextafter(double, math.inf))
+
+
+def _single(value: float) -> float:
+    try:
+        result: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return result
+
+
+def _days(text: str) -> int:
+    """The days since 1970 of a date."""
+    match = _DATE.fullmatch(text.strip(_BLANKS))
+    if match is None:
+        raise ValueError(f"{text!r} is not a date")
+    sign, digits, month, day = match.groups()
+    year = int(digits) * (-1 if sign == "-" else 1)
+    return _since_1970(year, int(month or 1), int(day or 1), text)
+
+
+def _since_1970(year: int, month: int, day: int, text: str) -> int:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
+        raise ValueError(f"{text!r} is not a date")
+    before = year - 1
+    days = before * 365 + before // 4 - before // 100 + before // 400
+    return days + sum(lengths[: month - 1]) + day - 719163
+
+
+def _round(value: float, places: int) -> float:
+    """Rounds half up, away from zero, what the number prints as."""
+    if not math.isfinite(value):
+        return value
+    exact = Decimal(repr(value))
+    exponent = exact.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent <= places:
+        return value + 0.0
+    return float(exact.quantize(Decimal(1).scaleb(-places), context=_WIDE)) + 0.0
+
+
+def _number(text: str) -> str:
+    """A number that DuckDB has printed, as Java prints it."""
+    exact = Decimal(text)
+    if not exact.is_finite():
+        return "NaN" if exact.is_nan() else f"{'-' if exact.is_signed() else ''}Infinity"
+    sign, digits, _ = exact.normalize(_WIDE).as_tuple()
+    shown = "".join(map(str, digits))
+    return f"{'-' * sign}{shown[0]}.{shown[1:] or '0'}E{exact.adjusted()}"
+
+
+def _upper(text: str) -> str:
+    return _known(text).upper()
+
+
+def _lower(text: str) -> str:
+    return _known(text).lower()
+
+
+def _known(text: str) -> str:
+    """A text of characters that this Python knows, and newer versions treat in the same way."""
+    if any(category(each) == "Cn" or each in _CHANGED for each in text):
+        raise ValueError(f"{text!r} in other case needs Spark: its characters are too new")
+    return text
+
+
+_FUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {
+    "arithmetic": (_arithmetic, ["VARCHAR", "VARCHAR", "VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
+    "decimal": (_decimal, ["VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
+    "double": (_double, ["VARCHAR"], "DOUBLE"),
+    "float": (_float, ["VARCHAR"], "FLOAT"),
+    "number": (_number, ["VARCHAR"], "VARCHAR"),
+    "days": (_days, ["VARCHAR"], "INTEGER"),
+    "round": (_round, ["DOUBLE", "INTEGER"], "DOUBLE"),
+    "upper": (_upper, ["VARCHAR"], "VARCHAR"),
+    "lower": (_lower, ["VARCHAR"], "VARCHAR"),
+}
+"""Every function with the types of its arguments and of its result."""
