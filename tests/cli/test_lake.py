@@ -276,14 +276,18 @@ def test_looking_and_small_changes_start_no_spark(
         ("init", str(lake)),
         ("apply", "parts", "--updates", str(write(tmp_path / "p.csv", "pid,price\n1,7\n"))),
         ("status",),
+        ("refresh",),
+        ("verify",),
     ):
         assert done(*command).err == "", command
+    done("apply", "parts", "--updates", str(write(tmp_path / "p.csv", "pid,price\n1,8\n")))
     with pytest.raises(AssertionError, match="Spark is started"):
-        done("refresh")
+        done("refresh", "--backend", "spark")
 
 
 def test_the_start_of_spark_is_told(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert done("view", "create", "cost", COST).err == "starting Spark ...\n"
+    told = done("view", "create", "cost", COST, "--backend", "spark").err
+    assert told == "starting Spark ...\n"
 
 
 def test_a_lake_is_found_by_option_variable_or_folder(
@@ -370,6 +374,7 @@ def test_what_fails_is_told_with_exit_code_1(lake: Path) -> None:
 
 def test_without_java_the_error_names_it(lake: Path) -> None:
     line = [sys.executable, "-m", "viewkeep", "view", "create", "cost", COST]
+    line += ["--backend", "spark"]
     environment = {**os.environ, "JAVA_HOME": str(lake / "no java")}
     run = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 1
