@@ -255,7 +255,7 @@ def test_one_failure_leaves_the_others_right(keeper: Keeper) -> None:
     keeper.create_view("cost", COST)
     keeper.apply("parts", updates=[{"pid": 3, "price": -1}])
     before = versions(keeper)
-    with pytest.raises(ViewkeepError, match="DIVIDE_BY_ZERO|division by zero") as caught:
+    with pytest.raises(ViewkeepError, match=r"DIVIDE_BY_ZERO|division by zero") as caught:
         keeper.refresh()
     reports = {each.view: each for each in caught.value.reports}  # type: ignore[attr-defined]
     error = reports["shares"].error
