@@ -79,7 +79,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(
     ("library", "name", "extra"),
-    [("pyspark", "Keeper", "spark"), ("deltalake", "Keeper", "spark")],
+    [("pyarrow", "Keeper", "lake"), ("deltalake", "Keeper", "lake")],
 )
 def test_a_missing_library_names_its_extra(library: str, name: str, extra: str) -> None:
     code = f"""

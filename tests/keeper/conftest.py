@@ -11,18 +11,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Once for each engine that the module names."""
     backends = getattr(metafunc.module, "BACKENDS", ())
     if backends:
-        metafunc.fixturenames.insert(0, "backend")
-        metafunc.parametrize("backend", backends, indirect=True)
+        metafunc.parametrize("engine", backends, indirect=True)
 
 
-@pytest.fixture
-def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(autouse=True)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The engine that all keepers of a test use, unless they name another one."""
-    choice: str = request.param
+    choice: str = getattr(request, "param", "auto")
     create = Keeper.__init__
 
     def forced(self: Keeper, *given: Any, **named: Any) -> None:
         create(self, *given, **{"backend": choice, **named})
 
-    monkeypatch.setattr(Keeper, "__init__", forced)
+    if choice != "auto":
+        monkeypatch.setattr(Keeper, "__init__", forced)
     return choice

@@ -152,10 +152,10 @@ def _made_again(victim: Victim, sql: str) -> Any:
 
 
 def test_spark_fails_in_the_middle(
-    victim: Victim, backend: str, monkeypatch: pytest.MonkeyPatch
+    victim: Victim, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No death: the failure is told, and the next refresh goes on."""
-    if backend != "spark":
+    if engine != "spark":
         pytest.skip("Spark does nothing here")
     monkeypatch.setattr(scanned, "DRIVER_BYTES", 0)
     failures = []

@@ -29,6 +29,7 @@ def decide(
     """Diffs where they can be right; else recomputation with the reason, or under the policy
     `strict` an error. `views` are the names in it that are views, which nobody can declare keys of.
 
+    >>> from viewkeep.query.algebra import Scan
     >>> from viewkeep.query.tables import Table
     >>> log = Scan("log", Table({"line": "string"}), "log")
     >>> print(decide(log).reason)
