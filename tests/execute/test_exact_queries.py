@@ -18,8 +18,11 @@ from viewkeep.execute.duckdb.exact import inexact
 from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.spark.collect import Collected
+from viewkeep.query.algebra import Distinct, Join, Output, Project, Scan
+from viewkeep.query.expressions import Call, Column
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import parse_type
+from viewkeep.query.types.functions import COMPARABLE
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.text import to_sql
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
@@ -279,3 +282,49 @@ def _filled(row: tuple[Any, ...], width: int, columns: dict[str, str]) -> tuple[
 
 def _shown(column: Any) -> list[str]:
     return [repr(value) for value in column.to_pylist()]
+
+
+CARRIED = Table(
+    {
+        "k": "int",
+        "a": "array<double>",
+        "m": "map<string,int>",
+        "n": "timestamp_ntz",
+        "s": "struct<x:timestamp,`y z`:array<string>,w:decimal(10,2)>",
+        "b": "array<struct<p:binary,q:date>>",
+    }
+)
+NESTED: Rows = [
+    (
+        *(1, (0.0, nan, None), (("a", 1), ("b", None)), datetime(2024, 1, 1, 5)),
+        (datetime(2024, 1, 1), ("x", "NULL", None, "a, b", "'q'"), Decimal("1.50")),
+        ((b"\xff", date(1, 1, 1)),),
+    ),
+    (2, (-0.0,), (("a", 1),), datetime(1, 1, 1), (None, ("NULL",), None), None),
+    (3, (0.0,), (("b", 1),), datetime(1969, 12, 31, 23, 59, 59, 999999), (None, (None,), None), ()),
+    (4, (), (), datetime(9999, 12, 31), None, (None,)),
+    (5, None, None, None, (None, None, None), ((None, None),)),
+]
+
+
+def test_values_that_views_only_carry_stay_as_they_are_and_are_told_apart(both: Both) -> None:
+    given = to_arrow(CARRIED.columns, NESTED)
+    both.connection.register("carried", given)
+    left, right = Scan("carried", CARRIED, "x"), Scan("carried", CARRIED, "y")
+    same = [
+        Call("<=>", (Call(COMPARABLE, (Column(f"x.{n}"),)), Call(COMPARABLE, (Column(f"y.{n}"),))))
+        for n in CARRIED.names[1:]
+    ]
+    for condition in same:
+        node = Project(
+            Join(left, right, condition),
+            tuple(Output(name, Column(f"x.{name}")) for name in CARRIED.names),
+        )
+        assert inexact(node) is None
+        text = statements.query(Distinct(node), lambda leaf: quote(leaf.name))
+        found = both.connection.sql(f"SELECT * FROM ({text}) ORDER BY k").to_arrow_table()
+        assert found is not None
+        assert found.schema == given.schema
+        assert repr(to_rows(found)) == repr(to_rows(given))
+        pairs = both.connection.sql(statements.query(node, lambda leaf: quote(leaf.name)))
+        assert len(pairs.fetchall()) == len(NESTED)
