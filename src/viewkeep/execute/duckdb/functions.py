@@ -126,9 +126,10 @@ def _coalesce(arguments: list[Text], result: Type) -> Text:
 
 
 def _null_if(arguments: list[Text], result: Type) -> Text:
-    left, right = _compared(arguments)
+    first, second = arguments
+    left, right = alike([first, operand(second, first)])  # the first one is no literal to Spark
     same = strict([left, right], "({} = {})".format, BOOLEAN)
-    value = cast(arguments[0], result)
+    value = cast(first, result)
     sql = f"CASE WHEN {same.sql} THEN NULL ELSE {value.sql} END"
     return Text(sql, result, True, same.fails or value.fails)
 
