@@ -173,11 +173,13 @@ def test_any_name_is_only_a_name(spark: SparkSession) -> None:
 
 
 def test_runs_at_the_same_time_do_not_meet(spark: SparkSession) -> None:
+    """In a session of its own: no other test has left a temporary view there."""
+    own = spark.newSession()
     with ThreadPoolExecutor(4) as pool:
-        runs = pool.map(lambda i: applied(spark, [(INSERTS, [(i, i, i)])]), range(50, 54))
-        found = [rows_of(done.frames["view"]) for done in runs]
-    assert found == [Counter([*START, (i, i, i)]) for i in range(50, 54)]
-    assert spark.catalog.listTables() == []
+        runs = pool.map(lambda i: applied(own, [(INSERTS, [(i, i, i)])]), range(50, 54))
+        rows = [rows_of(done.frames["view"]) for done in runs]
+    assert rows == [Counter([*START, (i, i, i)]) for i in range(50, 54)]
+    assert own.sql("SHOW TABLES").collect() == []
 
 
 def test_moments_are_collected_as_they_are_wherever_this_process_runs(
