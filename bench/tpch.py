@@ -28,6 +28,7 @@ from statistics import median
 from time import perf_counter
 
 import duckdb
+import sqlglot
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -38,7 +39,6 @@ from bench._tpch_data import TABLES, Change, Tpch
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.spark.session import session
 from viewkeep.lake import RefreshReport
-from viewkeep.sql.transpile import to_duckdb
 
 FOLDER = Path(__file__).parents[1] / "examples" / "tpch"
 QUERIES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("q*.sql"))}
@@ -124,7 +124,8 @@ class Lake:
                 connection.execute(f"CREATE VIEW {name} AS FROM read_parquet({files})")
             start = perf_counter()
             target = self.folder / f"{query}.parquet"
-            connection.execute(f"COPY ({to_duckdb(QUERIES[query])}) TO '{target}'")
+            [text] = sqlglot.transpile(QUERIES[query], read="spark", write="duckdb")
+            connection.execute(f"COPY ({text}) TO '{target}'")
             return perf_counter() - start
 
     def check(self, query: str) -> None:

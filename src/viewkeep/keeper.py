@@ -10,19 +10,15 @@ the lake, so that any number of keepers, in any processes, may work on it at the
     verify, repair                                a view beside its query
 """
 
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
-from uuid import uuid4
 
 from viewkeep.arguments import checked
-from viewkeep.diffs.decide import decide
 from viewkeep.diffs.script import Script
-from viewkeep.errors import ArgumentError, QueryError, SchemaError, problem_of
+from viewkeep.errors import ArgumentError, QueryError, SchemaError
 from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
-from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import (
     RefreshReport,
     TableDescription,
@@ -39,31 +35,23 @@ from viewkeep.lake.lake import Lake, located
 from viewkeep.lake.problems import forget_problem
 from viewkeep.lake.status import view_status
 from viewkeep.lake.vacuum import clean
-from viewkeep.lake.view import STATE, Source, View
-from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.lake.view import View
+from viewkeep.lake.view_plans import ViewPlans
+from viewkeep.query.algebra import Node
 from viewkeep.query.constraints import FunctionalDependency
 from viewkeep.query.tables import HIDDEN, Reference, Table
 from viewkeep.refresh.all_views import RefreshError as RefreshError
-from viewkeep.refresh.all_views import pinned_inputs, plan_views, refresh_views
-from viewkeep.refresh.build_view import build_view, commit_view, compute_view
+from viewkeep.refresh.all_views import plan_views, refresh_views
+from viewkeep.refresh.create_view import create_view, repair_view, replace_view
+from viewkeep.refresh.create_view import is_failure as is_failure
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
-from viewkeep.sql.parse import parse_view
 from viewkeep.tables.column_names import check_name, check_own_names
-from viewkeep.tables.delta import ConflictError, StorageError
 from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.rewrite import DRIVER_BYTES as REWRITE_BYTES
 from viewkeep.tables.rewrite import JOB_BYTES
-
-FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
-
-
-def is_failure(error: Exception) -> bool:
-    """Whether an error is one that can happen though all that was asked for is right."""
-    from_spark = type(error).__module__.startswith(("pyspark", "py4j"))
-    return isinstance(error, FAILURES) or from_spark
 
 
 def local_session(log: str = os.devnull) -> Any:
@@ -105,7 +93,7 @@ class Keeper:
         in_memory = JOB_BYTES if backend == "spark" else REWRITE_BYTES
         about = (options, in_memory, durable)
         self._lake = Lake(_lake_place(path), self._engines.scans, *about)
-        self._views: dict[str, View] = {}
+        self._plans = ViewPlans(self._lake)
         if not self._lake.catalog.exists():
             if not create:
                 raise CatalogError(
@@ -198,25 +186,15 @@ class Keeper:
         catalog = self._lake.catalog.read()
         old = catalog.views.get(name)
         if old is not None and old.ready and if_not_exists and not replace:
-            return self._planned(old, catalog).stored().report
+            return self._plans.view(old, catalog).stored().report
         engines = self._engines.forcing(backend)
-        if old is not None and old.ready and replace:
-            definition = self._defined(catalog, name, sql, strategy, policy)
-            with self._lake.marked():
-                return self._replace_view(catalog, definition, engines)
-        if old is None or old.ready:  # an unfinished one may be created again
+        if old is None or (old.ready and not replace):  # an unfinished one may be created again
             catalog.check_free(name)
-        definition = self._defined(catalog, name, sql, strategy, policy)
-        if old is None:
-            self._check_place(definition)
-        self._lake.catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
-        try:
-            report = self._build(definition, engines)
-        except BaseException:
-            self._lake.catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
-            raise
-        self._lake.catalog.change(f"finish {name}", lambda now: now.finishing(definition))
-        return report
+        definition = self._plans.define(catalog, name, sql, strategy, policy)
+        if old is not None and old.ready:
+            with self._lake.marked():
+                return replace_view(self._plans, catalog, definition, engines)
+        return create_view(self._plans, definition, old, engines)
 
     @checked
     def drop_view(self, name: str) -> None:
@@ -291,13 +269,13 @@ class Keeper:
         """Bring all views up to date, or those that are named with the views that they read."""
         engines = self._engines.forcing(backend)
         with self._lake.marked():
-            return refresh_views(self._lake, names or None, self._planned, engines)
+            return refresh_views(self._lake, names or None, self._plans.view, engines)
 
     @checked
     def plan(self, *names: str, backend: str | None = None) -> list[Stage]:
         """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
         engines = self._engines.forcing(backend)
-        return plan_views(self._lake, names or None, self._planned, engines)
+        return plan_views(self._lake, names or None, self._plans.view, engines)
 
     # --- what is there --------------------------------------------------------------------------
 
@@ -310,7 +288,7 @@ class Keeper:
         table = self._lake.at(entry.location)
         names = tuple(field.name for field in entry.table.visible)
         if version is None and isinstance(entry, ViewDefinition):
-            version = self._planned(entry, catalog).stored().newest
+            version = self._plans.view(entry, catalog).stored().newest
         if version is not None and not 0 <= version <= table.version():
             raise QueryError(f'"{name}" has no version {version}; the newest is {table.version()}')
         snapshot = table.snapshot(version)
@@ -340,7 +318,7 @@ class Keeper:
 
     def _statuses(self, catalog: Catalog, names: Iterable[str]) -> list[ViewStatus]:
         return [
-            view_status(self._lake, catalog, catalog.view(name), self._planned)
+            view_status(self._lake, catalog, catalog.view(name), self._plans.view)
             for name in names or catalog.views
         ]
 
@@ -376,19 +354,14 @@ class Keeper:
         engines = self._engines.forcing(backend)
         with self._lake.marked():
             catalog = self._lake.catalog.read()
-            view = self._planned(catalog.finished_view(name), catalog)
+            view = self._plans.view(catalog.finished_view(name), catalog)
             return verify_view(view, catalog, engines)
 
     @checked
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table; the views
         above it are refreshed, or computed anew as well."""
-        catalog = self._lake.catalog.read()
-        report = self._repaired(catalog.finished_view(name), "repaired")
-        above = [self._mended(view, name) for view in catalog.above(name)]
-        if any(each.error for each in above):
-            raise RefreshError([report, *above])
-        return report
+        return repair_view(self._plans, name, self._engines)
 
     @checked
     def vacuum(
@@ -399,115 +372,13 @@ class Keeper:
         Older versions can then no longer be read. Fewer than 24 hours need `force`; files that a
         writer may be about to commit stay even so. The numbers of files by table, view and cache.
         """
-        return clean(self._lake, self._planned, hours, dry_run, force)
+        return clean(self._lake, self._plans.view, hours, dry_run, force)
 
     # --- helpers --------------------------------------------------------------------------------
 
     def _view(self, name: str) -> View:
         catalog = self._lake.catalog.read()
-        return self._planned(catalog.finished_view(name), catalog)
-
-    def _planned(self, definition: ViewDefinition, catalog: Catalog) -> View:
-        """A view with its plan, which is made once for a definition and what it reads."""
-        known = self._views.get(definition.name)
-        sources = {n: _source(self._lake, catalog, n) for n in definition.inputs}
-        if known is None or (known.definition, known.sources) != (definition, sources):
-            node = parse_view(definition.sql, _readable(catalog, definition.name))
-            decision = decide(node, definition.strategy, definition.policy, catalog.views)
-            known = View(self._lake, definition, node, decision, sources)
-            self._views[definition.name] = known
-        return known
-
-    def _defined(
-        self, catalog: Catalog, name: str, sql: str, strategy: str, policy: str
-    ) -> ViewDefinition:
-        """A definition that is checked: its SQL, its columns, and that views do not go in rings."""
-        location, build = self._lake.place(name), uuid4().hex[:12]
-        node = parse_view(sql, _readable(catalog, name))
-        inputs = tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Scan)))
-        draft = ViewDefinition(
-            name, sql, inputs, Table({"none": "int"}), location, strategy, policy, build, True
-        )
-        catalog.including(draft).order()
-        columns = self._planned(draft, catalog).layout.declared
-        check_own_names(f'view "{name}"', (each.name for each in columns.visible))
-        return dataclasses.replace(draft, table=columns, ready=False)
-
-    def _build(
-        self, definition: ViewDefinition, engines: Engines, reason: str = ""
-    ) -> RefreshReport:
-        with self._lake.marked():
-            pinned = pinned_inputs(self._lake, definition, self._planned, engines)
-            view = self._planned(definition, self._lake.catalog.read())
-            inputs, tables = pinned.inputs(definition), pinned.tables(definition)
-            with remembered_logs():
-                report = build_view(view, engines, inputs, tables, None, reason, first=not reason)
-            forget_problem(self._lake, view.name)
-            return report
-
-    def _repaired(self, definition: ViewDefinition, reason: str) -> RefreshReport:
-        self._lake.remove_damaged(definition.location)
-        return self._build(definition, self._engines, reason)
-
-    def _mended(self, definition: ViewDefinition, repaired: str) -> RefreshReport:
-        """A view above one that was repaired: refreshed if it can be."""
-        try:
-            try:
-                return self.refresh(definition.name)[-1]
-            except Exception as error:
-                if not is_failure(error):
-                    raise
-            return self._repaired(definition, f'"{repaired}" was repaired')
-        except Exception as error:  # whatever is wrong with one view is that view's problem
-            return RefreshReport(definition.name, "none", error=problem_of(error))
-
-    def _replace_view(
-        self, catalog: Catalog, definition: ViewDefinition, engines: Engines
-    ) -> RefreshReport:
-        """Compute first, then swap the definition, then show: whoever dies between the last two
-        leaves a definition that the next refresh builds."""
-        ready = dataclasses.replace(definition, ready=True)
-        self._replaced(catalog, ready)
-        start = self._planned(catalog.view(definition.name), catalog).stored()
-        view = self._planned(ready, catalog)
-        pinned = pinned_inputs(self._lake, ready, self._planned, engines)
-        inputs, tables = pinned.inputs(ready), pinned.tables(ready)
-        reason = "the definition has changed"
-        built = compute_view(view, engines, inputs, tables, reason, first=True)
-        self._lake.catalog.change(f"replace {view.name}", lambda now: self._replaced(now, ready))
-        try:
-            return commit_view(view, built, start)
-        except ConflictError:  # another process has refreshed the view since
-            return self.refresh(view.name)[-1]
-
-    def _replaced(self, catalog: Catalog, definition: ViewDefinition) -> Catalog:
-        """The catalog with a view in place of another one, and the views above it as they are
-        then; an error if they could not read it any more."""
-        changed = {definition.name}
-        if catalog.view(definition.name).table == definition.table:
-            changed = set()
-        catalog = catalog.including(definition)
-        for view in catalog.order():
-            if not changed & set(view.inputs):
-                continue
-            try:
-                new = self._defined(catalog, view.name, view.sql, view.strategy, view.policy)
-            except QueryError as error:
-                raise QueryError(
-                    f'view "{view.name}" reads "{definition.name}", and would break: {error}'
-                ) from error
-            catalog = catalog.including(dataclasses.replace(new, ready=True))
-            changed |= {view.name} if new.table != view.table else set()
-        return catalog
-
-    def _check_place(self, definition: ViewDefinition) -> None:
-        """Refuse to write over a Delta table that is no view."""
-        table = self._lake.at(definition.location)
-        if table.exists() and STATE not in (table.log(-1)[-1].notes or {}):
-            raise CatalogError(
-                f"there is a Delta table in {table.uri} already; choose another name for the "
-                "view, or remove the folder"
-            )
+        return self._plans.view(catalog.finished_view(name), catalog)
 
     def _define_table(self, definition: TableDefinition, what: str) -> None:
         def defined(catalog: Catalog) -> Catalog:
@@ -525,16 +396,6 @@ def _lake_place(path: str | os.PathLike[str]) -> str:
 def _spark_sessions() -> Any:
     """What needs pyspark, loaded when there is a session."""
     return import_module("viewkeep.execute.spark.session")
-
-
-def _readable(catalog: Catalog, name: str) -> dict[str, Table]:
-    """What the SQL of a view may name."""
-    return {known: table for known, table in catalog.declared().items() if known != name}
-
-
-def _source(lake: Lake, catalog: Catalog, name: str) -> Source:
-    entry = catalog.entries[name]
-    return Source(name, entry.table, lake.at(entry.location))
 
 
 def _with_key(name: str, table: Table) -> Table:

@@ -9,8 +9,8 @@ from tests.diffs.harness import keep_through_batches
 from tests.diffs.in_duckdb import KeptInDuckdb, tables_of
 from tests.diffs.random_tables import random_database
 from tests.diffs.views import TABLES, VIEWS
+from tests.transpile import to_duckdb
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 
 BATCHES = 20
 

@@ -10,9 +10,9 @@ import pytest
 from tests.diffs.harness import PlayedView, keep_through_batches
 from tests.diffs.in_duckdb import KeptInDuckdb, tables_of
 from tests.diffs.random_tables import random_database
+from tests.transpile import to_duckdb
 from viewkeep.query.tables import Table
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 
 TABLES = {
     "a": Table({"id": "int not null", "i": "int", "j": "int"}, key=["id"]),

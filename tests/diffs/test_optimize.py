@@ -28,6 +28,7 @@ from tests.diffs.test_random_views import TABLES as RANDOM_TABLES
 from tests.diffs.test_random_views import views
 from tests.diffs.views import TABLES as VIEW_TABLES
 from tests.diffs.views import VIEWS
+from tests.transpile import to_duckdb
 from viewkeep.changes import ChangeBatch, RowUpdate
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import RULES, optimize
@@ -36,7 +37,6 @@ from viewkeep.query.algebra import GroupBy, Join, Node, Scan, Select, SemiJoin, 
 from viewkeep.query.expressions import TRUE, columns_of
 from viewkeep.query.tables import Table
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 
 TABLES = {
     "r": Table({"a": "int", "b": "int", "s": "string", "x": "double"}, key=["a"]),

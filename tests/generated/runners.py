@@ -13,8 +13,8 @@ from tests.diffs.interpret import evaluate
 from tests.diffs.random_tables import Database, as_arrow
 from tests.generated.cases import Case
 from tests.generated.tables import TABLES
+from tests.transpile import to_duckdb
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 
 
 class InvalidCaseError(Exception):

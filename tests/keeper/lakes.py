@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,18 @@ import duckdb
 from deltalake import DeltaTable
 
 from tests.diffs.harness import Bag, expect, plain
+from tests.transpile import to_duckdb
 from viewkeep import Keeper
-from viewkeep.sql.transpile import to_duckdb
+from viewkeep.lake.view_plans import ViewPlans
 
 Connection = duckdb.DuckDBPyConnection
 Row = tuple[Any, ...]
+
+
+def set_driver_bytes(keeper: Keeper, driver_bytes: int) -> None:
+    """Let the driver rewrite files of up to so many bytes; the engine rewrites larger ones."""
+    keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
+    keeper._plans = ViewPlans(keeper._lake)
 
 
 def location(keeper: Keeper, name: str) -> str:

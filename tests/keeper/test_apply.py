@@ -1,7 +1,6 @@
 """Changes of tables that Viewkeep owns: checked, in one commit, whatever form they come in."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Barrier, Thread
@@ -14,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.diffs.random_tables import random_batch, random_database
-from tests.keeper.lakes import as_bag, location, rows, version
+from tests.keeper.lakes import as_bag, location, rows, set_driver_bytes, version
 from viewkeep import Keeper, Table
 
 PARTS = Table({"pid": "int", "price": "int", "name": "string"}, key=["pid"])
@@ -100,7 +99,7 @@ def test_random_changes_against_a_model(
     rng = Random(driver_bytes)
     model = random_database({"t": table}, rng, 30)
     keeper = Keeper(tmp_path, spark, backend=backend)
-    keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
+    set_driver_bytes(keeper, driver_bytes)
     keeper.create_table("t", table, rows=list(model["t"].values()))
     for _ in range(4 if backend == "spark" else 12):
         batch = random_batch(model, {"t": table}, rng, 8)["t"]

@@ -3,7 +3,6 @@
 import os
 import struct
 from collections import Counter
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.keeper.lakes import check_verified, location
+from tests.keeper.lakes import check_verified, location, set_driver_bytes
 from viewkeep import Keeper, SchemaError, ViewkeepError
 from viewkeep.execute.spark.files import read_frame
 from viewkeep.query.tables import Table
@@ -159,7 +158,7 @@ def test_carried_columns_against_spark(
     groups = {key: random_row(rng, GROUPS, key) for key in range(3)}
     others = Others(tmp_path / "items", ITEMS, items, feed)
     keeper = Keeper(tmp_path / "lake", spark)
-    keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
+    set_driver_bytes(keeper, driver_bytes)
     keeper.register_table("items", tmp_path / "items", key=["id"])
     keeper.create_table("groups", GROUPS, rows=list(groups.values()))
     assert keeper.tables["items"].columns == ITEMS.columns

@@ -23,10 +23,10 @@ from tests.diffs.random_tables import Database, apply_batches, random_batch, ran
 from tests.keeper import crashing
 from tests.keeper.faults import TABLES, apply, create
 from tests.keeper.lakes import as_bag, check, delta_rows, location, rows, versions
+from tests.transpile import to_duckdb
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import ViewState
 from viewkeep.lake.view import STATE
-from viewkeep.sql.transpile import to_duckdb
 
 ROUNDS = 100 if os.environ.get("VIEWKEEP_LONG") else 6
 

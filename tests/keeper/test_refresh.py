@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from pyspark.sql import SparkSession
 
 from tests.diffs.harness import expect, rounded
 from tests.execute.spark.kept import bag
-from tests.keeper.lakes import check, check_verified, rows, version, versions
+from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, version, versions
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.spark.backend import SparkBackend
 from viewkeep.lake import caches
 from viewkeep.query.algebra import Stored
+from viewkeep.refresh import create_view
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed, rewrite
 
@@ -222,7 +222,7 @@ def _overlay_rows(keeper: Keeper, name: str) -> list[int]:
 def test_spark_rewrites_what_the_driver_would(
     keeper: Keeper, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper._lake = replace(keeper._lake, driver_bytes=0)
+    set_driver_bytes(keeper, 0)
     monkeypatch.setattr(rewrite, "SMALL_FILES", small)
     keeper.create_view("joined", "SELECT did, pid, price FROM uses JOIN parts USING (pid)")
     keeper.apply("parts", updates=[{"pid": 3, "price": None}], deletes=[(4,)], inserts=[(20, 1)])
@@ -276,22 +276,20 @@ def test_replacing_a_view(spark: SparkSession, keeper: Keeper, tmp_path: Path) -
     keeper.create_view("over", "SELECT count(*) AS n, max(price) AS m FROM dear")
     seen: list[Counter[Any]] = []
     other = Keeper(tmp_path, spark)
-    from viewkeep import keeper as keepers
-
-    computed = keepers.compute_view
+    computed = create_view.compute_view
 
     def watched(*given: Any, **named: Any) -> Any:
         built = computed(*given, **named)
         seen.append(Counter(tuple(row) for row in other.read("dear").collect()))
         return built
 
-    keepers.compute_view = watched
+    create_view.compute_view = watched
     try:
         report = keeper.create_view(
             "dear", "SELECT pid, price + 0.5 AS price FROM parts WHERE price < 30", replace=True
         )
     finally:
-        keepers.compute_view = computed
+        create_view.compute_view = computed
     assert seen == [Counter([(10, 100), (11, 110)])]
     assert (report.strategy, report.from_scratch) == ("id", True)
     assert report.version == keeper.history("dear")[0].version > 0
@@ -324,15 +322,13 @@ def test_a_replacement_that_would_break_readers(keeper: Keeper) -> None:
 def test_whoever_dies_in_a_swap_leaves_a_definition_to_build(
     spark: SparkSession, keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from viewkeep import keeper as keepers
-
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 90")
 
     def dies(*given: Any) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(keepers, "commit_view", dies)
+        patched.setattr(create_view, "commit_view", dies)
         with pytest.raises(KeyboardInterrupt):
             keeper.create_view("dear", "SELECT pid, price FROM parts", replace=True)
     other = Keeper(tmp_path, spark)

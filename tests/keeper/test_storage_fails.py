@@ -5,7 +5,6 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from tests.keeper.lakes import check, check_verified, rows, versions
+from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, versions
 from viewkeep import Keeper, ViewkeepError
 
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
@@ -83,7 +82,7 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> 
     place = tmp_path / "small"
     with mounted(place, "-o", "size=4m"):
         keeper = filled(spark, place / "lake")
-        keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
+        set_driver_bytes(keeper, driver_bytes)
         keeper.apply("parts", updates=[{"pid": 3, "price": 1}])
         with suppress(OSError), open(place / "ballast", "wb", buffering=0) as ballast:
             while ballast.write(b"0" * 4096):

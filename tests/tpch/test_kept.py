@@ -18,12 +18,12 @@ from tests.diffs.harness import Bag, expect, plain
 from tests.diffs.random_tables import as_arrow
 from tests.keeper.lakes import rows
 from tests.tpch.data import TABLES, Change, Tpch
+from tests.transpile import to_duckdb
 from viewkeep import Keeper
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.spark.collect import collect
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 from viewkeep.tables.arrow_rows import to_rows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))

@@ -7,9 +7,9 @@ import duckdb
 import pytest
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
-from viewkeep.diffs.report import RunReport
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.execute.duckdb.in_connection import create, run
+from viewkeep.execute.report import RunReport
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

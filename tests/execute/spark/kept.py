@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.diffs.harness import Bag, Kinds, as_bag, base_changes, expect, plain, rounded, states
 from tests.diffs.interpret import Rows, evaluate
 from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as_arrow
+from tests.transpile import to_duckdb
 from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.script import Script
@@ -25,7 +26,6 @@ from viewkeep.execute.spark.run import LOCAL_ROWS, Run, changed_rows, create_fra
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.sql.parse import parse_view
-from viewkeep.sql.transpile import to_duckdb
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 
 LIMIT = 100_000

@@ -19,7 +19,6 @@ from time import perf_counter
 
 import duckdb
 
-from viewkeep.diffs.report import RunReport
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
@@ -28,6 +27,7 @@ from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.duckdb.run import StatementRunner
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
+from viewkeep.execute.report import RunReport
 
 
 def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:

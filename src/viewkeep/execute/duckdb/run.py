@@ -14,13 +14,13 @@ import duckdb
 
 from viewkeep.diffs.accesses import count_accesses as count_query_accesses
 from viewkeep.diffs.model import INSERT
-from viewkeep.diffs.report import StatementReport
 from viewkeep.diffs.script import Apply, Compute
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
 from viewkeep.execute.duckdb.prepared import Change, Prepared, Query
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
+from viewkeep.execute.report import StatementReport
 from viewkeep.query.algebra import Leaf, Node, Stored
 from viewkeep.query.types.inference import Schema
 

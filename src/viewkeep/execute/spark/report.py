@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import PySparkException
 
-from viewkeep.diffs.report import RunReport
 from viewkeep.errors import reason
 from viewkeep.execute.errors import RunError
+from viewkeep.execute.report import RunReport
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 

@@ -22,9 +22,9 @@ from types import TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeep.diffs.report import StatementReport
 from viewkeep.diffs.script import Apply, Script
 from viewkeep.execute.errors import RunError
+from viewkeep.execute.report import StatementReport
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Changed, Part
 from viewkeep.execute.spark.changed_rows import find_rows, rows_changed

@@ -1,0 +1,112 @@
+"""Views that begin: a new one, one in place of another, one whose table was damaged.
+
+A definition is in the catalog before its rows are there, and marked as unfinished: a process that
+dies leaves a name that can be created again. A replacement is computed before it is defined.
+"""
+
+import dataclasses
+
+from viewkeep.errors import problem_of
+from viewkeep.execute.engines import Engines
+from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
+from viewkeep.lake import RefreshReport
+from viewkeep.lake.catalog import Catalog, ViewDefinition
+from viewkeep.lake.problems import forget_problem
+from viewkeep.lake.view_plans import ViewPlans
+from viewkeep.refresh.all_views import RefreshError, pinned_inputs, refresh_views
+from viewkeep.refresh.build_view import build_view, commit_view, compute_view
+from viewkeep.tables.delta import ConflictError, StorageError
+from viewkeep.tables.memory import remembered_logs
+
+FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
+
+
+def is_failure(error: Exception) -> bool:
+    """Whether an error is one that can happen though all that was asked for is right."""
+    from_spark = type(error).__module__.startswith(("pyspark", "py4j"))
+    return isinstance(error, FAILURES) or from_spark
+
+
+def create_view(
+    plans: ViewPlans, definition: ViewDefinition, old: ViewDefinition | None, engines: Engines
+) -> RefreshReport:
+    """Define a view and fill it; `old` is the definition of one that was never finished."""
+    if old is None:
+        plans.check_place(definition)
+    name, catalog = definition.name, plans.lake.catalog
+    catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
+    try:
+        report = _build(plans, definition, engines)
+    except BaseException:
+        catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
+        raise
+    catalog.change(f"finish {name}", lambda now: now.finishing(definition))
+    return report
+
+
+def replace_view(
+    plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines
+) -> RefreshReport:
+    """Compute first, then swap the definition, then show: whoever dies between the last two
+    leaves a definition that the next refresh builds."""
+    lake, ready = plans.lake, dataclasses.replace(definition, ready=True)
+    plans.replace(catalog, ready)
+    start = plans.view(catalog.view(definition.name), catalog).stored()
+    view = plans.view(ready, catalog)
+    pinned = pinned_inputs(lake, ready, plans.view, engines)
+    inputs, tables = pinned.inputs(ready), pinned.tables(ready)
+    reason = "the definition has changed"
+    built = compute_view(view, engines, inputs, tables, reason, first=True)
+    lake.catalog.change(f"replace {view.name}", lambda now: plans.replace(now, ready))
+    try:
+        return commit_view(view, built, start)
+    except ConflictError:  # another process has refreshed the view since
+        return refresh_views(lake, [view.name], plans.view, engines)[-1]
+
+
+def repair_view(plans: ViewPlans, name: str, engines: Engines) -> RefreshReport:
+    """Compute a view anew, whatever happened to its table, and refresh the views above it."""
+    catalog = plans.lake.catalog.read()
+    report = _rebuild(plans, catalog.finished_view(name), engines, "repaired")
+    above = [_refresh_or_rebuild(plans, view, engines, name) for view in catalog.above(name)]
+    if any(each.error for each in above):
+        raise RefreshError([report, *above])
+    return report
+
+
+def _refresh_or_rebuild(
+    plans: ViewPlans, definition: ViewDefinition, engines: Engines, repaired: str
+) -> RefreshReport:
+    """A view above one that was repaired: refreshed if it can be."""
+    lake, name = plans.lake, definition.name
+    try:
+        try:
+            with lake.marked():
+                return refresh_views(lake, [name], plans.view, engines)[-1]
+        except Exception as error:
+            if not is_failure(error):
+                raise
+        return _rebuild(plans, definition, engines, f'"{repaired}" was repaired')
+    except Exception as error:  # whatever is wrong with one view is that view's problem
+        return RefreshReport(name, "none", error=problem_of(error))
+
+
+def _rebuild(
+    plans: ViewPlans, definition: ViewDefinition, engines: Engines, reason: str
+) -> RefreshReport:
+    plans.lake.remove_damaged(definition.location)
+    return _build(plans, definition, engines, reason)
+
+
+def _build(
+    plans: ViewPlans, definition: ViewDefinition, engines: Engines, reason: str = ""
+) -> RefreshReport:
+    lake = plans.lake
+    with lake.marked():
+        pinned = pinned_inputs(lake, definition, plans.view, engines)
+        view = plans.view(definition, lake.catalog.read())
+        inputs, tables = pinned.inputs(definition), pinned.tables(definition)
+        with remembered_logs():
+            report = build_view(view, engines, inputs, tables, None, reason, first=not reason)
+        forget_problem(lake, view.name)
+        return report
