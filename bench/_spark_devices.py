@@ -179,7 +179,9 @@ class Kept:
         if script.view.name in found:
             rows = found[script.view.name]
             assert rows is not None, "200 changes are few"
-            gone, came = (lake.spark.createDataFrame(each) for each in (rows.gone, rows.came))
+            gone, came = (
+                lake.spark.createDataFrame(each) for each in (rows.old_rows, rows.new_rows)
+            )
             sums = sums - checksum(self.view, gone) + checksum(self.view, came)
         return cost, sums
 

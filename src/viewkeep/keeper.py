@@ -26,7 +26,7 @@ from viewkeep.lake import (
     ViewDescription,
     ViewStatus,
 )
-from viewkeep.lake.apply import apply_changes, given_changes
+from viewkeep.lake.apply import apply_changes, user_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
 from viewkeep.lake.describe import describe_table, describe_view
@@ -257,7 +257,7 @@ class Keeper:
             )
         if definition.table.static:
             raise CatalogError(f'table "{name}" is declared static; it takes no changes')
-        given = given_changes(name, definition.table, inserts, updates, deletes)
+        given = user_changes(name, definition.table, inserts, updates, deletes)
         table = self._lake.at(definition.location)
         version, _ = apply_changes(
             self._lake.scans, definition, table, given, self._lake.driver_bytes

@@ -22,7 +22,7 @@ from viewkeep import Keeper, SchemaError, Table
 from viewkeep.csv_input import CsvFile, read_declared
 from viewkeep.execute.spark.exact_cast import exact_columns
 from viewkeep.tables.arrow_rows import to_rows
-from viewkeep.tables.user_rows import given_rows
+from viewkeep.tables.user_rows import read_user_rows
 
 TYPES = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary",
@@ -57,7 +57,7 @@ def stored(type_: str, rows: Any, key: tuple[str, ...] = ("k",)) -> Any:
     """The value of the column v that is stored, or that it is refused."""
     table = Table({"k": "int", "v": type_}, key=key)
     try:
-        [[_, value]] = to_rows(given_rows("t", "inserts", rows, table, table.names))
+        [[_, value]] = to_rows(read_user_rows("t", "inserts", rows, table, table.names))
     except SchemaError as error:
         problem = str(error)
     else:
@@ -221,10 +221,10 @@ def test_odd_columns_of_arrow(type_: str, column: pa.Array) -> None:
 def test_columns_of_encodings_and_chunks() -> None:
     runs = pa.chunked_array([pc_run_end([5, 5]), pc_run_end([6])])
     table = Table({"k": "int", "v": "int"}, key=["k"])
-    rows = given_rows("t", "inserts", pa.table({"k": [1, 2, 3], "v": runs}), table, table.names)
+    rows = read_user_rows("t", "inserts", pa.table({"k": [1, 2, 3], "v": runs}), table, table.names)
     assert to_rows(rows) == [(1, 5), (2, 5), (3, 6)]
     many = pd.DataFrame({"k": [1, 2], "v": pd.Categorical([7, 8])})
-    assert to_rows(given_rows("t", "inserts", many, table, table.names)) == [(1, 7), (2, 8)]
+    assert to_rows(read_user_rows("t", "inserts", many, table, table.names)) == [(1, 7), (2, 8)]
 
 
 def pc_run_end(values: list[int]) -> pa.Array:
@@ -239,16 +239,16 @@ def test_the_error_names_the_row_and_the_way_out() -> None:
     frame = pd.DataFrame(rows, columns=["k", "v"])
     for given_ in (rows, frame, pa.Table.from_pandas(frame)):
         with pytest.raises(SchemaError) as refused:
-            given_rows("t", "updates", given_, table, table.names)
+            read_user_rows("t", "updates", given_, table, table.names)
         assert str(refused.value) == (
             'table "t", updates, key (k = 2): column "v" (int): '
             "1.5 is no whole number; round it, or declare a double"
         )
     with pytest.raises(SchemaError, match=r'key \(k = 1\.7\): column "k" \(int\): 1\.7 is no'):
-        given_rows("t", "deletes", [(1.7,)], table, table.key)
+        read_user_rows("t", "deletes", [(1.7,)], table, table.key)
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["k", "k"])
     with pytest.raises(SchemaError, match='the column "k" stands twice'):
-        given_rows("t", "deletes", twice, table, table.key)
+        read_user_rows("t", "deletes", twice, table, table.key)
 
 
 TEXTS: dict[tuple[str, str], Any] = {

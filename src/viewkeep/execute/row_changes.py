@@ -15,18 +15,20 @@ class RowChanges:
     A row that is updated or replaced is in both; one that stays as it is is in neither.
     """
 
-    gone: pa.Table
-    came: pa.Table
+    old_rows: pa.Table
+    new_rows: pa.Table
 
 
 def changed_relation(
     relation: StoredRows | OverlaidRows, changes: RowChanges, ids: tuple[str, ...]
 ) -> OverlaidRows:
     """A relation with some of its rows changed."""
-    covered = pa.concat_tables([t.select(list(ids)) for t in (changes.gone, changes.came)])
+    covered = pa.concat_tables([t.select(list(ids)) for t in (changes.old_rows, changes.new_rows)])
     if isinstance(relation, StoredRows):
-        return OverlaidRows(relation, changes.came, covered)
-    live = pa.concat_tables([without(relation.live, covered), _like(relation.live, changes.came)])
+        return OverlaidRows(relation, changes.new_rows, covered)
+    live = pa.concat_tables(
+        [without(relation.live, covered), _like(relation.live, changes.new_rows)]
+    )
     hidden = pa.concat_tables([relation.covered, _like(relation.covered, covered)])
     return OverlaidRows(relation.base, live, hidden)
 
@@ -34,11 +36,15 @@ def changed_relation(
 def composed(first: RowChanges, then: RowChanges, ids: tuple[str, ...]) -> RowChanges:
     """Two changes as one, from before the first to after the second."""
     names = list(ids)
-    touched = pa.concat_tables([first.gone.select(names), first.came.select(names)])
-    touched_then = pa.concat_tables([then.gone.select(names), then.came.select(names)])
-    gone = pa.concat_tables([first.gone, _like(first.gone, without(then.gone, touched))])
-    came = pa.concat_tables([without(first.came, touched_then), _like(first.came, then.came)])
-    return RowChanges(gone, came)
+    touched = pa.concat_tables([first.old_rows.select(names), first.new_rows.select(names)])
+    touched_then = pa.concat_tables([then.old_rows.select(names), then.new_rows.select(names)])
+    old_rows = pa.concat_tables(
+        [first.old_rows, _like(first.old_rows, without(then.old_rows, touched))]
+    )
+    new_rows = pa.concat_tables(
+        [without(first.new_rows, touched_then), _like(first.new_rows, then.new_rows)]
+    )
+    return RowChanges(old_rows, new_rows)
 
 
 def _like(one: pa.Table, other: pa.Table) -> pa.Table:

@@ -25,17 +25,17 @@ from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.key_index import KeyIndex, Places
 from viewkeep.tables.memory import remembered_logs
-from viewkeep.tables.net_changes import taken
-from viewkeep.tables.rewrite import DRIVER_BYTES, FoundRows, find_rows, rewrite
+from viewkeep.tables.net_changes import take_rows
+from viewkeep.tables.rewrite import DRIVER_BYTES, MatchedRows, find_rows, rewrite
 from viewkeep.tables.scans import Scans
 from viewkeep.tables.table_changes import TableChanges, rows_schema
-from viewkeep.tables.user_rows import given_rows
+from viewkeep.tables.user_rows import read_user_rows
 
 TRIES = 20
 
 
 @dataclass(frozen=True)
-class Given:
+class UserChanges:
     """Checked rows to insert, to update (keys and some columns) and to delete (keys)."""
 
     inserts: pa.Table
@@ -61,25 +61,25 @@ class Given:
         )
 
 
-def given_changes(
+def user_changes(
     name: str, table: Table, inserts: Any = None, updates: Any = None, deletes: Any = None
-) -> Given:
-    """What a user gives, with declared types; nothing is looked up yet."""
-    found = Given(
-        given_rows(name, "inserts", inserts, table, table.names),
-        given_rows(name, "updates", updates, table, table.key),
-        given_rows(name, "deletes", deletes, table, table.key),
+) -> UserChanges:
+    """The changes of a user with declared types and distinct keys; nothing is looked up yet."""
+    changes = UserChanges(
+        read_user_rows(name, "inserts", inserts, table, table.names),
+        read_user_rows(name, "updates", updates, table, table.key),
+        read_user_rows(name, "deletes", deletes, table, table.key),
     )
-    _check_once(name, table, found)
-    changed = [each for each in found.updates.column_names if each not in table.key]
-    if found.updates.num_rows and not changed:
+    _check_once(name, table, changes)
+    changed = [each for each in changes.updates.column_names if each not in table.key]
+    if changes.updates.num_rows and not changed:
         raise SchemaError(f'table "{name}", updates: only keys are given; name what changes')
-    return found
+    return changes
 
 
-def _check_once(name: str, table: Table, given: Given) -> None:
+def _check_once(name: str, table: Table, changes: UserChanges) -> None:
     """Refuse a row that is named twice by the same kind of change: which one counts is not said."""
-    parts = {"inserts": given.inserts, "updates": given.updates, "deletes": given.deletes}
+    parts = {"inserts": changes.inserts, "updates": changes.updates, "deletes": changes.deletes}
     for what, rows in parts.items():
         keys = KeyIndex(rows.select(list(table.key)))
         if keys.repeated is not None:
@@ -92,14 +92,14 @@ def apply_changes(
     scans: Scans,
     definition: TableDefinition,
     table: LakeTable,
-    given: Given,
+    changes: UserChanges,
     driver_bytes: int = DRIVER_BYTES,
 ) -> tuple[int, TableChanges]:
     """Commit the changes; the version they are in. After a conflict everything is checked anew."""
-    keys = given.keys(definition.table.key)
+    keys = changes.keys(definition.table.key)
     for _ in range(TRIES):
         with suppress(ConflictError), remembered_logs():
-            return _applied(scans, definition, table, given, keys, driver_bytes)
+            return _applied(scans, definition, table, changes, keys, driver_bytes)
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
 
 
@@ -107,7 +107,7 @@ def _applied(
     scans: Scans,
     definition: TableDefinition,
     table: LakeTable,
-    given: Given,
+    changes: UserChanges,
     keys: pa.Table,
     driver_bytes: int,
 ) -> tuple[int, TableChanges]:
@@ -115,11 +115,13 @@ def _applied(
     meanwhile."""
     snapshot = table.snapshot()
     _check_columns(definition, snapshot)
-    found = find_rows(scans, table, snapshot, keys, driver_bytes)
-    changes = net_given(definition.name, definition.table, given, found)
-    if changes.is_empty:
-        return snapshot.version, changes
-    return _commit(scans, definition, table, snapshot, changes, found, driver_bytes), changes
+    matches = find_rows(scans, table, snapshot, keys, driver_bytes)
+    net_changes = net_user_changes(definition.name, definition.table, changes, matches)
+    if net_changes.is_empty:
+        return snapshot.version, net_changes
+    return _commit(
+        scans, definition, table, snapshot, net_changes, matches, driver_bytes
+    ), net_changes
 
 
 def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
@@ -134,44 +136,50 @@ def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
         )
 
 
-def net_given(name: str, table: Table, given: Given, found: FoundRows) -> TableChanges:
-    """What given changes do to the rows that have their keys; an error if they do not fit them."""
-    rows = found.rows.select(list(table.names)).cast(rows_schema(table))
-    count = found.keys.keys.num_rows
-    if found.keys.repeated is not None or np.bincount(found.places, minlength=1).max() > 1:
-        return _net_rows(name, table, given, rows)
+def net_user_changes(
+    name: str, table: Table, changes: UserChanges, matches: MatchedRows
+) -> TableChanges:
+    """The net effect of a user's changes on the rows with their keys; an error if they do not fit."""
+    rows = matches.rows.select(list(table.names)).cast(rows_schema(table))
+    count = matches.keys.keys.num_rows
+    if matches.keys.repeated is not None or np.bincount(matches.places, minlength=1).max() > 1:
+        return _net_rows(name, table, changes, rows)
     places = np.full(count, -1, np.int64)
-    places[found.places] = np.arange(rows.num_rows)
+    places[matches.places] = np.arange(rows.num_rows)
     inserts, updates, deletes = np.split(
-        places, np.cumsum([given.inserts.num_rows, given.updates.num_rows])
+        places, np.cumsum([changes.inserts.num_rows, changes.updates.num_rows])
     )
-    wrong = _first_misfit(table, given, inserts, updates, deletes)
+    wrong = _first_misfit(table, changes, inserts, updates, deletes)
     if wrong is not None:
         return _net_rows(name, table, wrong, rows)
-    before = taken(rows, updates)
-    after = _updated(before, given.updates, table)
-    changes = TableChanges(name, table, given.inserts, taken(rows, deletes), before, after)
-    return changes.effective([n for n in given.updates.column_names if n not in table.key])
+    before = take_rows(rows, updates)
+    after = _updated(before, changes.updates, table)
+    net_changes = TableChanges(
+        name, table, changes.inserts, take_rows(rows, deletes), before, after
+    )
+    return net_changes.effective([n for n in changes.updates.column_names if n not in table.key])
 
 
-def _net_rows(name: str, table: Table, given: Given, rows: pa.Table) -> TableChanges:
+def _net_rows(name: str, table: Table, changes: UserChanges, rows: pa.Table) -> TableChanges:
     """One change after the other, where several name one key, or one does not fit."""
     format_ = RowFormat(name, table)
     before = {format_.key_of(row): row for row in to_rows(rows)}
-    return TableChanges.of_batch(net(name, table, before, given.log(table)))
+    return TableChanges.of_batch(net(name, table, before, changes.log(table)))
 
 
 def _first_misfit(
-    table: Table, given: Given, inserts: Places, updates: Places, deletes: Places
-) -> Given | None:
+    table: Table, changes: UserChanges, inserts: Places, updates: Places, deletes: Places
+) -> UserChanges | None:
     """The first change in the order of the log that finds no row, or one where it wants none."""
-    none = Given(*(part.slice(0, 0) for part in (given.inserts, given.updates, given.deletes)))
+    none = UserChanges(
+        *(part.slice(0, 0) for part in (changes.inserts, changes.updates, changes.deletes))
+    )
     if (deletes < 0).any():
-        return replace(none, deletes=given.deletes.slice(int(np.argmax(deletes < 0)), 1))
+        return replace(none, deletes=changes.deletes.slice(int(np.argmax(deletes < 0)), 1))
     if (updates < 0).any():
-        return replace(none, updates=given.updates.slice(int(np.argmax(updates < 0)), 1))
+        return replace(none, updates=changes.updates.slice(int(np.argmax(updates < 0)), 1))
     if (inserts >= 0).any():
-        return replace(none, inserts=given.inserts.slice(int(np.argmax(inserts >= 0)), 1))
+        return replace(none, inserts=changes.inserts.slice(int(np.argmax(inserts >= 0)), 1))
     return None
 
 
@@ -187,11 +195,11 @@ def _commit(
     table: LakeTable,
     snapshot: Snapshot,
     changes: TableChanges,
-    found: FoundRows,
+    matches: MatchedRows,
     driver_bytes: int,
 ) -> int:
     declared = definition.table
-    keys = changes.gone.select(list(declared.key))
-    files = rewrite(scans, table, snapshot, keys, changes.came, driver_bytes, found)
+    keys = changes.old_rows.select(list(declared.key))
+    files = rewrite(scans, table, snapshot, keys, changes.new_rows, driver_bytes, matches)
     notes = Feed(scans, definition.name, declared, table).write(changes)
     return table.commit(snapshot.version, files.add, files.remove, {"apply": True, **notes})

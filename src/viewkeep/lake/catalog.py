@@ -18,7 +18,7 @@ from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.delta import ConflictError, LakeTable, StorageError
 from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
-from viewkeep.tables.places import former_lake, found_location, stored_location
+from viewkeep.tables.places import absolute_location, former_lake, stored_location
 
 TRIES = 20
 T = TypeVar("T")
@@ -262,7 +262,7 @@ class CatalogStore:
                 return f"{self._lake}/{each.name}"
             if former is not None and each.location.startswith(f"{former}/"):
                 return f"{self._lake}/{each.location.removeprefix(f'{former}/')}"
-            return found_location(self._lake, each.location)
+            return absolute_location(self._lake, each.location)
 
         return [replace(each, location=place(each)) for each in found]
 

@@ -23,7 +23,7 @@ from viewkeep.tables.key_index import KeyIndex
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.rewrite import write_rows
 from viewkeep.tables.scans import Scans
-from viewkeep.tables.user_rows import given_rows
+from viewkeep.tables.user_rows import read_user_rows
 
 Constraints = Mapping[str, Any]
 
@@ -108,7 +108,7 @@ def write_table(
         written = Snapshot(table.uri, 0, declared.columns, tuple(files))
         check_keys(name, declared, StoredRows.whole(table, written), scans)
         return files
-    rows = given_rows(name, "rows", data, declared, declared.names)
+    rows = read_user_rows(name, "rows", data, declared, declared.names)
     _check_rows(name, declared, rows)
     return write_rows(table, rows)
 

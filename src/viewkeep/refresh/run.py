@@ -298,7 +298,7 @@ class _StageRun:
             target = cache_target(self._view, cache.kept, cache.table)
             return outcome.whole.write_whole(name, target)
         assert rows is not None, "scripts that run one by one hold their rows"
-        return cache.changed(rows.gone, rows.came)
+        return cache.changed(rows.old_rows, rows.new_rows)
 
     def _write_view(
         self, snapshot: Snapshot, outcome: _Outcome
@@ -313,7 +313,10 @@ class _StageRun:
             assert outcome.whole is not None
             files = outcome.whole.write_whole(name, Target(view.table, view.layout.columns))
             return Rewrite(tuple(files), snapshot.files), None
-        gone, came = view.layout.to_public(changes.gone), view.layout.to_public(changes.came)
+        gone, came = (
+            view.layout.to_public(changes.old_rows),
+            view.layout.to_public(changes.new_rows),
+        )
         keys = gone.select(list(dict.fromkeys(view.layout.keys)))
         lake = view.lake
         files_changed = rewrite(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
@@ -362,6 +365,6 @@ def _changed_rows(rows: RowChanges | None, ids: tuple[str, ...] | None) -> int:
     if rows is None:
         return 0
     if not ids:
-        return int(max(rows.gone.num_rows, rows.came.num_rows))
-    keys = pa.concat_tables([table.select(list(ids)) for table in (rows.gone, rows.came)])
+        return int(max(rows.old_rows.num_rows, rows.new_rows.num_rows))
+    keys = pa.concat_tables([table.select(list(ids)) for table in (rows.old_rows, rows.new_rows)])
     return KeyIndex(keys).count

@@ -105,8 +105,8 @@ def arrow_schema(fields: Iterable[Field]) -> pa.Schema:
 
 def declared_fields(schema: pa.Schema) -> tuple[Field, ...]:
     """Arrow columns as declared ones; those of types that views cannot read are left out."""
-    found = ((f, declared_type(f.type)) for f in schema)
-    return tuple(Field(f.name, type_, f.nullable) for f, type_ in found if type_ is not None)
+    types = ((f, declared_type(f.type)) for f in schema)
+    return tuple(Field(f.name, type_, f.nullable) for f, type_ in types if type_ is not None)
 
 
 def to_arrow(fields: Sequence[Field], rows: Sequence[Row]) -> pa.Table:
@@ -124,8 +124,8 @@ def to_arrow(fields: Sequence[Field], rows: Sequence[Row]) -> pa.Table:
 def arrow_column(type_: Type, values: Iterable[Any]) -> pa.Array:
     """Values that fit a type as a column."""
     thaw = _thawed(type_)
-    found = values if thaw is None else [None if v is None else thaw(v) for v in values]
-    return pa.array(found, arrow_type(type_))
+    thawed = values if thaw is None else [None if v is None else thaw(v) for v in values]
+    return pa.array(thawed, arrow_type(type_))
 
 
 def to_rows(table: pa.Table) -> list[Row]:

@@ -24,7 +24,7 @@ def check_name(place: str, name: str) -> None:
 
 def check_own_names(place: str, names: Iterable[str]) -> None:
     """Refuse columns that a new Delta table cannot have; Delta takes `a` and `A` for the same."""
-    known: dict[str, str] = {}
+    by_lower_case: dict[str, str] = {}
     for name in names:
         check_name(place, name)
         bad = sorted(set(name) & _NOT_IN_DELTA)
@@ -33,8 +33,8 @@ def check_own_names(place: str, names: Iterable[str]) -> None:
                 f'{place}, column "{name}": Delta tables allow no '
                 f"{' '.join(map(repr, bad))} in names; give it another name, in a view with AS"
             )
-        other = known.get(name.lower())
-        known[name.lower()] = name
+        other = by_lower_case.get(name.lower())
+        by_lower_case[name.lower()] = name
         if other is not None:
             raise SchemaError(
                 f'{place}, column "{name}": there is "{other}" already; Delta tables do not tell '

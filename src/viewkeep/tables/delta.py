@@ -41,8 +41,8 @@ from viewkeep.tables.failures import DamagedLogError as DamagedLogError
 from viewkeep.tables.failures import MissingEntryError as MissingEntryError
 from viewkeep.tables.failures import StorageError as StorageError
 from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
-from viewkeep.tables.failures import said
-from viewkeep.tables.failures import told as told
+from viewkeep.tables.failures import error_text
+from viewkeep.tables.failures import storage_errors as storage_errors
 from viewkeep.tables.memory import RECENT, log_memory
 from viewkeep.tables.protocol import unreadable
 from viewkeep.tables.snapshots import DataFile as DataFile
@@ -78,7 +78,7 @@ class LakeTable:
 
     def exists(self) -> bool:
         """Whether there is a Delta table."""
-        with told(self.uri):
+        with storage_errors(self.uri):
             return DeltaTable.is_deltatable(self.uri, self.options)
 
     def is_writable(self) -> bool:
@@ -103,33 +103,33 @@ class LakeTable:
     def identity(self, version: int) -> str:
         """What tells a table from one that was made anew in the same place."""
         text = self._entry(version) if self._local is not None else None
-        known = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
-        if known is not None:
-            return known.identity
+        snapshot = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
+        if snapshot is not None:
+            return snapshot.identity
         table = self._open(version)
-        with told(self.uri):
+        with storage_errors(self.uri):
             return str(table.metadata().id)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
         at = self.version() if version is None else version
-        found: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
-        return found
+        snapshot: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
+        return snapshot
 
     def _recent_snapshot(self, version: int) -> Snapshot:
         text = self._entry(version) if self._local is not None and version >= 0 else None
         if text is None:
             return self._snapshot(version)
         fingerprint = entry_fingerprint(text)
-        found = RECENT.get(self.uri, version, fingerprint)
-        if found is None:
-            found = self._snapshot(version)
-            RECENT.add(found, fingerprint)
-        return found
+        snapshot = RECENT.get(self.uri, version, fingerprint)
+        if snapshot is None:
+            snapshot = self._snapshot(version)
+            RECENT.add(snapshot, fingerprint)
+        return snapshot
 
     def _snapshot(self, version: int | None) -> Snapshot:
         table = self._open(version)
-        with told(self.uri):
+        with storage_errors(self.uri):
             problem = unreadable(table)
             if problem:
                 raise UnsupportedTableError(f"{self.uri}: {problem}")
@@ -152,7 +152,7 @@ class LakeTable:
         """Make the table; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
-        with told(self.uri):
+        with storage_errors(self.uri):
             try:
                 create_table_with_add_actions(
                     self.uri,
@@ -167,7 +167,7 @@ class LakeTable:
             except DeltaError as error:
                 if "already exists" in str(error) or self.exists():
                     raise ConflictError(f"{self.uri}: there is a table already") from error
-                raise StorageError(f"{self.uri}: {said(error)}") from error
+                raise StorageError(f"{self.uri}: {error_text(error)}") from error
         self._settle(0)
 
     def commit(
@@ -208,20 +208,20 @@ class LakeTable:
         """Change which columns have bounds in the log, after `start`; the version of that."""
         if set(old) == set(new):
             return start
-        with told(self.uri):
+        with storage_errors(self.uri):
             self._open(start).alter.set_table_properties(
                 {STATISTICS: ",".join(new)}, commit_properties=_properties({})
             )
         self._settle(start + 1)
         return start + 1
 
-    def become(self, wanted: Sequence[DataFile], notes: Notes) -> int:
+    def become(self, files: Sequence[DataFile], notes: Notes) -> int:
         """Make a next version of exactly these files, whatever the newest version holds."""
         newest = self.snapshot()
-        paths = {each.path for each in wanted}
-        gone = [each for each in newest.files if each.path not in paths]
+        paths = {each.path for each in files}
+        leftover = [each for each in newest.files if each.path not in paths]
         return self.commit(
-            newest.version, [f for f in wanted if f.path not in newest.by_path], gone, notes
+            newest.version, [f for f in files if f.path not in newest.by_path], leftover, notes
         )
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:
@@ -245,7 +245,7 @@ class LakeTable:
     def _read_entry(self, version: int) -> bytes | None:
         files, base = file_system(self)
         path = entry_path(base, version)
-        with told(path):
+        with storage_errors(path):
             try:
                 with files.open_input_stream(path) as source:
                     return bytes(source.read())
@@ -299,7 +299,7 @@ class LakeTable:
         notes: Notes | None,
     ) -> int:
         start = table.version()
-        with told(self.uri):
+        with storage_errors(self.uri):
             try:
                 table.create_write_transaction(
                     actions, mode, schema, commit_properties=_properties(notes or {})
@@ -347,7 +347,7 @@ class LakeTable:
 
     def _opened(self, version: int | None) -> DeltaTable:
         try:
-            with told(self.uri):
+            with storage_errors(self.uri):
                 table = DeltaTable(self.uri, version=version, storage_options=self.options)
         except StorageError:
             if self._local is not None:
@@ -382,10 +382,10 @@ def _delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None
                 f'column "{each.name}": Delta tables allow no {" ".join(map(repr, bad))} in names; '
                 "give it another name, in a view with AS"
             )
-    found = arrow_schema(fields)
+    schema = arrow_schema(fields)
     if mark is not None:
-        found = pa.schema([each.with_metadata(mark) for each in found])
-    return Schema.from_arrow(found)
+        schema = pa.schema([each.with_metadata(mark) for each in schema])
+    return Schema.from_arrow(schema)
 
 
 def file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from viewkeep.tables.entries import LOG, entry_path
-from viewkeep.tables.failures import StorageError, told
+from viewkeep.tables.failures import StorageError, storage_errors
 
 THREADS = 8
 NEW_LEVELS = 6
@@ -29,7 +29,7 @@ def check_there(paths: Iterable[str]) -> None:
     """Refuse to commit files that something has removed since they were written."""
     for path in paths:
         if not os.path.exists(path):
-            raise _taken(path)
+            raise _missing_file(path)
 
 
 def sync_data(base: str, paths: Sequence[str]) -> None:
@@ -66,10 +66,10 @@ def _sync_file(path: str) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError as error:
-        raise _taken(path) from error
+        raise _missing_file(path) from error
     except OSError as error:
         raise StorageError(f"{path}: {error}") from error
-    with told(path):
+    with storage_errors(path):
         try:
             os.fsync(descriptor)
         finally:
@@ -77,7 +77,7 @@ def _sync_file(path: str) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    with told(path):
+    with storage_errors(path):
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except PermissionError:  # Windows opens no folders
@@ -99,7 +99,7 @@ def _sync(files: Sequence[str], folders: Sequence[str]) -> None:
         list(pool.map(lambda each: each[0](each[1]), work))
 
 
-def _taken(path: str) -> StorageError:
+def _missing_file(path: str) -> StorageError:
     return StorageError(
         f"{path} was written for this commit and is gone: something removes files beside "
         "writers; nothing was changed"

@@ -67,12 +67,12 @@ def _parsed(place: str, text: bytes) -> list[dict[str, Any]]:
         raise _damaged(place, "it has no actions" if text.strip() else "it is empty")
     try:
         lines = text.decode().split("\n")
-        found = [json.loads(line) for line in lines if line.strip()]
+        actions = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
         raise _damaged(place, f"it is no JSON ({error})") from error
-    if not all(isinstance(each, dict) for each in found):
+    if not all(isinstance(each, dict) for each in actions):
         raise _damaged(place, "it is no list of actions")
-    return found
+    return actions
 
 
 def check_recent(base: str, newest: int) -> None:
@@ -96,7 +96,7 @@ def find_damage(base: str) -> None:
         names = sorted(os.listdir(f"{base}/{LOG}"))
     except OSError:
         return
-    versions = [int(found[1]) for found in map(_ENTRY.fullmatch, names) if found]
+    versions = [int(entry[1]) for entry in map(_ENTRY.fullmatch, names) if entry]
     recent = versions[-RECENT:]
     for before, after in pairwise(recent):
         if after != before + 1:

@@ -30,8 +30,8 @@ class MissingEntryError(StorageError):
 
 
 @contextmanager
-def told(place: str) -> Iterator[None]:
-    """Errors of storage with the place where they happened."""
+def storage_errors(place: str) -> Iterator[None]:
+    """Raise errors of deltalake, Arrow and the system as a `StorageError` that names the place."""
     try:
         yield
     except CommitFailedError as error:
@@ -39,10 +39,10 @@ def told(place: str) -> Iterator[None]:
     except TableNotFoundError as error:
         raise StorageError(f"{place}: there is no Delta table") from error
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise StorageError(f"{place}: {said(error)}") from error
+        raise StorageError(f"{place}: {error_text(error)}") from error
 
 
-def said(error: Exception) -> str:
-    """What an error says, without the places in the library that may follow."""
+def error_text(error: Exception) -> str:
+    """The message of an error in one line, without the stack of the library behind it."""
     lines = without_colours(str(error).partition("\n   0: ")[0]).splitlines()
     return " ".join(filter(None, map(str.strip, lines)))

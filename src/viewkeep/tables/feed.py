@@ -25,7 +25,7 @@ from viewkeep.tables.delta import (
     MissingEntryError,
     Snapshot,
     StorageError,
-    told,
+    storage_errors,
 )
 from viewkeep.tables.entries import Commit
 from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
@@ -73,7 +73,7 @@ class Feed:
     def count(self, since: int, until: int) -> int | None:
         """How many changes were written down, without reading them; None if that is not known."""
         commits = self._commits(since, until)
-        if commits is None or not all(map(_is_written_down, commits)):
+        if commits is None or not all(map(_has_change_file, commits)):
             return None
         return sum(int((each.notes or {}).get(COUNT, 0)) for each in commits)
 
@@ -88,8 +88,8 @@ class Feed:
                 "it was made anew; repair the views that read it"
             )
         commits = self._commits(since, until)
-        if commits is not None and all(map(_is_written_down, commits)):
-            return self._written_down(reversed(commits))
+        if commits is not None and all(map(_has_change_file, commits)):
+            return self._read_change_files(reversed(commits))
         if self._has_change_feed(since, until):
             # Parts of it are gone, or a key stood twice for a while: the versions may still do.
             with suppress(StorageError, ChangeError):
@@ -104,7 +104,7 @@ class Feed:
 
     # --- written down by Viewkeep ---------------------------------------------------------------
 
-    def _written_down(self, commits: Iterable[Commit]) -> TableChanges:
+    def _read_change_files(self, commits: Iterable[Commit]) -> TableChanges:
         paths = [(each.notes or {}).get(CHANGES) for each in commits]
         changes = [self.read(path) for path in paths if path]
         return compose_changes(self.name, self.declared, changes)
@@ -149,7 +149,7 @@ class Feed:
 
     def _has_change_feed(self, since: int, until: int) -> bool:
         enabled = "delta.enableChangeDataFeed"
-        with told(self.table.uri):
+        with storage_errors(self.table.uri):
             tables = [
                 DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
                 for version in (since, until)
@@ -158,7 +158,7 @@ class Feed:
 
     def _from_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
-        with told(self.table.uri):
+        with storage_errors(self.table.uri):
             table = DeltaTable(self.table.uri, storage_options=self.table.options)
             feed = self._read_feed(table, since, until, most)
         rows = feed.select(list(self.declared.names)).cast(rows_schema(self.declared))
@@ -168,8 +168,8 @@ class Feed:
         return net_feed(self.name, self.declared, rows, is_old.to_numpy(), commits)
 
     def _read_feed(self, table: DeltaTable, since: int, until: int, most: int) -> pa.Table:
-        found = table.load_cdf(starting_version=since + 1, ending_version=until)
-        reader = pa.RecordBatchReader.from_stream(found)
+        feed = table.load_cdf(starting_version=since + 1, ending_version=until)
+        reader = pa.RecordBatchReader.from_stream(feed)
         batches: list[pa.RecordBatch] = []
         for batch in reader:
             batches.append(batch)
@@ -187,16 +187,21 @@ class Feed:
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_declared_columns(self.name, self.declared, old)
         check_declared_columns(self.name, self.declared, new)
-        gone = [each for each in old.files if each.path not in new.by_path]
-        came = [each for each in new.files if each.path not in old.by_path]
-        is_long = any(e.rows < 0 for e in (*gone, *came)) or _rows(gone) + _rows(came) > 2 * most
-        found = self.scans.unpaired(
-            self._stored(old, gone), self._stored(new, came), 2 * most + 1 if is_long else None
+        old_files = [each for each in old.files if each.path not in new.by_path]
+        new_files = [each for each in new.files if each.path not in old.by_path]
+        is_long = (
+            any(e.rows < 0 for e in (*old_files, *new_files))
+            or _rows(old_files) + _rows(new_files) > 2 * most
         )
-        self._check_count(found.num_rows, most)
-        rows = found.select(list(self.declared.names)).cast(rows_schema(self.declared))
-        news = rows.filter(pc.equal(found[SIDE], "new"))
-        olds = rows.filter(pc.equal(found[SIDE], "old"))
+        unpaired = self.scans.unpaired(
+            self._stored(old, old_files),
+            self._stored(new, new_files),
+            2 * most + 1 if is_long else None,
+        )
+        self._check_count(unpaired.num_rows, most)
+        rows = unpaired.select(list(self.declared.names)).cast(rows_schema(self.declared))
+        news = rows.filter(pc.equal(unpaired[SIDE], "new"))
+        olds = rows.filter(pc.equal(unpaired[SIDE], "old"))
         keyed(self.name, self.declared, news)
         try:
             keyed(self.name, self.declared, olds)
@@ -230,7 +235,7 @@ def check_declared_columns(name: str, declared: Table, snapshot: Snapshot) -> No
             )
 
 
-def _is_written_down(commit: Commit) -> bool:
+def _has_change_file(commit: Commit) -> bool:
     if commit.notes is not None and CHANGES in commit.notes:
         return True
     return commit.operation in HARMLESS

@@ -81,38 +81,38 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _cast_exactly(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | None:
+def _cast_exactly(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray | None:
     """The column cast, or None where values have to be looked at one by one."""
-    if column.type == wanted:
+    if column.type == target:
         return column
-    if not _casts_alike(column.type, wanted):
+    if not _casts_alike(column.type, target):
         return None
     with suppress(pa.ArrowException):
-        if pa.types.is_timestamp(column.type) and column.type.tz is None and wanted.tz is not None:
+        if pa.types.is_timestamp(column.type) and column.type.tz is None and target.tz is not None:
             column = column.cast(pa.timestamp(column.type.unit, "UTC"))
-        return column.cast(wanted)
+        return column.cast(target)
     return None
 
 
-def _casts_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _casts_alike(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether Arrow's cast gives what the definition gives, or fails."""
     kinds = pa.types
-    if kinds.is_null(found):
+    if kinds.is_null(source):
         return True
-    if kinds.is_integer(found):
-        return bool(kinds.is_integer(wanted) or kinds.is_floating(wanted))
-    if kinds.is_floating(found):
-        return bool(kinds.is_floating(wanted) and found.bit_width <= wanted.bit_width)
-    if kinds.is_decimal(found) and kinds.is_decimal(wanted):
-        whole = wanted.precision - wanted.scale >= found.precision - found.scale
-        return bool(whole and wanted.scale >= found.scale)
-    if kinds.is_date64(found):
-        return bool(kinds.is_date32(wanted))
-    if kinds.is_timestamp(found):
-        return bool(kinds.is_timestamp(wanted) and (found.tz is None or wanted.tz is not None))
-    if kinds.is_binary(wanted):
-        return bool(kinds.is_large_binary(found) or kinds.is_fixed_size_binary(found))
-    return bool(kinds.is_string(wanted) and found in (pa.large_string(), pa.string_view()))
+    if kinds.is_integer(source):
+        return bool(kinds.is_integer(target) or kinds.is_floating(target))
+    if kinds.is_floating(source):
+        return bool(kinds.is_floating(target) and source.bit_width <= target.bit_width)
+    if kinds.is_decimal(source) and kinds.is_decimal(target):
+        whole = target.precision - target.scale >= source.precision - source.scale
+        return bool(whole and target.scale >= source.scale)
+    if kinds.is_date64(source):
+        return bool(kinds.is_date32(target))
+    if kinds.is_timestamp(source):
+        return bool(kinds.is_timestamp(target) and (source.tz is None or target.tz is not None))
+    if kinds.is_binary(target):
+        return bool(kinds.is_large_binary(source) or kinds.is_fixed_size_binary(source))
+    return bool(kinds.is_string(target) and source in (pa.large_string(), pa.string_view()))
 
 
 def _has_suspects(column: pa.ChunkedArray, field: Field, in_key: bool) -> bool:

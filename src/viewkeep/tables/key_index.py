@@ -39,10 +39,10 @@ class KeyIndex:
         kinds = pa.schema([pa.field(name, rows[name].type) for name in names])
         if kinds.types != self.keys.schema.types:
             return KeyIndex(self.keys.cast(kinds)).places(rows)
-        found = self._columns[0].places(rows[names[0]])
+        places = self._columns[0].places(rows[names[0]])
         for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs[0], strict=True):
-            found = pairs.places(self._paired(found, column.places(rows[name])))
-        return found
+            places = pairs.places(self._paired(places, column.places(rows[name])))
+        return places
 
     @property
     def own_places(self) -> Places:
@@ -70,12 +70,12 @@ class KeyIndex:
         if not self._columns:
             return [], np.zeros(self.keys.num_rows, np.int64)
         indexes = []
-        found = self._columns[0].places(self.keys[0])
+        places = self._columns[0].places(self.keys[0])
         for column in self._columns[1:]:
-            pairs = self._paired(found, column.places(column.values))
+            pairs = self._paired(places, column.places(column.values))
             indexes.append(_ColumnIndex(pairs))
-            found = indexes[-1].places(pairs)
-        return indexes, found
+            places = indexes[-1].places(pairs)
+        return indexes, places
 
     def _paired(self, first: Places, second: Places) -> pa.ChunkedArray:
         count = self.keys.num_rows
@@ -93,8 +93,8 @@ class _ColumnIndex:
         """For each value of another column of the same type, its place; -1 if it has none."""
         if self._dense is not None:
             return _addressed(*self._dense, column)
-        found = pc.index_in(_normal(column), value_set=self._value_set)
-        return _integers(found.fill_null(-1))
+        places = pc.index_in(_normal(column), value_set=self._value_set)
+        return _integers(places.fill_null(-1))
 
     @cached_property
     def _value_set(self) -> pa.Array:
@@ -124,17 +124,17 @@ def _addressed(least: int, places: Places, column: pa.ChunkedArray) -> Places:
         inside &= pc.is_valid(column).to_numpy()
     if inside.all():
         return places[values - least]
-    found = np.full(len(values), -1, np.int64)
-    found[inside] = places[values[inside] - least]
-    return found
+    addresses = np.full(len(values), -1, np.int64)
+    addresses[inside] = places[values[inside] - least]
+    return addresses
 
 
 def _integers(column: pa.ChunkedArray) -> Places:
     kind = column.type
     if pa.types.is_date32(kind):
         column = column.cast(pa.int32())
-    found: Places = column.to_numpy().astype(np.int64, copy=False)
-    return found
+    integers: Places = column.to_numpy().astype(np.int64, copy=False)
+    return integers
 
 
 def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -146,8 +146,8 @@ def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
 def _is_whole_number(kind: pa.DataType) -> bool:

@@ -26,7 +26,7 @@ def changes_between(name: str, table: Table, old: pa.Table, new: pa.Table) -> Ta
         table,
         inserts=_where(new, ~updated),
         deletes=_where(old, missing),
-        before=taken(old, there[updated]),
+        before=take_rows(old, there[updated]),
         after=_where(new, updated),
     ).effective()
 
@@ -68,8 +68,8 @@ class _Steps:
 
     def __init__(self, name: str, table: Table, parts: Sequence[TableChanges]) -> None:
         self._name, self._table, self._parts = name, table, parts
-        self._old = pa.concat_tables([each.gone for each in parts]).combine_chunks()
-        self._new = pa.concat_tables([each.came for each in parts]).combine_chunks()
+        self._old = pa.concat_tables([each.old_rows for each in parts]).combine_chunks()
+        self._new = pa.concat_tables([each.new_rows for each in parts]).combine_chunks()
         self._old_places, self._new_places = _places(parts)
         names = list(table.key)
         keys = [
@@ -86,7 +86,7 @@ class _Steps:
         ended, started = self._new_places[order[:-1][follows]], self._old_places[order[1:][follows]]
         wrong = (ended < 0) != (started < 0)
         both = np.flatnonzero((ended >= 0) & (started >= 0))
-        last, first = taken(self._new, ended[both]), taken(self._old, started[both])
+        last, first = take_rows(self._new, ended[both]), take_rows(self._old, started[both])
         wrong[both] |= differing_rows(last, first, self._table.names)
         if wrong.any():  # in rows, the error tells the key and both rows
             compose(self._name, self._table, [each.batch() for each in self._parts])
@@ -110,10 +110,10 @@ def net_rows(
     return TableChanges(
         name,
         table,
-        inserts=taken(new_rows, news[(olds < 0) & (news >= 0)]),
-        deletes=taken(old_rows, olds[(olds >= 0) & (news < 0)]),
-        before=taken(old_rows, olds[both]),
-        after=taken(new_rows, news[both]),
+        inserts=take_rows(new_rows, news[(olds < 0) & (news >= 0)]),
+        deletes=take_rows(old_rows, olds[(olds >= 0) & (news < 0)]),
+        before=take_rows(old_rows, olds[both]),
+        after=take_rows(new_rows, news[both]),
     ).effective()
 
 
@@ -158,7 +158,7 @@ def net_feed(
     return net_rows(name, table, (rows, olds), (rows, news))
 
 
-def taken(rows: pa.Table, places: Places) -> pa.Table:
+def take_rows(rows: pa.Table, places: Places) -> pa.Table:
     """The rows at these places."""
     if len(places) == rows.num_rows and (places == np.arange(len(places))).all():
         return rows

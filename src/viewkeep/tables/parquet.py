@@ -22,7 +22,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds
-from viewkeep.tables.delta import DataFile, LakeTable, StorageError, file_system, told
+from viewkeep.tables.delta import DataFile, LakeTable, StorageError, file_system, storage_errors
 from viewkeep.tables.key_match import near_rows
 from viewkeep.tables.row_groups import groups_near
 
@@ -44,13 +44,13 @@ class Folder:
 
     def __init__(self, table: LakeTable) -> None:
         self.uri = table.uri
-        with told(self.uri):
+        with storage_errors(self.uri):
             self._files, self._base = file_system(table)
 
     def write(self, table: pa.Table, name: str = "part") -> DataFile:
         """A new file with these rows."""
         path = f"{name}-{uuid4()}.parquet"
-        with told(f"{self.uri}/{path}"):
+        with storage_errors(f"{self.uri}/{path}"):
             self._files.create_dir(f"{self._base}/{path}".rpartition("/")[0], recursive=True)
             with self._files.open_output_stream(f"{self._base}/{path}") as sink:
                 pq.write_table(
@@ -65,7 +65,7 @@ class Folder:
 
     def make(self, name: str) -> None:
         """A folder in the table's folder, for files that others write."""
-        with told(f"{self.uri}/{name}"):
+        with storage_errors(f"{self.uri}/{name}"):
             self._files.create_dir(f"{self._base}/{name}", recursive=True)
 
     def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
@@ -80,8 +80,8 @@ class Folder:
         """Rows that may have a key of one of the tables of keys; several files at a time."""
         schema = arrow_schema(fields)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda each: self._near(each, schema, keys), files)
-            return pa.concat_tables([schema.empty_table(), *found])
+            parts = pool.map(lambda each: self._near(each, schema, keys), files)
+            return pa.concat_tables([schema.empty_table(), *parts])
 
     def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
         """The rows of a file by its path in the folder."""
@@ -90,7 +90,7 @@ class Folder:
     def write_text(self, name: str, text: str) -> None:
         """A file for people beside the data."""
         path = f"{self._base}/{name}"
-        with told(path):
+        with storage_errors(path):
             self._files.create_dir(self._base, recursive=True)
             with self._files.open_output_stream(path) as sink:
                 sink.write(text.encode())
@@ -98,58 +98,58 @@ class Folder:
     def read_text(self, name: str) -> str:
         """A file beside the data."""
         path = f"{self._base}/{name}"
-        with told(path), self._files.open_input_stream(path) as source:
+        with storage_errors(path), self._files.open_input_stream(path) as source:
             return bytes(source.read()).decode()
 
     def names(self) -> list[str]:
         """What is in the folder itself; nothing, if there is none."""
-        with told(self.uri):
+        with storage_errors(self.uri):
             selector = pafs.FileSelector(self._base, allow_not_found=True)
             return [each.base_name for each in self._files.get_file_info(selector)]
 
     def remove_file(self, name: str) -> None:
         """Remove a file, if it is there."""
-        with told(f"{self.uri}/{name}"), suppress(FileNotFoundError):
+        with storage_errors(f"{self.uri}/{name}"), suppress(FileNotFoundError):
             self._files.delete_file(f"{self._base}/{name}")
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
-        with told(self.uri):
+        with storage_errors(self.uri):
             if self._files.get_file_info(self._base).type != pafs.FileType.NotFound:
                 self._files.delete_dir(self._base)
 
     def listed(self, below: str = "") -> list[ListedFile]:
         """The Parquet files of the table; folders with the marks of Delta are no data."""
-        found: list[ListedFile] = []
-        with told(self.uri):
+        files: list[ListedFile] = []
+        with storage_errors(self.uri):
             entries = self._files.get_file_info(pafs.FileSelector(f"{self._base}/{below}"))
         for each in entries:
             name = f"{below}{each.base_name}"
             if each.base_name.startswith(("_", ".")):
                 continue
             if each.type == pafs.FileType.Directory:
-                found += self.listed(f"{name}/")
+                files += self.listed(f"{name}/")
             elif name.endswith(".parquet"):
                 modified = each.mtime_ns / 1e6 if each.mtime_ns is not None else float("inf")
-                found.append(ListedFile(name, modified))
-        return found
+                files.append(ListedFile(name, modified))
+        return files
 
     def remove_files(self, files: Iterable[ListedFile]) -> None:
         """Remove files, with the checksums that Spark writes beside them."""
         for each in files:
             folder, _, name = f"{self._base}/{each.path}".rpartition("/")
-            with told(f"{folder}/{name}"), suppress(FileNotFoundError):
+            with storage_errors(f"{folder}/{name}"), suppress(FileNotFoundError):
                 self._files.delete_file(f"{folder}/{name}")
             with suppress(OSError):
                 self._files.delete_file(f"{folder}/.{name}.crc")
 
     def described(self, folder: str) -> list[DataFile]:
         """The Parquet files below a folder of the table, with what their footers tell."""
-        with told(f"{self.uri}/{folder}"):
-            found = self._files.get_file_info(
+        with storage_errors(f"{self.uri}/{folder}"):
+            entries = self._files.get_file_info(
                 pafs.FileSelector(f"{self._base}/{folder}", recursive=False)
             )
-        names = sorted(each.base_name for each in found if each.base_name.endswith(".parquet"))
+        names = sorted(each.base_name for each in entries if each.base_name.endswith(".parquet"))
         described = [self._described(f"{folder}/{name}") for name in names]
         return [each for each in described if each.rows]
 
@@ -170,7 +170,7 @@ class Folder:
         keys are read first, and the rest if there are any."""
         location = each.location(self._base)
         columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
-        found = []
+        parts = []
         with _reading(location), self._files.open_input_file(location) as source:
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit=_UNIT)
             present = set(file.schema_arrow.names)
@@ -182,19 +182,19 @@ class Folder:
                 near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
                 if pc.any(near, min_count=0).as_py():
                     rest = _conformed(file.read_row_groups(groups, own), schema, each)
-                    found.append(rest.filter(near))
-        return pa.concat_tables([schema.empty_table(), *found])
+                    parts.append(rest.filter(near))
+        return pa.concat_tables([schema.empty_table(), *parts])
 
     def _described(self, path: str) -> DataFile:
         place = f"{self._base}/{path}"
-        with told(place):
+        with storage_errors(place):
             size = self._files.get_file_info(place).size
             with self._files.open_input_file(place) as source:
                 footer = pq.read_metadata(source)
 
         def count_nulls(column: str) -> int:
             """For statistics that leave it open, as those of long strings do."""
-            with told(place):
+            with storage_errors(place):
                 rows = pq.read_table(
                     place, columns=[column], filesystem=self._files, partitioning=None
                 )
@@ -207,7 +207,7 @@ class Folder:
 @contextmanager
 def _reading(location: str) -> Iterator[None]:
     try:
-        with told(location):
+        with storage_errors(location):
             yield
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError):
@@ -251,9 +251,9 @@ def _bounds(
         name, place = field.name, places[field.name]
         groups = range(footer.num_row_groups) if footer.num_rows else ()
         stats = [footer.row_group(n).column(place).statistics for n in groups]
-        known = [each.null_count for each in stats if each is not None]
-        is_known = len(known) == len(stats) and None not in known
-        nulls[name] = sum(known) if is_known else count_nulls(name)
+        null_counts = [each.null_count for each in stats if each is not None]
+        is_complete = len(null_counts) == len(stats) and None not in null_counts
+        nulls[name] = sum(null_counts) if is_complete else count_nulls(name)
         if nulls[name] < footer.num_rows:
             least[name], greatest[name] = _ends(field.type, stats)
     return least, greatest, nulls

@@ -28,10 +28,10 @@ def stored_location(lake: str, location: str) -> str:
     return location
 
 
-def found_location(lake: str, stored: str) -> str:
+def absolute_location(lake: str, stored: str) -> str:
     """Where something is that the catalog keeps.
 
-    >>> found_location("/data/copy", "parts"), found_location("/data/copy", "/data/other")
+    >>> absolute_location("/data/copy", "parts"), absolute_location("/data/copy", "/data/other")
     ('/data/copy/parts', '/data/other')
     """
     return stored if is_absolute(stored) else f"{lake}/{stored}"

@@ -49,8 +49,8 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class HeldFile:
-    """A file whose rows are in memory, with the place of the key that each of them has, or -1."""
+class FileRows:
+    """A file with its rows in memory, and for each row the place of its key, or -1."""
 
     file: DataFile
     rows: pa.Table
@@ -58,16 +58,16 @@ class HeldFile:
 
 
 @dataclass(frozen=True)
-class FoundRows:
+class MatchedRows:
     """The rows of a version that have one of some keys, and the places of their keys.
 
-    `held` are the files that have such rows; None if they are too large for the driver.
+    `files` are those that have such rows; None if they are too large for the driver.
     """
 
     keys: KeyIndex
     rows: pa.Table
     places: Places
-    held: tuple[HeldFile, ...] | None
+    files: tuple[FileRows, ...] | None
 
 
 def find_rows(
@@ -76,36 +76,36 @@ def find_rows(
     snapshot: Snapshot,
     keys: pa.Table,
     driver_bytes: int = DRIVER_BYTES,
-) -> FoundRows:
+) -> MatchedRows:
     """The rows of a version that have one of the keys."""
     files = [each for each in snapshot.files if may_hold(each, keys)]
     index = KeyIndex(keys)
     if sum(each.size for each in files) <= driver_bytes:
-        return _hold(table, snapshot, files, index)
+        return _load_matches(table, snapshot, files, index)
     near = scans.rows_near(_stored(table, snapshot, files), keys)
     places = index.places(near)
-    return FoundRows(index, near.filter(pa.array(places >= 0)), places[places >= 0], None)
+    return MatchedRows(index, near.filter(pa.array(places >= 0)), places[places >= 0], None)
 
 
-def _hold(
+def _load_matches(
     table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: KeyIndex
-) -> FoundRows:
+) -> MatchedRows:
     """Several files at a time: Arrow works without Python's lock."""
     folder = Folder(table)
 
-    def hold(each: DataFile) -> HeldFile | None:
+    def load(each: DataFile) -> FileRows | None:
         rows = folder.read([each], snapshot.fields)
         places = keys.places(rows)
-        return HeldFile(each, rows, places) if (places >= 0).any() else None
+        return FileRows(each, rows, places) if (places >= 0).any() else None
 
-    held = tuple(each for each in _parallel(hold, files) if each is not None)
-    found = [each.rows.filter(pa.array(each.places >= 0)) for each in held]
-    places = [each.places[each.places >= 0] for each in held]
-    return FoundRows(
+    loaded = tuple(each for each in _parallel(load, files) if each is not None)
+    matches = [each.rows.filter(pa.array(each.places >= 0)) for each in loaded]
+    places = [each.places[each.places >= 0] for each in loaded]
+    return MatchedRows(
         keys,
-        pa.concat_tables([arrow_schema(snapshot.fields).empty_table(), *found]),
+        pa.concat_tables([arrow_schema(snapshot.fields).empty_table(), *matches]),
         np.concatenate([np.zeros(0, np.int64), *places]),
-        held,
+        loaded,
     )
 
 
@@ -113,37 +113,41 @@ def rewrite(
     scans: Scans,
     table: LakeTable,
     snapshot: Snapshot,
-    gone: pa.Table,
-    came: pa.Table,
+    old_keys: pa.Table,
+    new_rows: pa.Table,
     driver_bytes: int = DRIVER_BYTES,
-    found: FoundRows | None = None,
+    matches: MatchedRows | None = None,
 ) -> Rewrite:
-    """New files for a version without the rows that have a key of `gone`, and with `came`.
+    """New files for a version without the rows that have a key of `old_keys`, and with `new_rows`.
 
-    `found` are the rows of these and perhaps other keys, if they were looked up before.
+    `matches` are the rows of these and perhaps other keys, if they were looked up before.
     """
-    came = came.cast(arrow_schema(snapshot.fields))
-    touched = [each for each in snapshot.files if may_hold(each, gone)]
-    if found is None and sum(each.size for each in touched) <= driver_bytes:
-        found = _hold(table, snapshot, touched, KeyIndex(gone))
-    if found is None or found.held is None:
-        kept = scans.write_without(_stored(table, snapshot, touched), gone)
-        return Rewrite((*kept, *write_rows(table, came)), tuple(touched))
-    return _on_driver(table, snapshot, found, gone, came)
+    new_rows = new_rows.cast(arrow_schema(snapshot.fields))
+    touched = [each for each in snapshot.files if may_hold(each, old_keys)]
+    if matches is None and sum(each.size for each in touched) <= driver_bytes:
+        matches = _load_matches(table, snapshot, touched, KeyIndex(old_keys))
+    if matches is None or matches.files is None:
+        rest = scans.write_without(_stored(table, snapshot, touched), old_keys)
+        return Rewrite((*rest, *write_rows(table, new_rows)), tuple(touched))
+    return _on_driver(table, snapshot, matches, old_keys, new_rows)
 
 
 def _on_driver(
-    table: LakeTable, snapshot: Snapshot, found: FoundRows, gone: pa.Table, came: pa.Table
+    table: LakeTable,
+    snapshot: Snapshot,
+    matches: MatchedRows,
+    old_keys: pa.Table,
+    new_rows: pa.Table,
 ) -> Rewrite:
     """Rows that replace others take their places; the rest goes to the end of some file."""
-    held = found.held or ()
-    moves = _moves(found, gone, came)
-    rests = zip(held, _parallel(lambda each: _rest(each, moves, came), held), strict=True)
-    hit = [(each.file, kept) for each, kept in rests if kept is not None]
+    files = matches.files or ()
+    moves = _moves(matches, old_keys, new_rows)
+    rests = zip(files, _parallel(lambda each: _rest(each, moves, new_rows), files), strict=True)
+    hit = [(each.file, rest) for each, rest in rests if rest is not None]
     small = _small(snapshot, [each for each, _ in hit])
-    merged = [Folder(table).read(small, snapshot.fields), came.filter(pa.array(moves.appended))]
-    merged += [kept for each, kept in hit if each.size < SMALL_BYTES]
-    large = [kept for each, kept in hit if each.size >= SMALL_BYTES and kept.num_rows]
+    merged = [Folder(table).read(small, snapshot.fields), new_rows.filter(pa.array(moves.appended))]
+    merged += [rest for each, rest in hit if each.size < SMALL_BYTES]
+    large = [rest for each, rest in hit if each.size >= SMALL_BYTES and rest.num_rows]
     if large:  # a large file takes the new rows in, so that no small one is needed
         large[0] = pa.concat_tables([large[0], *merged])
         merged = []
@@ -162,38 +166,38 @@ class _Moves:
     appended: Mask
 
 
-def _moves(found: FoundRows, gone: pa.Table, came: pa.Table) -> _Moves:
-    count = found.keys.keys.num_rows
+def _moves(matches: MatchedRows, old_keys: pa.Table, new_rows: pa.Table) -> _Moves:
+    count = matches.keys.keys.num_rows
     goes, instead = np.zeros(count, np.bool_), np.full(count, -1, np.int64)
-    away = found.keys.places(gone)
+    away = matches.keys.places(old_keys)
     goes[away[away >= 0]] = True
     # A row takes the place of another one if it is the only one with the key of the only one.
-    there, back = np.bincount(found.places, minlength=count), found.keys.places(came)
-    known = np.flatnonzero(back >= 0)
-    places = back[known]
+    there, back = np.bincount(matches.places, minlength=count), matches.keys.places(new_rows)
+    matched = np.flatnonzero(back >= 0)
+    places = back[matched]
     alone = np.bincount(places, minlength=count)
     replaces = goes[places] & (there[places] == 1) & (alone[places] == 1)
-    instead[places[replaces]] = known[replaces]
-    appended = np.ones(came.num_rows, np.bool_)
-    appended[known[replaces]] = False
+    instead[places[replaces]] = matched[replaces]
+    appended = np.ones(new_rows.num_rows, np.bool_)
+    appended[matched[replaces]] = False
     return _Moves(goes, instead, appended)
 
 
-def _rest(held: HeldFile, moves: _Moves, came: pa.Table) -> pa.Table | None:
+def _rest(file: FileRows, moves: _Moves, new_rows: pa.Table) -> pa.Table | None:
     """The rows of a file after a change, or None if all stay as they are."""
-    hit = held.places >= 0
-    instead = np.where(hit, moves.instead[held.places], -1)
-    drops = hit & moves.goes[held.places] & (instead < 0)
-    rows = _replaced(held.rows, instead, came) if (instead >= 0).any() else held.rows
+    hit = file.places >= 0
+    instead = np.where(hit, moves.instead[file.places], -1)
+    drops = hit & moves.goes[file.places] & (instead < 0)
+    rows = _replaced(file.rows, instead, new_rows) if (instead >= 0).any() else file.rows
     if drops.any():
         return rows.filter(pa.array(~drops))
-    return None if rows is held.rows else rows
+    return None if rows is file.rows else rows
 
 
-def _replaced(rows: pa.Table, instead: Places, came: pa.Table) -> pa.Table:
+def _replaced(rows: pa.Table, instead: Places, new_rows: pa.Table) -> pa.Table:
     """Rows with others in the places of some; columns that stay as they are are not copied."""
     mask = pa.array(instead >= 0)
-    new = came.take(pa.array(instead[instead >= 0])).combine_chunks()
+    new = new_rows.take(pa.array(instead[instead >= 0])).combine_chunks()
     old = rows.filter(mask)
     for position, name in enumerate(rows.column_names):
         if not old[name].equals(new[name]):
@@ -213,8 +217,8 @@ def _replaced_values(
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
 def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:

@@ -24,10 +24,10 @@ def differing_rows(old: pa.Table, new: pa.Table, names: Iterable[str]) -> Mask:
     >>> differing_rows(old, new, ["a", "b"]).tolist()
     [False, True, True]
     """
-    found = np.zeros(old.num_rows, np.bool_)
+    mask = np.zeros(old.num_rows, np.bool_)
     for name in names:
-        found |= differing_values(old[name], new[name])
-    return found
+        mask |= differing_values(old[name], new[name])
+    return mask
 
 
 def differing_values(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
@@ -42,5 +42,5 @@ def differing_values(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
         different = pc.and_(different, pc.invert(pc.and_(pc.is_nan(old), pc.is_nan(new))))
     if old.null_count or new.null_count:
         different = pc.coalesce(different, pc.xor(pc.is_null(old), pc.is_null(new)))
-    found: Mask = different.to_numpy()
-    return found
+    mask: Mask = different.to_numpy()
+    return mask

@@ -19,12 +19,12 @@ def groups_near(footer: Any, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
         return
     first = footer.row_group(0)
     places = {first.column(i).path_in_schema: i for i in range(first.num_columns)}
-    wanted = [_values(some) for some in keys]
+    key_values = [_values(some) for some in keys]
     chosen: list[int] = []
     rows = size = 0
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
-        if any(_may_have(group, places, values) for values in wanted):
+        if any(_may_have(group, places, values) for values in key_values):
             chosen.append(number)
             rows, size = rows + group.num_rows, size + group.total_byte_size
         if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
@@ -35,15 +35,15 @@ def groups_near(footer: Any, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
 
 
 def _values(keys: pa.Table) -> Values:
-    found = {}
+    values = {}
     for name in keys.column_names:
         column = keys[name]
-        found[name] = sorted(set(column.drop_null().to_pylist())), bool(column.null_count)
-    return found
+        values[name] = sorted(set(column.drop_null().to_pylist())), bool(column.null_count)
+    return values
 
 
-def _may_have(group: Any, places: dict[str, int], wanted: Values) -> bool:
-    return all(_may_have_one(group, places.get(name), *each) for name, each in wanted.items())
+def _may_have(group: Any, places: dict[str, int], values: Values) -> bool:
+    return all(_may_have_one(group, places.get(name), *each) for name, each in values.items())
 
 
 def _may_have_one(group: Any, place: int | None, values: list[Any], null: bool) -> bool:

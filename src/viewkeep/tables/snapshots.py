@@ -39,13 +39,13 @@ class DataFile:
 
     def stats(self) -> str:
         """The statistics as Delta writes them."""
-        said = {
+        stats = {
             "numRecords": self.rows,
             "minValues": {name: _plain(value) for name, value in self.least.items()},
             "maxValues": {name: _plain(value) for name, value in self.greatest.items()},
             "nullCount": dict(self.nulls),
         }
-        return json.dumps(said)
+        return json.dumps(stats)
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,12 @@ class TableChanges:
         return not self.size
 
     @property
-    def gone(self) -> pa.Table:
+    def old_rows(self) -> pa.Table:
         """The rows that are no longer there as they were."""
         return pa.concat_tables([self.deletes, self.before])
 
     @property
-    def came(self) -> pa.Table:
+    def new_rows(self) -> pa.Table:
         """The rows that were not there as they are."""
         return pa.concat_tables([self.inserts, self.after])
 
@@ -118,10 +118,10 @@ def _joined(
     group: frozenset[str],
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], dict[int, frozenset[str]]]:
     """Classes with one more group: numbered anew, so that there are as many as there are rows."""
-    found, places = np.unique(2 * numbers + hit, return_inverse=True)
+    classes, places = np.unique(2 * numbers + hit, return_inverse=True)
     return places, {
         place: members[int(number) // 2] | (group if number % 2 else frozenset())
-        for place, number in enumerate(found)
+        for place, number in enumerate(classes)
     }
 
 

@@ -13,31 +13,33 @@ from viewkeep.tables.fit import ColumnMisfitError, Values, fit_column
 Columns = list[tuple[str, Values]]
 
 
-def given_rows(name: str, what: str, rows: Any, table: Table, needed: Sequence[str]) -> pa.Table:
+def read_user_rows(
+    name: str, what: str, rows: Any, table: Table, needed: Sequence[str]
+) -> pa.Table:
     """The rows with the columns that they have, checked: `needed` are there, others are known.
 
     `rows` is a Spark, pandas or polars DataFrame, anything else of Arrow, or a list of mappings or
     tuples; tuples have the columns of the table in order. Every value fits its column.
     """
     place = f'table "{name}", {what}'
-    found = _columns(place, rows, needed)
-    check_columns(place, [column for column, _ in found], table, needed)
-    given = dict(found)
-    fields = [field for field in table.columns if field.name in given]
+    columns = _columns(place, rows, needed)
+    check_columns(place, [column for column, _ in columns], table, needed)
+    by_name = dict(columns)
+    fields = [field for field in table.columns if field.name in by_name]
     arrays = []
     for field in fields:
         try:
-            arrays.append(fit_column(given[field.name], field, field.name in table.key))
+            arrays.append(fit_column(by_name[field.name], field, field.name in table.key))
         except ColumnMisfitError as error:
-            where = _row_place(name, what, table, given, error.row)
+            where = _row_place(name, what, table, by_name, error.row)
             raise SchemaError(
                 f'{where}: column "{field.name}" ({field.type}): {error.misfit}'
             ) from None
     return pa.Table.from_arrays(arrays, [field.name for field in fields])
 
 
-def _row_place(name: str, what: str, table: Table, given: Mapping[str, Values], row: int) -> str:
-    key = [given[column][row] if column in given else None for column in table.key]
+def _row_place(name: str, what: str, table: Table, columns: Mapping[str, Values], row: int) -> str:
+    key = [columns[column][row] if column in columns else None for column in table.key]
     values = tuple(each.as_py() if isinstance(each, pa.Scalar) else each for each in key)
     return RowFormat(name, table).place(values, what)
 
@@ -70,8 +72,8 @@ def _series(values: Any) -> Values:
     """A column of pandas, where what is missing is NULL: also NaN, which means that there."""
     if values.dtype != object:
         try:
-            found = pa.array(values, from_pandas=True)
-            return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+            array = pa.array(values, from_pandas=True)
+            return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
         except (pa.ArrowException, TypeError, ValueError):
             pass  # a type that only pandas has: its values are looked at one by one
     pairs = zip(values, values.isna(), strict=True)

@@ -103,9 +103,9 @@ class KeptView:
             for name, rows in changed_rows(done).items():
                 assert rows is not None
                 left = Counter(self.rows[name])
-                left.subtract(to_rows(rows.gone))
+                left.subtract(to_rows(rows.old_rows))
                 assert min(left.values(), default=0) >= 0, f"{name}: no such rows to change"
-                self.rows[name] = [*left.elements(), *to_rows(rows.came)]
+                self.rows[name] = [*left.elements(), *to_rows(rows.new_rows)]
         return done
 
     def _script(self, kinds: Kinds) -> Script:

@@ -100,9 +100,9 @@ def test_a_diff_changes_the_rows_that_its_ids_mean(
     """Also when it is too large to be collected; and `gone` and `came` say the same."""
     with applied(spark, [(schema, rows)], local_rows=local_rows) as done:
         changed = done.changed["view"]
-        assert rows_of(changed.new) == Counter(expected)
-        assert changed.new.dtypes == [("a", "int"), ("b", "int"), ("x", "int")]
-        small = Counter(START) - rows_of(changed.gone) + rows_of(changed.came)
+        assert rows_of(changed.after) == Counter(expected)
+        assert changed.after.dtypes == [("a", "int"), ("b", "int"), ("x", "int")]
+        small = Counter(START) - rows_of(changed.old_rows) + rows_of(changed.new_rows)
         assert small == Counter(expected)
         assert bool(done.persisted) == (local_rows == 0)
     assert not any(frame.storageLevel.useMemory for frame in done.persisted)
@@ -312,8 +312,8 @@ def test_a_price_update_of_v_reads_no_base_table(spark: SparkSession, tmp_path: 
         }
     )
     assert rows_of(done.frames["view"]) == expected
-    assert rows_of(done.changed["view"].gone) == before - expected
-    assert rows_of(done.changed["view"].came) == expected - before
+    assert rows_of(done.changed["view"].old_rows) == before - expected
+    assert rows_of(done.changed["view"].new_rows) == expected - before
 
 
 def test_a_price_update_of_the_cost_per_device_takes_few_jobs(
@@ -333,7 +333,7 @@ def test_keys_of_a_diff_are_pushed_into_the_scan(spark: SparkSession, tmp_path: 
     update, kept = kept_on_disk(spark, V, tmp_path, PRICES)
     local = spark.createDataFrame(price_update(spark).toArrow())
     done = run_script(spark, update, {**kept, "du(parts)": local})
-    gone: Any = done.changed["view"].gone
+    gone: Any = done.changed["view"].old_rows
     plan = gone._jdf.queryExecution().executedPlan().toString()
     assert "PushedFilters: [IsNotNull(pid), EqualTo(pid,2)]" in plan
 

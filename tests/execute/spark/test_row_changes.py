@@ -53,7 +53,7 @@ def applied(spark: SparkSession, diffs: Sequence[tuple[DiffSchema, Rows]], **opt
 
 def as_sets(rows: RowChanges | None) -> tuple[set[Any], set[Any]]:
     assert rows is not None
-    return set(to_rows(rows.gone)), set(to_rows(rows.came))
+    return set(to_rows(rows.old_rows)), set(to_rows(rows.new_rows))
 
 
 @pytest.mark.parametrize("find_changed", [False, True])
@@ -146,8 +146,8 @@ def test_rows_of_a_price_update_are_found_while_it_is_computed(
     assert (done.report.jobs, jobs.count) == (2, 0)
     for name, changed in done.changed.items():
         gone, came = as_sets(found[name])
-        assert gone == set(rows_of(changed.gone))
-        assert came == set(rows_of(changed.came))
+        assert gone == set(rows_of(changed.old_rows))
+        assert came == set(rows_of(changed.new_rows))
     read = {each.name: (each.reads, each.rows) for each in done.report.statements}
     assert read["t#7.1"] == (3 + 6, 3)  # 3 changes meet 6 rows of the cache: 3 devices change
 

@@ -41,26 +41,26 @@ class Changed:
     parts: tuple[Part, ...]
 
     @cached_property
-    def old(self) -> DataFrame:
+    def before(self) -> DataFrame:
         """All rows before the changes."""
         return self.make_old()
 
     @cached_property
-    def new(self) -> DataFrame:
+    def after(self) -> DataFrame:
         """All rows after the changes."""
-        return self.applied(self.old)
+        return self.applied(self.before)
 
     @cached_property
-    def gone(self) -> DataFrame:
+    def old_rows(self) -> DataFrame:
         """The old rows that are deleted, updated or replaced, as they were."""
         if len(self.parts) == 1:
-            return matching(self.old, self.kept, self.parts[0])
-        return meant_by_any(self.old, self.kept, self.parts)
+            return matching(self.before, self.kept, self.parts[0])
+        return matching_any(self.before, self.kept, self.parts)
 
     @cached_property
-    def came(self) -> DataFrame:
+    def new_rows(self) -> DataFrame:
         """The updated and the inserted rows, as they are now."""
-        return self.applied(self.gone)
+        return self.applied(self.old_rows)
 
     def applied(self, rows: DataFrame) -> DataFrame:
         """Some old rows after the changes, with the inserted ones."""
@@ -96,7 +96,7 @@ def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_
     return rows if exact else _joined(rows, kept, part, sources, kind)
 
 
-def meant_by_any(rows: DataFrame, kept: Materialized, parts: Sequence[Part]) -> DataFrame:
+def matching_any(rows: DataFrame, kept: Materialized, parts: Sequence[Part]) -> DataFrame:
     """The rows that some of several diffs mean; every diff is joined once."""
     conditions = []
     for number, part in enumerate(parts):

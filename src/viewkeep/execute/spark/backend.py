@@ -99,7 +99,7 @@ class SparkRun:
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        return _write(self._done.changed[name].new, target)
+        return _write(self._done.changed[name].after, target)
 
 
 class SparkRelations(Mapping[Source, Given]):

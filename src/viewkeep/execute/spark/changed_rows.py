@@ -29,13 +29,13 @@ def find_rows(
             try:
                 looked_up(changed.kept, changed.parts, fetched)
             except NotHereError:
-                frames |= {f"gone {name}": changed.gone, f"came {name}": changed.came}
+                frames |= {f"old {name}": changed.old_rows, f"new {name}": changed.new_rows}
     tables = collect(frames | fetched.frames(), limit)
     fetched.fill(tables)
     found: dict[str, RowChanges | None] = {}
     for name, changed in changes.items():
-        if f"gone {name}" in frames:
-            found[name] = _collected(changed, tables[f"gone {name}"], tables[f"came {name}"], limit)
+        if f"old {name}" in frames:
+            found[name] = _collected(changed, tables[f"old {name}"], tables[f"new {name}"], limit)
         else:
             found[name] = _on_driver(changed, fetched)
     return found

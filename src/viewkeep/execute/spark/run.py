@@ -61,7 +61,7 @@ class Run:
     @property
     def frames(self) -> dict[str, DataFrame]:
         """The new rows of every changed relation; lazy."""
-        return {name: changed.new for name, changed in self.changed.items()}
+        return {name: changed.after for name, changed in self.changed.items()}
 
     def close(self) -> None:
         """Give up what is persisted."""

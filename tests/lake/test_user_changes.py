@@ -1,4 +1,4 @@
-"""Given changes netted in columns, against the same changes played one by one."""
+"""Changes of users netted in columns, against the same changes played one by one."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -15,11 +15,11 @@ from viewkeep import Keeper
 from viewkeep.changes import ChangeBatch, Row, RowFormat, net
 from viewkeep.changes.values import same
 from viewkeep.errors import ViewkeepError
-from viewkeep.lake.apply import Given, given_changes, net_given
+from viewkeep.lake.apply import UserChanges, net_user_changes, user_changes
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.key_index import KeyIndex
-from viewkeep.tables.rewrite import FoundRows
+from viewkeep.tables.rewrite import MatchedRows
 
 T = Table(
     {
@@ -46,7 +46,7 @@ KEYED = st.dictionaries(KEYS, VALUES, max_size=6)
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> tuple[list[Row], Given]:
+def changes(draw: st.DrawFn) -> tuple[list[Row], UserChanges]:
     """Rows, and changes that fit them mostly; the three parts may name the same keys."""
     there = draw(KEYED)
     named = draw(st.sets(st.sampled_from(["x", "m", "s", "a"]), min_size=1))
@@ -56,7 +56,7 @@ def changes(draw: st.DrawFn) -> tuple[list[Row], Given]:
     new = draw(KEYED)
     if draw(st.booleans()):
         new = {key: row for key, row in new.items() if key not in there or key in deletes}
-    given = given_changes(
+    given = user_changes(
         "t",
         T,
         inserts=[_row(key, values) for key, values in new.items()],
@@ -74,14 +74,14 @@ def _row(key: Any, values: Any) -> Row:
     return tuple(named[name] for name in T.names)
 
 
-def in_columns(rows: Sequence[Row], given: Given) -> ChangeBatch:
+def in_columns(rows: Sequence[Row], given: UserChanges) -> ChangeBatch:
     table, keys = to_arrow(T.columns, rows), KeyIndex(given.keys(T.key))
     places = keys.places(table)
-    found = FoundRows(keys, table.filter(pa.array(places >= 0)), places[places >= 0], None)
-    return net_given("t", T, given, found).batch()
+    found = MatchedRows(keys, table.filter(pa.array(places >= 0)), places[places >= 0], None)
+    return net_user_changes("t", T, given, found).batch()
 
 
-def in_rows(rows: Sequence[Row], given: Given) -> ChangeBatch:
+def in_rows(rows: Sequence[Row], given: UserChanges) -> ChangeBatch:
     format_ = RowFormat("t", T)
     return net("t", T, {format_.key_of(row): row for row in rows}, given.log(T))
 
@@ -95,7 +95,7 @@ def outcome(action: Callable[[], ChangeBatch]) -> Any:
 
 
 @given(changes())
-def test_netting_in_columns_is_netting_in_rows(case: tuple[list[Row], Given]) -> None:
+def test_netting_in_columns_is_netting_in_rows(case: tuple[list[Row], UserChanges]) -> None:
     """Also where parts name the same keys; and for changes that do not fit, the same error."""
     rows, given = case
     assert outcome(lambda: in_columns(rows, given)) == outcome(lambda: in_rows(rows, given))
@@ -112,7 +112,7 @@ def test_netting_in_columns_is_netting_in_rows(case: tuple[list[Row], Given]) ->
 def test_the_first_change_that_does_not_fit_is_named(parts: Any, error: str) -> None:
     rows: list[Row] = [(1.0, 1, None, "s", None, "a")]
     with pytest.raises(ViewkeepError) as raised:
-        in_columns(rows, given_changes("t", T, **parts))
+        in_columns(rows, user_changes("t", T, **parts))
     assert error in str(raised.value)
 
 
@@ -128,7 +128,7 @@ def test_what_is_applied_is_there(
         _check_applied(tmp_path_factory.mktemp("lake"), cases)
 
 
-def _check_applied(place: Path, cases: list[tuple[list[Row], Given]]) -> None:
+def _check_applied(place: Path, cases: list[tuple[list[Row], UserChanges]]) -> None:
     keeper, format_ = Keeper(place, durable=False), RowFormat("t", T)
     model = {format_.key_of(row): row for row in cases[0][0]}
     keeper.create_table("t", T, rows=list(model.values()))
