@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-tpch \
-	bench-engine bounds plots docs
+	bench-engine bounds coverage plots docs
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds
 	@$(PYTHON) -m bench.adaptive
+
+coverage: $(INSTALLED) ## Tell how the queries of TPC-H and TPC-DS are kept, in docs/coverage.md
+	@$(PYTHON) -m bench.coverage
+	@$(PYTHON) -m bench.coverage --docs
 
 plots: $(INSTALLED) ## Measure and draw the figures in docs/plots/
 	@$(PYTHON) -m bench.skew --parts hubs --plot docs/plots/hubs.svg

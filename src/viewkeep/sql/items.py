@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from viewkeep.query.algebra import Node, Output, Project
+from viewkeep.sql.context import FreshNames
 from viewkeep.sql.scalar import Translator
 from viewkeep.sql.scope import Scalar
 from viewkeep.sql.source import Source
@@ -18,6 +19,8 @@ class Item:
     name: str
     scalar: Scalar
     node: exp.Expr
+    is_unnamed: bool = False
+    """Whether it is called by its text: two alike are told apart, `count(1)` and `count(1)_2`."""
 
 
 def select_items(select: exp.Select, translator: Translator) -> list[Item]:
@@ -31,14 +34,17 @@ def select_items(select: exp.Select, translator: Translator) -> list[Item]:
 
 
 def project(node: Node, items: Sequence[Item], source: Source) -> Node:
-    """The output of a query block; its column names must differ."""
-    seen: set[str] = set()
+    """The output of a query block; names that its text gives must differ."""
+    names = FreshNames()
     for item in items:
-        if item.name.lower() in seen:
+        if not item.is_unnamed and names.take(item.name) != item.name:
             problem = f'two output columns are called "{item.name}"; give one an alias'
             raise source.error(problem, item.node)
-        seen.add(item.name.lower())
-    return Project(node, tuple(Output(item.name, item.scalar.expression) for item in items))
+    outputs = [
+        Output(names.take(item.name) if item.is_unnamed else item.name, item.scalar.expression)
+        for item in items
+    ]
+    return Project(node, tuple(outputs))
 
 
 def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
@@ -58,7 +64,7 @@ def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
         case _:
             # As in Spark, a column without a name is called by its text.
             name = node.sql("spark", normalize_functions="lower")
-            yield Item(name, translator.translate(node), node)
+            yield Item(name, translator.translate(node), node, is_unnamed=True)
 
 
 def _star(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:
