@@ -54,8 +54,8 @@ def _admitted(parameter: Parameter, value: Any) -> Any:
 def _one(name: str, kind: Any, value: Any) -> Any:
     """The value, as a tuple if it is an iterable of names; an error if it does not fit."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    wanted = [_EXPECTED.get(each, _EXPECTED.get(get_origin(each))) for each in kinds]
-    if None in wanted:
+    expected = [_EXPECTED.get(each, _EXPECTED.get(get_origin(each))) for each in kinds]
+    if None in expected:
         return value  # a kind that admits anything
     fits = [each for each in kinds if _fits(each, value)]
     if not fits or (isinstance(value, str) and "\0" in value):

@@ -100,9 +100,9 @@ class Layout:
 
     def places(self, header: list[str]) -> list[int] | None:
         """Where a header names the columns that the query reads; None if it is no header of it."""
-        wanted = [self.columns[i] for i in self.used]
+        own = [self.columns[i] for i in self.used]
         for fold in (str.strip, lambda name: name.strip().casefold()):
-            names, folded = [fold(name) for name in header], [fold(name) for name in wanted]
+            names, folded = [fold(name) for name in header], [fold(name) for name in own]
             if header and len(set(folded)) == len(folded) and set(folded) <= set(names):
                 return [names.index(name) for name in folded]
         return None
@@ -214,19 +214,19 @@ def read_declared(file: CsvFile, table: Table) -> Iterator[dict[str, Any]]:
 
 
 def _declared_header(header: list[str], table: Table) -> list[Field]:
-    known = {field.name.casefold(): field for field in table.columns}
+    by_name = {field.name.casefold(): field for field in table.columns}
     names = [name.strip() for name in header]
     if not names:
         raise SchemaError("the file is empty: its first line names the columns")
     for number, name in enumerate(names):
-        if name.casefold() not in known:
+        if name.casefold() not in by_name:
             raise SchemaError(
                 f'the first line names the columns, and "{name}" is none of them '
                 f"({', '.join(table.names)}){did_you_mean(name, table.names)}"
             )
         if name.casefold() in map(str.casefold, names[:number]):
             raise SchemaError(f'the first line names the column "{name}" twice')
-    return [known[name.casefold()] for name in names]
+    return [by_name[name.casefold()] for name in names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +248,9 @@ def read_changes(
         relation = relation.strip()
         layout = layouts.get(relation)
         if layout is None and relation not in others:
-            known = ", ".join(layouts)
+            names = ", ".join(layouts)
             hint = did_you_mean(relation, [*layouts, *others])
-            raise SchemaError(f'no relation "{relation}" in the query ({known}){hint}')
+            raise SchemaError(f'no relation "{relation}" in the query ({names}){hint}')
         multiplicity = _multiplicity(rest[0].strip() if rest else "")
         yield RowChange(relation, layout.row(rest[1:]) if layout else None, multiplicity)
 

@@ -69,13 +69,13 @@ class SchemaError(ViewkeepError):
     """Data or columns that do not fit the declared schema."""
 
 
-def did_you_mean(name: str, known: "Iterable[str]") -> str:
+def did_you_mean(name: str, names: "Iterable[str]") -> str:
     """A hint for a misspelt name, or nothing.
 
     >>> did_you_mean("prize", ["pid", "price"])
     '; did you mean "price"?'
     """
-    matches = get_close_matches(str(name), list(known), n=1)
+    matches = get_close_matches(str(name), list(names), n=1)
     return f'{_DID_YOU_MEAN}{matches[0]}"?' if matches else ""
 
 

@@ -137,8 +137,12 @@ class Keeper:
             )
         if has_rows(data) and rows is not None:
             raise SchemaError(f'table "{name}": with rows=, give its columns and not other rows')
-        given = data if has_rows(data) else rows
-        files = [] if given is None else write_table(self._lake.scans, name, declared, given, table)
+        user_rows = data if has_rows(data) else rows
+        files = (
+            []
+            if user_rows is None
+            else write_table(self._lake.scans, name, declared, user_rows, table)
+        )
         table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
         self._define_table(TableDefinition(name, declared, location, owned=True), "create_table")
 
@@ -257,10 +261,10 @@ class Keeper:
             )
         if definition.table.static:
             raise CatalogError(f'table "{name}" is declared static; it takes no changes')
-        given = user_changes(name, definition.table, inserts, updates, deletes)
+        changes = user_changes(name, definition.table, inserts, updates, deletes)
         table = self._lake.at(definition.location)
         version, _ = apply_changes(
-            self._lake.scans, definition, table, given, self._lake.driver_bytes
+            self._lake.scans, definition, table, changes, self._lake.driver_bytes
         )
         return version
 

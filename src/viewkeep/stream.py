@@ -112,8 +112,8 @@ class Stream:
 
     def _layout(self, relation: str) -> Layout:
         if relation not in self._layouts:
-            known, hint = ", ".join(self._layouts), did_you_mean(relation, self._layouts)
-            raise QueryError(f'no relation "{relation}" in the query ({known}){hint}')
+            names, hint = ", ".join(self._layouts), did_you_mean(relation, self._layouts)
+            raise QueryError(f'no relation "{relation}" in the query ({names}){hint}')
         return self._layouts[relation]
 
     def _counted(self, file: CsvFile, rows: Iterable[Row]) -> Iterator[Row]:

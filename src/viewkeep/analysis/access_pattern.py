@@ -45,14 +45,14 @@ def fracture_components(query: ConjunctiveQuery) -> list[frozenset[int]]:
 def _copies(query: ConjunctiveQuery, parts: list[frozenset[int]]) -> dict[tuple[str, int], str]:
     """A name for each input variable in each component, numbered where there are several."""
     copies: dict[tuple[str, int], str] = {}
-    taken = set(query.variables)
+    names = set(query.variables)
     for variable in query.inputs:
         used = [i for i, part in enumerate(parts) if part & query.atoms_of[variable]]
         for number, part in enumerate(used, start=1):
             name = variable if len(used) == 1 else f"{variable}_{number}"
-            while name != variable and name in taken:
+            while name != variable and name in names:
                 name += "_"
-            taken.add(name)
+            names.add(name)
             copies[variable, part] = name
     return copies
 

@@ -29,8 +29,8 @@ def insert_only(query: ConjunctiveQuery) -> Verdict:
             "sums over it change with every insert"
         )
         return Verdict(name, False, because, (variable,))
-    given = free_connex(ConjunctiveQuery(query.name, query.inputs, query.atoms))
-    if not given:
-        because = f"the inputs cannot come first: {given.because}"
-        return Verdict(name, False, because, given.variables, given.atoms)
+    inputs_first = free_connex(ConjunctiveQuery(query.name, query.inputs, query.atoms))
+    if not inputs_first:
+        because = f"the inputs cannot come first: {inputs_first.because}"
+        return Verdict(name, False, because, inputs_first.variables, inputs_first.atoms)
     return Verdict(name, True, "an alpha-acyclic join: each tuple becomes live once")

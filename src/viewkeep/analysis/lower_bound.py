@@ -41,8 +41,8 @@ def lower_bound(query: ConjunctiveQuery, bounds: Bounds) -> tuple[LowerBound | N
         trivial = LowerBound(Fraction(0), Fraction(0), None, "trivial")
         return trivial, "reached: constant update time and delay"
     constraints = query.constraints
-    known = constraints.foreign_keys or constraints.static or constraints.insert_only
-    if known or dependencies(query):
+    constrained = constraints.foreign_keys or constraints.static or constraints.insert_only
+    if constrained or dependencies(query):
         return None, "none is known under the given constraints"
     if bounds.logarithmic and tractable_access_pattern(query):
         return None, "none is known for min and max under deletes"

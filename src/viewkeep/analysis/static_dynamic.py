@@ -71,9 +71,11 @@ def tabulable(query: ConjunctiveQuery) -> bool:
     the next state, with the list of output tuples per state, has constant time for both.
     """
     static = query.constraints.static
-    known = {v for atom in query.atoms if atom.relation in static for v in atom.variables}
+    static_variables = {
+        v for atom in query.atoms if atom.relation in static for v in atom.variables
+    }
     dynamic = {v for atom in query.atoms if atom.relation not in static for v in atom.variables}
-    return bool(static) and dynamic - query.local <= known
+    return bool(static) and dynamic - query.local <= static_variables
 
 
 _ONE = Fraction(1)

@@ -129,8 +129,8 @@ def uncovered(
         below = shape.touching(frozenset(each.variable for each in node.walk()))
         rules = [rule for rule in shape.rules if rule.guard in below]
         for i in below:
-            known = closure(shape.atoms[i], rules)
-            missing = tuple(v for v in (*node.depends_on, node.variable) if v not in known)
+            determined = closure(shape.atoms[i], rules)
+            missing = tuple(v for v in (*node.depends_on, node.variable) if v not in determined)
             if shape.dynamic[i] and missing:
                 return node.variable, i, missing
     raise ValueError("every dynamic atom covers its views")

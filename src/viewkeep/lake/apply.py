@@ -139,7 +139,7 @@ def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
 def net_user_changes(
     name: str, table: Table, changes: UserChanges, matches: MatchedRows
 ) -> TableChanges:
-    """The net effect of a user's changes on the rows with their keys; an error if they do not fit."""
+    """The net effect of a user's changes on the rows with their keys; an error if they misfit."""
     rows = matches.rows.select(list(table.names)).cast(rows_schema(table))
     count = matches.keys.keys.num_rows
     if matches.keys.repeated is not None or np.bincount(matches.places, minlength=1).max() > 1:

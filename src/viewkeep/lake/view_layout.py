@@ -46,8 +46,8 @@ class Layout:
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The columns of the table."""
-        found = [(public, find_field(stored, self.stored)) for public, stored in self.columns]
-        return tuple(replace(field, name=public, nullable=True) for public, field in found)
+        pairs = [(public, find_field(stored, self.stored)) for public, stored in self.columns]
+        return tuple(replace(field, name=public, nullable=True) for public, field in pairs)
 
     @property
     def names(self) -> list[str]:
@@ -67,17 +67,19 @@ class Layout:
 
         Floats make no key: which NaN is which cannot be told.
         """
-        found = {public: find_field(stored, self.stored) for public, stored in self.columns}
-        is_key = all(found[name].type not in (DOUBLE, FLOAT) for name in self.keys)
+        fields = {public: find_field(stored, self.stored) for public, stored in self.columns}
+        is_key = all(fields[name].type not in (DOUBLE, FLOAT) for name in self.keys)
         key = self.keys if is_key else ()
-        known = {name: found[name] for name in (*self.names, *key)}
-        columns = {n: replace(f, nullable=f.nullable or n not in key) for n, f in known.items()}
+        public_fields = {name: fields[name] for name in (*self.names, *key)}
+        columns = {
+            n: replace(f, nullable=f.nullable or n not in key) for n, f in public_fields.items()
+        }
         return Table(columns, key=key, nullable_key=True)
 
     def to_public(self, rows: pa.Table) -> pa.Table:
         """Stored rows as rows of the table."""
-        found = rows.select([stored for _, stored in self.columns])
-        return found.rename_columns([public for public, _ in self.columns])
+        own = rows.select([stored for _, stored in self.columns])
+        return own.rename_columns([public for public, _ in self.columns])
 
     @property
     def public_names(self) -> dict[str, str]:

@@ -38,18 +38,18 @@ def assemble(
     whole = ((next(iter(each.atoms)), each) for each in maps if each.definition == INPUT)
     parts += tuple(Part(atom, each.name) for atom, each in whole if atom not in own)
     keys = {each.name: each.key for each in maps}
-    wanted: dict[str, dict[tuple[str, ...], None]] = {name: {} for name in keys}
-    given = tuple(copy for copy, _ in inputs)
-    for steps, bound in step_lists(triggers, loading, enumerator, given):
-        for join, known in joins(steps, bound):
+    indexes: dict[str, dict[tuple[str, ...], None]] = {name: {} for name in keys}
+    copies = tuple(copy for copy, _ in inputs)
+    for steps, bound in step_lists(triggers, loading, enumerator, copies):
+        for join, bound_before in joins(steps, bound):
             for access in join.accesses if join.opens else ():
-                columns = tuple(v for v in keys[access.map] if v in known)
+                columns = tuple(v for v in keys[access.map] if v in bound_before)
                 if columns:
-                    wanted[access.map][columns] = None
+                    indexes[access.map][columns] = None
     for part in parts:
         for number, _ in part.levels:
-            wanted[part.map][_in_order(keys[part.map], splits[number].variables)] = None
-    indexed = tuple(replace(each, indexes=tuple(wanted[each.name])) for each in maps)
+            indexes[part.map][_in_order(keys[part.map], splits[number].variables)] = None
+    indexed = tuple(replace(each, indexes=tuple(indexes[each.name])) for each in maps)
     return Program(
         strategy, indexed, triggers, loading, enumerator, inputs, listed, notes, splits, parts
     )
@@ -63,7 +63,7 @@ def step_lists(
     triggers: tuple[Trigger, ...],
     loading: tuple[Block, ...],
     enumerator: Enumerator,
-    given: tuple[str, ...],
+    inputs: tuple[str, ...],
 ) -> Iterator[tuple[tuple[Step, ...], frozenset[str]]]:
     """All lists of steps, each with the variables bound at its start."""
     for trigger in triggers:
@@ -74,24 +74,24 @@ def step_lists(
             yield output, frozenset(trigger.parameters)
     for block in loading:
         yield block.steps, frozenset(() if block.source == NOTHING else block.variables)
-    yield enumerator.steps, frozenset(given)
+    yield enumerator.steps, frozenset(inputs)
     # Look-ups of single output tuples bind the whole head before the same steps run.
-    yield enumerator.steps, frozenset(given) | frozenset(enumerator.head)
+    yield enumerator.steps, frozenset(inputs) | frozenset(enumerator.head)
 
 
 def joins(steps: tuple[Step, ...], bound: frozenset[str]) -> Iterator[tuple[Join, frozenset[str]]]:
     """The joins with the variables bound before each; what is bound already is not opened."""
-    known = set(bound)
+    variables = set(bound)
     for step in steps:
         if isinstance(step, Join):
-            opens = tuple(v for v in step.opens if v not in known)
-            yield replace(step, opens=opens), frozenset(known)
-            known |= set(step.opens)
+            opens = tuple(v for v in step.opens if v not in variables)
+            yield replace(step, opens=opens), frozenset(variables)
+            variables |= set(step.opens)
         elif isinstance(step, Union):
             for branch in step.branches:
                 inside = (*branch.over, *branch.steps)
-                yield from joins(inside, frozenset(known))
+                yield from joins(inside, frozenset(variables))
                 # The sets are asked for single values too; `over` is bound without them.
-                over = known.union(*(join.opens for join in branch.over))
+                over = variables.union(*(join.opens for join in branch.over))
                 yield from joins(branch.steps, frozenset(over | set(step.opens)))
-            known |= set(step.opens)
+            variables |= set(step.opens)

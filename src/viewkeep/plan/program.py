@@ -253,15 +253,15 @@ class Program:
         return show(self)
 
 
-def fresh(name: str, taken: Iterable[str]) -> str:
+def fresh(name: str, others: Iterable[str]) -> str:
     """The name, with as many primes as make it a new one."""
-    known = set(taken)
-    while name in known:
+    names = set(others)
+    while name in names:
         name += "'"
     return name
 
 
 def opened(bound: Iterable[str], arguments: tuple[str, ...]) -> tuple[str, ...]:
     """The arguments that are not bound yet, each once."""
-    known = set(bound)
-    return tuple(dict.fromkeys(v for v in arguments if v not in known))
+    variables = set(bound)
+    return tuple(dict.fromkeys(v for v in arguments if v not in variables))

@@ -24,9 +24,9 @@ def plan_recompute(
     """A worst-case optimal join, one variable at a time, inputs and outputs first."""
     projections = Projections(leaves)
     outputs = output_changes(projections)
-    given = [copy for copy, _ in inputs]
-    first = [*given, *(v for v in head if v not in given)]
-    whole = join_steps(projections, leaves, given, variable_sequence(leaves, first))
+    copies = [copy for copy, _ in inputs]
+    first = [*copies, *(v for v in head if v not in copies)]
+    whole = join_steps(projections, leaves, copies, variable_sequence(leaves, first))
     everything = {v for leaf in leaves for v in leaf.key}
     return assemble(
         "recompute",

@@ -280,19 +280,19 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, inputs=inputs)
 
 
-def _same(first: Node, second: Node, known: set[tuple[int, int]]) -> bool:
+def _same(first: Node, second: Node, equal_pairs: set[tuple[int, int]]) -> bool:
     """Equality that compares each pair of shared subtrees once."""
     pair = (id(first), id(second))
-    if first is second or pair in known:
+    if first is second or pair in equal_pairs:
         return True
     if type(first) is not type(second) or hash(first) != hash(second):
         return False
     inputs = children(first), children(second)
     if len(inputs[0]) != len(inputs[1]):
         return False
-    if not all(_same(a, b, known) for a, b in zip(*inputs, strict=True)):
+    if not all(_same(a, b, equal_pairs) for a, b in zip(*inputs, strict=True)):
         return False
-    known.add(pair)
+    equal_pairs.add(pair)
     # With the same inputs, comparing the operators themselves goes no deeper.
     return with_children(first, inputs[1])._values() == second._values()
 

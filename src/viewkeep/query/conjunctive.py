@@ -138,10 +138,10 @@ class ConjunctiveQuery:
 
 def unsafe_head(variable: str, atoms: Iterable[Atom]) -> str:
     """What to say of a head variable that no atom binds."""
-    known = [v for atom in atoms for v in atom.variables]
+    variables = [v for atom in atoms for v in atom.variables]
     return (
         f'head variable "{variable}" is in no atom, so its values are unbounded (unsafe head)'
-        + did_you_mean(variable, known)
+        + did_you_mean(variable, variables)
     )
 
 

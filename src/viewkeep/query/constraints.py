@@ -207,7 +207,7 @@ def dependencies(query: "ConjunctiveQuery") -> tuple[Dependency, ...]:
     return tuple(dict.fromkeys(dependencies))
 
 
-def closure(variables: Iterable[str], known: Iterable[Dependency]) -> frozenset[str]:
+def closure(variables: Iterable[str], dependencies_: Iterable[Dependency]) -> frozenset[str]:
     """All variables determined by the given ones: C_Sigma(S) (recent_increments_in_ivm, 4.4).
 
     >>> rules = [Dependency(frozenset("A"), "C", 0), Dependency(frozenset("BC"), "D", 1)]
@@ -215,7 +215,7 @@ def closure(variables: Iterable[str], known: Iterable[Dependency]) -> frozenset[
     ['A', 'B', 'C', 'D']
     """
     closed = set(variables)
-    pending = list(known)
+    pending = list(dependencies_)
     grown = True
     while grown:
         grown = False
@@ -228,15 +228,15 @@ def closure(variables: Iterable[str], known: Iterable[Dependency]) -> frozenset[
 
 def positions(query: "ConjunctiveQuery", relation: str, columns: Iterable[str]) -> tuple[int, ...]:
     """Where the named columns of a relation stand in its atoms."""
-    known = query.columns_of(relation)
+    own_columns = query.columns_of(relation)
     for column in columns:
-        if column not in known:
+        if column not in own_columns:
             raise ConstraintError(
-                f'column "{column}" is not in {relation} ({", ".join(known)})'
+                f'column "{column}" is not in {relation} ({", ".join(own_columns)})'
                 + _why_not_known(query, relation)
-                + did_you_mean(column, known)
+                + did_you_mean(column, own_columns)
             )
-    return tuple(known.index(column) for column in columns)
+    return tuple(own_columns.index(column) for column in columns)
 
 
 def _why_not_known(query: "ConjunctiveQuery", relation: str) -> str:

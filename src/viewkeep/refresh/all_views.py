@@ -55,18 +55,18 @@ class Round:
 
     def tables(self, definition: ViewDefinition) -> dict[str, int]:
         """The versions of all base tables below a view."""
-        found: dict[str, int] = {}
+        versions: dict[str, int] = {}
         for name in definition.inputs:
-            found |= self.below.get(name, {})
-        return found
+            versions |= self.below.get(name, {})
+        return versions
 
 
 def refresh_views(
-    lake: Lake, wanted: Iterable[str] | None, plan: Plan, engines: Engines
+    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines
 ) -> list[RefreshReport]:
     """Refresh the views, or those that are wanted with what they read; reports in their order."""
-    names = None if wanted is None else list(wanted)
-    done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), names, (), plan, engines))
+    only = None if names is None else list(names)
+    done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), only, (), plan, engines))
     note_problems(lake, done.reports.values())
     return _checked(done)
 
@@ -89,18 +89,18 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: E
 
 
 def plan_views(
-    lake: Lake, wanted: Iterable[str] | None, plan: Plan, engines: Engines
+    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines
 ) -> list[Stage]:
     """What `refresh_views` would do now, as far as logs tell; nothing is run."""
     with remembered_logs():
-        return _plan_round(lake, wanted, plan, engines)
+        return _plan_round(lake, names, plan, engines)
 
 
 def _plan_round(
-    lake: Lake, wanted: Iterable[str] | None, plan: Plan, engines: Engines
+    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines
 ) -> list[Stage]:
     catalog = lake.catalog.read()
-    order = catalog.order(None if wanted is None else list(wanted))
+    order = catalog.order(None if names is None else list(names))
     read = {name for view in order for name in view.inputs}
     pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
     stages: dict[str, Stage] = {}
@@ -157,12 +157,12 @@ def _checked(done: Round) -> list[RefreshReport]:
 def _round(
     lake: Lake,
     catalog: Catalog,
-    wanted: list[str] | None,
+    names: list[str] | None,
     also_pinned: Iterable[str],
     plan: Plan,
     engines: Engines,
 ) -> Round:
-    order = catalog.order(wanted)
+    order = catalog.order(names)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
     pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}

@@ -171,10 +171,10 @@ def _incremental(
     view: View, stored: StoredView, inputs: Pins, engines: Engines, counts: Counts
 ) -> Stage:
     choice = script_choice(view, stored, inputs, engines)
-    known = {name: count for name, count in counts.items() if count is not None}
+    exact_counts = {name: count for name, count in counts.items() if count is not None}
     costs = Costs.from_notes(stored.report.experience)
-    if len(known) == len(counts):
-        reason = why_paused(view, known, costs, choice.backend)
+    if len(exact_counts) == len(counts):
+        reason = why_paused(view, exact_counts, costs, choice.backend)
         if reason:
             return _recompute(view, inputs, engines, reason, counts, paused=True)
     return Stage(

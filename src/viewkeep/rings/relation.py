@@ -194,15 +194,15 @@ class Relation(Generic[D]):
 
     def index_on(self, columns: Iterable[str]) -> Index[D]:
         """The index on these columns, in this order; built on the first call, then maintained."""
-        wanted = tuple(columns)
-        index = self._indexes.get(wanted)
+        order = tuple(columns)
+        index = self._indexes.get(order)
         if index is None:
             place = PLACE + 1 + len(self._indexes)
-            index = Index(wanted, self._positions(wanted), place, self._changes)
+            index = Index(order, self._positions(order), place, self._changes)
             for entry in self._entries:
                 entry.append(0)
                 index.insert(entry)
-            self._indexes[wanted] = index
+            self._indexes[order] = index
             self._places += (0,)
         return index
 

@@ -59,9 +59,9 @@ class Coder:
         if type(value) is int and -PLAIN < value < PLAIN:
             domain.note(int)
             return value
-        known = self.codes.get(value)
-        if known is not None:
-            return known
+        earlier = self.codes.get(value)
+        if earlier is not None:
+            return earlier
         whole = _whole(value)
         if whole is not None:
             domain.note(type(value.item()) if isinstance(value, np.generic) else type(value))
@@ -89,8 +89,8 @@ class Coder:
         """The code of a value, None if it was never met."""
         if type(value) is int and -PLAIN < value < PLAIN:
             return value
-        known = self.codes.get(value)
-        return known if known is not None else _whole(value)
+        code = self.codes.get(value)
+        return code if code is not None else _whole(value)
 
     def value(self, code: int, domain: Domain) -> Any:
         """The value of a code."""

@@ -100,8 +100,10 @@ def _check_split(engine: Checked, partitions: Balanced, number: int) -> None:
     for value, own_levels in levels.items():
         _require(len(own_levels) == 1, f"{value} is at levels {sorted(own_levels)} of {split}")
         [level] = own_levels
-        known = partitions.levels[number].get(value, 0)
-        _require(known == level, f"{value} is at level {level}, not {known} of {split}")
+        stored_level = partitions.levels[number].get(value, 0)
+        _require(
+            stored_level == level, f"{value} is at level {level}, not {stored_level} of {split}"
+        )
         degree = max(counted[value] for counted in degrees.values())
         light = level == len(thetas) or degree < 1.5 * thetas[level]
         _require(light, f"{value} with degree {degree} is too heavy for level {level}")

@@ -186,12 +186,12 @@ class ReferenceEngine:
         )
 
     def _moving(self, trigger: Trigger) -> tuple[Block, ...]:
-        kept, wanted = list[Block](), set[str]()
+        kept, sources = list[Block](), set[str]()
         for block in reversed(trigger.blocks):
             locals_ = {step.local for step in block.steps if isinstance(step, Collect)}
-            if self._writes_skewed(block) or locals_ & wanted:
+            if self._writes_skewed(block) or locals_ & sources:
                 kept.insert(0, block)
-                wanted.add(block.source)
+                sources.add(block.source)
         return tuple(kept)
 
     def _reload(self) -> None:

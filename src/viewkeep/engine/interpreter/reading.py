@@ -13,12 +13,12 @@ class ReadCompiler(JoinCompiler):
 
     def reading(self, steps: tuple[Step, ...], bound: frozenset[str]) -> Read:
         """Joins as nested generators: output tuples come one by one."""
-        known = [bound]
+        bound_before = [bound]
         for step in steps:
             assert isinstance(step, Join | Union)  # enumerators only read
-            known.append(known[-1] | set(step.opens))
+            bound_before.append(bound_before[-1] | set(step.opens))
         read: Read = _one
-        for step, before in zip(reversed(steps), reversed(known[:-1]), strict=True):
+        for step, before in zip(reversed(steps), reversed(bound_before[:-1]), strict=True):
             if isinstance(step, Union):
                 read = self._compile_union(step, before, read)
             elif isinstance(step, Join):
@@ -70,7 +70,7 @@ class ReadCompiler(JoinCompiler):
     ) -> tuple[Callable[[Bindings], Iterator[Bindings]], Read, Read]:
         """The sets of a branch, how each is enumerated, and how one value is looked up in it."""
         bind = self.reading(branch.over, before)
-        known = before.union(*(join.opens for join in branch.over))
+        bound = before.union(*(join.opens for join in branch.over))
         one = self.ring.one
 
         def over(bindings: Bindings) -> Iterator[Bindings]:
@@ -78,8 +78,8 @@ class ReadCompiler(JoinCompiler):
             for _ in bind(inner, one):
                 yield list(inner)
 
-        enumerate_set = self.reading(branch.steps, known)
-        return over, enumerate_set, self.reading(branch.steps, known | set(opens))
+        enumerate_set = self.reading(branch.steps, bound)
+        return over, enumerate_set, self.reading(branch.steps, bound | set(opens))
 
     def _compile_read(self, step: Join, before: frozenset[str], then: Read) -> Read:
         opens = tuple(v for v in step.opens if v not in before)

@@ -74,9 +74,9 @@ class StepCompiler(JoinCompiler):
         loop = next(opening, len(steps))
         then = self._compile_binding(steps[loop:], variables) if steps[loop:] else _done
 
-        def key(wanted: tuple[str, ...]) -> Callable[[Row], Row]:
+        def key(names: tuple[str, ...]) -> Callable[[Row], Row]:
             # A tuple of a tuple is that tuple: nothing is copied where the whole row is wanted.
-            return tuple if wanted == variables else key_function(_places(variables, wanted))
+            return tuple if names == variables else key_function(_places(variables, names))
 
         return self._compile(steps[:loop], bound, key, then)
 
@@ -99,12 +99,12 @@ class StepCompiler(JoinCompiler):
         self, steps: tuple[Step, ...], bound: frozenset[str], key: Keys, then: Run | None = None
     ) -> Run:
         """The steps as one function, built from the last to the first; `then` comes after them."""
-        known = [bound]
+        bound_before = [bound]
         for step in steps:
             opens = step.opens if isinstance(step, Join) else ()
-            known.append(known[-1] | set(opens))
+            bound_before.append(bound_before[-1] | set(opens))
         run: Run = then or _done
-        for step, before in zip(reversed(steps), reversed(known[:-1]), strict=True):
+        for step, before in zip(reversed(steps), reversed(bound_before[:-1]), strict=True):
             match step:
                 case Join():
                     run = self._compile_join(step, before, key, run)
@@ -164,8 +164,8 @@ class StepCompiler(JoinCompiler):
         return run
 
 
-def _places(variables: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[int, ...]:
-    return tuple(map(variables.index, wanted))
+def _places(variables: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(map(variables.index, names))
 
 
 def _lookup(
@@ -200,8 +200,8 @@ def _done(bindings: Bindings, payload: Any) -> None:
 
 def accumulate(ring: Ring[Any], total: dict[Row, Any], row: Row, payload: Any) -> None:
     """Add to the payload of a row; what becomes zero is removed."""
-    known = total.get(row)
-    value = payload if known is None else ring.add(known, payload)
+    sum_before = total.get(row)
+    value = payload if sum_before is None else ring.add(sum_before, payload)
     if ring.is_zero(value):
         total.pop(row, None)
     else:

@@ -112,8 +112,8 @@ def matching_any(rows: DataFrame, kept: Materialized, parts: Sequence[Part]) -> 
         right = _hinted(keys.selectExpr("*", f"TRUE AS {flag}"), part)
         rows = rows.join(right, F.expr(_same(list(sources), len(kept.ids) * number)), "left")
         conditions.append(F.expr(flag))
-    found = rows.where(reduce(operator.or_, conditions))
-    return found.selectExpr(*map(quote, kept.definition.names))
+    matches = rows.where(reduce(operator.or_, conditions))
+    return matches.selectExpr(*map(quote, kept.definition.names))
 
 
 def _sources(kept: Materialized, part: Part) -> dict[str, str]:
@@ -124,12 +124,12 @@ def _sources(kept: Materialized, part: Part) -> dict[str, str]:
 def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
     """What rows that a collected diff means must have, and whether that is all it takes."""
     table = part.diff.table
-    found = [
+    filters = [
         meets(name, Keys(table[source], True), null_safe=True)
         for name, source in sources.items()
         if table is not None and is_listable(table.schema.field(source).type)
     ]
-    return [met for met, _ in found], len(sources) == 1 and any(listed for _, listed in found)
+    return [met for met, _ in filters], len(sources) == 1 and any(listed for _, listed in filters)
 
 
 def _joined(

@@ -68,8 +68,8 @@ class SparkBackend:
             expected = _comparable(self._frame(query, relations), query.schema)
             rows = SparkRelations(self._spark, {"shown": shown})["shown"]
             assert isinstance(rows, Scanned)
-            found = _counted(expected, _comparable(rows.frame, query.schema), most).collect()
-        return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in found}
+            counted = _counted(expected, _comparable(rows.frame, query.schema), most).collect()
+        return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in counted}
 
     def _frame(self, query: Node, relations: Relations) -> DataFrame:
         frames = SparkRelations(self._spark, relations)

@@ -32,30 +32,30 @@ def find_rows(
                 frames |= {f"old {name}": changed.old_rows, f"new {name}": changed.new_rows}
     tables = collect(frames | fetched.frames(), limit)
     fetched.fill(tables)
-    found: dict[str, RowChanges | None] = {}
+    rows: dict[str, RowChanges | None] = {}
     for name, changed in changes.items():
         if f"old {name}" in frames:
-            found[name] = _collected(changed, tables[f"old {name}"], tables[f"new {name}"], limit)
+            rows[name] = _collected(changed, tables[f"old {name}"], tables[f"new {name}"], limit)
         else:
-            found[name] = _on_driver(changed, fetched)
-    return found
+            rows[name] = _on_driver(changed, fetched)
+    return rows
 
 
 def looked_up(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> Rows:
     """The old rows that diffs mean, each once; what was not fetched is asked for."""
-    found: dict[Row, Row] = {}
+    by_key: dict[Row, Row] = {}
     missing: MissingError | None = None
     key = key_of(kept.ids, kept.definition.schema)
     for part in parts:
         try:
             ids, values = matched_ids(kept, part.schema), _values(kept, part)
             rows = fetched.look_up(kept.name, ids, set(values))
-            found |= {key(row): row for row in rows}
+            by_key |= {key(row): row for row in rows}
         except MissingError as error:
             missing = error
     if missing is not None:
         raise missing
-    return list(found.values())
+    return list(by_key.values())
 
 
 def rows_changed(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> dict[str, int]:

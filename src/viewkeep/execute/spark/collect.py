@@ -110,11 +110,11 @@ class Relation:
 class Collected(Relation):
     """Rows on the driver, given as a table or as tuples; the other forms are made when needed."""
 
-    def __init__(self, spark: SparkSession, schema: Schema, given: pa.Table | Rows) -> None:
-        self._schema, self._spark, self._size = schema, spark, len(given)
+    def __init__(self, spark: SparkSession, schema: Schema, rows: pa.Table | Rows) -> None:
+        self._schema, self._spark, self._size = schema, spark, len(rows)
         self._frame = None
-        self._tuples: Rows | None = given if isinstance(given, list) else None
-        self._table: pa.Table | None = None if isinstance(given, list) else given
+        self._tuples: Rows | None = rows if isinstance(rows, list) else None
+        self._table: pa.Table | None = None if isinstance(rows, list) else rows
 
     @property
     def schema(self) -> Schema:
@@ -151,8 +151,8 @@ class Collected(Relation):
 
 def local(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> Collected:
     """A table, with the types of a schema; however it was collected, its types are the same."""
-    given = table.schema if schema is None else to_arrow_schema(schema, timezone="UTC")
-    fields = declared_fields(given)
+    arrow = table.schema if schema is None else to_arrow_schema(schema, timezone="UTC")
+    fields = declared_fields(arrow)
     return Collected(spark, fields, table.cast(arrow_schema(fields)))
 
 
@@ -182,8 +182,8 @@ def type_text(kind: DataType) -> str:
     >>> type_text(ArrayType(StructType([StructField("a b", IntegerType())])))
     'array<struct<`a b`:int>>'
     """
-    found = declared_fields(to_arrow_schema(StructType([StructField("it", kind)]), timezone="UTC"))
-    return str(found[0].type) if found else kind.simpleString()
+    fields = declared_fields(to_arrow_schema(StructType([StructField("it", kind)]), timezone="UTC"))
+    return str(fields[0].type) if fields else kind.simpleString()
 
 
 def distinct(frame: DataFrame) -> DataFrame:
@@ -198,9 +198,9 @@ def group_rows(frame: DataFrame, names: Sequence[str], *aggregates: Column) -> D
     maps = {field.name for field in Relation(frame).schema if field.type.has_map}
     keys = [_map_key(name) if name in maps else F.col(quote(name)) for name in names]
     values = [F.first(F.col(quote(name))).alias(name) for name in names if name in maps]
-    found = frame.groupBy(*keys).agg(*values, *aggregates)
-    others = [each for each in found.columns if each not in names and not each.startswith(_TAG)]
-    return found.selectExpr(*map(quote, (*names, *others)))
+    groups = frame.groupBy(*keys).agg(*values, *aggregates)
+    others = [each for each in groups.columns if each not in names and not each.startswith(_TAG)]
+    return groups.selectExpr(*map(quote, (*names, *others)))
 
 
 def _map_key(name: str) -> Column:
@@ -215,16 +215,16 @@ def spark_schema(schema: Iterable[Field]) -> StructType:
 
 def with_schema(frame: DataFrame, schema: Schema) -> DataFrame:
     """Exactly the columns of a schema, in its order and with its types."""
-    found = {field.name: field.dataType for field in frame.schema}
+    types = {field.name: field.dataType for field in frame.schema}
     schema = tuple(schema)
-    wanted = spark_schema(schema)
-    if list(found.items()) == [(field.name, field.dataType) for field in wanted]:
+    targets = spark_schema(schema)
+    if list(types.items()) == [(field.name, field.dataType) for field in targets]:
         return frame
     columns = [
         quote(field.name)
-        if found.get(field.name) == kind.dataType
+        if types.get(field.name) == kind.dataType
         else f"CAST({quote(field.name)} AS {field.type}) AS {quote(field.name)}"
-        for field, kind in zip(schema, wanted, strict=True)
+        for field, kind in zip(schema, targets, strict=True)
     ]
     return frame.selectExpr(*columns)
 
@@ -264,9 +264,9 @@ def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
         _tagged(_limited(frame, limit), number, slots)
         for number, frame in enumerate(frames.values())
     ]
-    found = reduce(DataFrame.union, tagged).toArrow() if tagged else None
+    union = reduce(DataFrame.union, tagged).toArrow() if tagged else None
     return {
-        name: _untagged(found, number, frame, slots)
+        name: _untagged(union, number, frame, slots)
         for number, (name, frame) in enumerate(frames.items())
     }
 
@@ -286,12 +286,12 @@ def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:
 def _types(frame: DataFrame) -> list[tuple[str, int]]:
     """For each column its type, and how many columns of that type come before it."""
     seen: dict[str, int] = {}
-    found = []
+    types = []
     for field in frame.schema:
         kind = type_text(field.dataType)
-        found.append((kind, seen.get(kind, 0)))
+        types.append((kind, seen.get(kind, 0)))
         seen[kind] = seen.get(kind, 0) + 1
-    return found
+    return types
 
 
 def _slots(frames: Iterable[DataFrame]) -> list[tuple[str, int]]:
@@ -307,9 +307,9 @@ def _tagged(frame: DataFrame, number: int, slots: list[tuple[str, int]]) -> Data
 
 
 def _untagged(
-    found: pa.Table, number: int, frame: DataFrame, slots: list[tuple[str, int]]
+    union: pa.Table, number: int, frame: DataFrame, slots: list[tuple[str, int]]
 ) -> pa.Table:
-    rows = found.filter(pc.equal(found[_TAG], number))
+    rows = union.filter(pc.equal(union[_TAG], number))
     return rows.select([f"s{slots.index(slot)}" for slot in _types(frame)]).rename_columns(
         frame.columns
     )

@@ -25,14 +25,14 @@ def compute_accesses(
         return isinstance(leaf, Scan) or leaf.name in names
 
     for statement in computes:
-        wanted: list[DataFrame] = []
+        frames: list[DataFrame] = []
 
-        def size(node: Node, wanted: list[DataFrame] = wanted) -> int:
-            wanted.append(builder.frame(node))
+        def size(node: Node, frames: list[DataFrame] = frames) -> int:
+            frames.append(builder.frame(node))
             return 0
 
         count_accesses(statement.query, is_kept, size)
-        sizes[statement.name] = wanted
+        sizes[statement.name] = frames
     return _counts(sizes)
 
 
@@ -73,7 +73,7 @@ def _counts(sizes: Mapping[str, list[DataFrame]]) -> dict[str, int]:
         for name, frames in sizes.items()
         for frame in frames
     ]
-    found = dict.fromkeys(numbered, 0)
+    counts = dict.fromkeys(numbered, 0)
     for row in reduce(DataFrame.union, counted).collect() if counted else ():
-        found[numbered[row["i"]]] += row["n"]
-    return found
+        counts[numbered[row["i"]]] += row["n"]
+    return counts

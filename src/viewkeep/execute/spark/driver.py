@@ -173,25 +173,25 @@ class Driver:
 
     def _each(self, parts: Sequence[Callable[[], Rows]]) -> list[Rows]:
         """The rows of several queries, all of which note what they are missing."""
-        found, missing = [], None
+        results, missing = [], None
         for part in parts:
             try:
-                found.append(part())
+                results.append(part())
             except MissingError as error:
                 missing = error
         if missing is not None:
             raise missing
-        return found
+        return results
 
     def _bounded(self, rows: Iterable[Row]) -> Rows:
-        found = []
+        result = []
         for row in rows:
-            found.append(row)
-            if len(found) > self._inputs.limit:
+            result.append(row)
+            if len(result) > self._inputs.limit:
                 raise NotHereError("too many rows")
-            if not len(found) % 10_000:
+            if not len(result) % 10_000:
                 check_time()
-        return found
+        return result
 
     # --- joins ----------------------------------------------------------------------------------
 
@@ -199,14 +199,14 @@ class Driver:
         if not usable_pairs(node) and len(left) * len(right) > MOST_PAIRS:
             raise NotHereError("too many pairs")
         try:
-            found = meetings(node, left, right)
+            pairs = meetings(node, left, right)
             match node:
                 case Join():
-                    return self._bounded(own + other for own, met in found for other in met)
+                    return self._bounded(own + other for own, met in pairs for other in met)
                 case SemiJoin():
-                    return [own for own, met in found if met]
+                    return [own for own, met in pairs if met]
                 case AntiJoin():
-                    return [own for own, met in found if not met]
+                    return [own for own, met in pairs if not met]
         except _REFUSED as error:
             raise NotHereError(str(error)) from error
 

@@ -42,9 +42,9 @@ class SparkScans:
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
         changed = _unpaired(self._frame(old), self._frame(new))
-        found = (changed if most is None else changed.limit(most)).toArrow()
+        rows = (changed if most is None else changed.limit(most)).toArrow()
         schema = arrow_schema(new.fields).append(pa.field(SIDE, pa.string()))
-        return found.cast(schema)
+        return rows.cast(schema)
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""
@@ -60,8 +60,8 @@ class SparkScans:
             return []
         flags = [F.expr(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)") for name in names]
         with named(rows.table.uri):
-            [found] = self._frame(rows).agg(*flags).collect()
-        return [name for name, has_null in zip(names, found, strict=True) if has_null]
+            [has_nulls] = self._frame(rows).agg(*flags).collect()
+        return [name for name, has_null in zip(names, has_nulls, strict=True) if has_null]
 
     def write_frame(
         self, name: str, declared: Table, frame: Any, table: LakeTable

@@ -168,13 +168,13 @@ class Rounds:
         try:
             return collect(frames, limit)
         except SPARK_ERRORS:
-            found: dict[str, pa.Table] = {}
+            tables: dict[str, pa.Table] = {}
             for name, frame in frames.items():  # which of them was it?
                 with named(name):
-                    found |= collect(
+                    tables |= collect(
                         {name: frame.limit(self._known.local_rows + 1)}, self._known.local_rows
                     )
-            return found
+            return tables
 
     def _ask_for_changed(self) -> None:
         """The rows that changes mean, as far as their keys are known, come with the same job."""

@@ -78,7 +78,11 @@ def _common(factors: Iterable[Factor]) -> set[Degree]:
     first, *others = factors
     degrees = set(first.degrees)
     for other in others:
-        known = {(d.given, d.binds): d for d in other.degrees}
-        pairs = [(d, known[d.given, d.binds]) for d in degrees if (d.given, d.binds) in known]
+        others_by_variables = {(d.given, d.binds): d for d in other.degrees}
+        pairs = [
+            (d, others_by_variables[d.given, d.binds])
+            for d in degrees
+            if (d.given, d.binds) in others_by_variables
+        ]
         degrees = {max(pair, key=lambda d: d.power.value) for pair in pairs}
     return degrees

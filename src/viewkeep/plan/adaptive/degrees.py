@@ -96,9 +96,9 @@ def cheapest(costs: Iterable[Cost]) -> Cost:
 
 
 @lru_cache(maxsize=4096)
-def number_of(degrees: frozenset[Degree], goal: frozenset[str], given: frozenset[str]) -> Cost:
+def number_of(degrees: frozenset[Degree], goal: frozenset[str], constants: frozenset[str]) -> Cost:
     """How many values the goal can have for each value of the given variables."""
-    return _Reach().cost(_unknown(degrees, given), goal - given)
+    return _Reach().cost(_unknown(degrees, constants), goal - constants)
 
 
 class _Reach:
@@ -131,22 +131,22 @@ class _Reach:
         return self._known[degrees, goal]
 
 
-def _unknown(degrees: Iterable[Degree], known: frozenset[str]) -> frozenset[Degree]:
+def _unknown(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[Degree]:
     """The degrees without the variables that are known."""
     return frozenset(
-        Degree(degree.given - known, degree.binds - known, degree.power)
+        Degree(degree.given - constants, degree.binds - constants, degree.power)
         for degree in degrees
-        if not degree.binds <= known
+        if not degree.binds <= constants
     )
 
 
 def _useful(degrees: frozenset[Degree], goal: frozenset[str]) -> frozenset[Degree]:
     """The degrees that lead to the goal: binding a variable that leads nowhere can only cost."""
-    wanted = set(goal)
-    while more := {v for d in degrees if d.binds & wanted for v in d.given} - wanted:
-        wanted |= more
+    useful = set(goal)
+    while more := {v for d in degrees if d.binds & useful for v in d.given} - useful:
+        useful |= more
     return frozenset(
-        Degree(d.given, d.binds & wanted, d.power) for d in degrees if d.binds & wanted
+        Degree(d.given, d.binds & useful, d.power) for d in degrees if d.binds & useful
     )
 
 

@@ -277,8 +277,8 @@ class HierarchicalPlanner(ViewTreePlanner):
         """The views; alternatives add up in one view."""
         maps, below = dict[str, Map](), self._parts_below()
         for each in self._views():
-            known = maps.get(each.name)
-            definition = f"{known.definition} + {each.definition}" if known else each.definition
+            earlier = maps.get(each.name)
+            definition = f"{earlier.definition} + {each.definition}" if earlier else each.definition
             maps[each.name] = replace(each, definition=definition, parts=below[each.name])
         return maps.values()
 

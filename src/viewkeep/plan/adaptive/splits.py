@@ -111,14 +111,14 @@ def _wide(classes: Classes, group: tuple[str, ...]) -> list[int]:
 
 def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...]:
     """Every combination of levels of each atom, heavy before light."""
-    parts, taken = list[Part](), {leaf.name for leaf in leaves}
+    parts, names = list[Part](), {leaf.name for leaf in leaves}
     for leaf in leaves:
         own = [number for number, split in enumerate(splits) if leaf.atom in split.atoms]
         sizes = [range(len(splits[number].thresholds), -1, -1) for number in own]
         for levels in product(*sizes):
             letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
-            name = fresh(f"{leaf.name}_{letters}", taken) if own else leaf.name
-            taken.add(name)
+            name = fresh(f"{leaf.name}_{letters}", names) if own else leaf.name
+            names.add(name)
             parts.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True)), letters))
     return tuple(parts)
 

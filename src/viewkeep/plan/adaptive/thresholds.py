@@ -146,11 +146,11 @@ def _factorized(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> E
     shape = find_shape(query)
     if shape is None or not shape.name.startswith(("triangle", "Loomis")):
         raise QueryError(f'epsilon="{FACTORIZED}": for triangles and Loomis-Whitney queries only')
-    known = {leaf.name: leaf for leaf in leaves}
-    if fast not in known:
-        hint = did_you_mean(fast, known)
+    by_name = {leaf.name: leaf for leaf in leaves}
+    if fast not in by_name:
+        hint = did_you_mean(fast, by_name)
         raise QueryError(f'epsilon="{FACTORIZED}:{fast}": no relation "{fast}"{hint}')
-    own = known[fast]
+    own = by_name[fast]
 
     def epsilon(variables: tuple[str, ...], atoms: tuple[int, ...]) -> float:
         return 0.0 if atoms != (own.atom,) and set(variables) <= set(own.key) else 1.0
@@ -168,9 +168,9 @@ def _names(
 
 
 def _check_names(leaves: Sequence[Leaf], thresholds: Thresholds, splits: Sequence[Split]) -> None:
-    known = [name for s in splits for name in _names(leaves, s.variables, s.atoms)]
+    names = [name for s in splits for name in _names(leaves, s.variables, s.atoms)]
     for name, _ in thresholds.named:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            listed = ", ".join(dict.fromkeys(known))
+        if name not in names:
+            hint = did_you_mean(name, names)
+            listed = ", ".join(dict.fromkeys(names))
             raise QueryError(f'epsilon of "{name}": nothing of that name is split ({listed}){hint}')

@@ -171,9 +171,9 @@ def _to_binary(value: Any) -> bytes:
     return str.encode(value)
 
 
-def _read(form: re.Pattern[str], text: str, wanted: str) -> str:
+def _read(form: re.Pattern[str], text: str, kind: str) -> str:
     if not form.fullmatch(text.strip()):
-        raise ValueError(f"{text!r} is not {wanted}")
+        raise ValueError(f"{text!r} is not {kind}")
     return text.strip()
 
 

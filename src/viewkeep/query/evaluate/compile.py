@@ -90,6 +90,8 @@ def _check_count(call: Call, function: Function) -> None:
     count, least, most = len(call.arguments), function.least, function.most
     if count < least or (most is not None and count > most):
         bounds = f"at least {least}" if most is None else f"{least} to {most}"
-        wanted = f"{most}" if most == least else bounds
-        plural = "" if wanted.endswith("1") else "s"
-        raise QueryError(f"{call}: {function.name}() takes {wanted} argument{plural}, not {count}")
+        expected = f"{most}" if most == least else bounds
+        plural = "" if expected.endswith("1") else "s"
+        raise QueryError(
+            f"{call}: {function.name}() takes {expected} argument{plural}, not {count}"
+        )

@@ -127,13 +127,13 @@ def _compile_call(call: Call, schema: Schema) -> Evaluator:
     name = find_function(call.function).name
     types = [type_of(argument, schema).type for argument in call.arguments]
     result = type_of(call, schema).type
-    wanted = _argument_types(call, name, types, result)
+    targets = _argument_types(call, name, types, result)
     checks = _ASCII if name in _CASES else _NEAR if name in _TEXT else {}
     arguments = [
         _converted(
             compile_exact(argument, schema), checks.get(want) or _conversion(have, want, call)
         )
-        for argument, have, want in zip(call.arguments, types, wanted, strict=True)
+        for argument, have, want in zip(call.arguments, types, targets, strict=True)
     ]
     form = FORMS.get(name)
     computed = form(call, arguments) if form else strict(call, STRICT[name], arguments)
@@ -175,10 +175,10 @@ def _operands(call: Call, name: str, types: list[Type], result: Type) -> Sequenc
 def _common(call: Call, types: list[Type]) -> Type:
     common = VOID
     for each in types:
-        found = common_type(common, each)
-        if found is None:
+        both = common_type(common, each)
+        if both is None:
             raise InexactError(str(call))
-        common = found
+        common = both
     if is_decimal(common) and any(_whole_digits(each) > _whole_digits(common) for each in types):
         raise InexactError(str(call))  # no decimal has digits enough for all of them
     return common

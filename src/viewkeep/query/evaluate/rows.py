@@ -74,8 +74,8 @@ def _values(node: Project) -> list[Evaluator]:
 
 def equal_columns(node: Paired) -> list[Pair]:
     """The parts of a condition that compare a left column with a right one for equality."""
-    found = (_pair(part, node) for part in conjuncts(node.condition))
-    return [pair for pair in found if pair is not None]
+    pairs = (_pair(part, node) for part in conjuncts(node.condition))
+    return [pair for pair in pairs if pair is not None]
 
 
 def comparable(first: Type, second: Type) -> bool:
@@ -173,7 +173,7 @@ def group(node: GroupBy, rows: Iterable[Row]) -> Rows:
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     computed = _aggregates(node)
-    return [key + tuple([value(found) for value in computed]) for key, found in groups.items()]
+    return [key + tuple([value(members) for value in computed]) for key, members in groups.items()]
 
 
 @lru_cache(maxsize=COMPILED)

@@ -133,9 +133,9 @@ def _read_aggregate(reader: TokenReader) -> Aggregate:
     start = reader.token
     function = reader.name("an aggregate").lower()
     if function not in FUNCTIONS:
-        known = ", ".join(FUNCTIONS)
+        names = ", ".join(FUNCTIONS)
         reader.fail(
-            f'unknown aggregate "{function}" ({known}){did_you_mean(function, FUNCTIONS)}', at=start
+            f'unknown aggregate "{function}" ({names}){did_you_mean(function, FUNCTIONS)}', at=start
         )
     reader.expect("(")
     if function == "count" and reader.accept("*"):
@@ -171,12 +171,13 @@ def _read_atom(reader: TokenReader, schema: Schema | None, earlier: list[Atom]) 
     variables = _read_variables(reader, ")")
     reader.expect(")")
     atom = Atom(relation, variables)
-    known = {a.relation: len(a.variables) for a in earlier} if schema is None else schema
+    arities = {a.relation: len(a.variables) for a in earlier} if schema is None else schema
     if schema is not None and relation not in schema:
         hint = did_you_mean(relation, schema)
         reader.fail(f'unknown relation "{relation}" ({", ".join(schema)}){hint}', at=start)
-    if known.get(relation, len(variables)) != len(variables):
+    if arities.get(relation, len(variables)) != len(variables):
         reader.fail(
-            f"{atom} has {columns(len(variables))}, but {relation} has {known[relation]}", at=start
+            f"{atom} has {columns(len(variables))}, but {relation} has {arities[relation]}",
+            at=start,
         )
     return atom

@@ -136,12 +136,12 @@ def parse_type(text: str) -> Type:
     name, first, second = match.groups() if match else (text.strip(), None, None)
     if match and name in _DECIMALS:
         return _checked_decimal(int(first or 10), int(second or 0))
-    known = _SIMPLE | _SYNONYMS
-    if match is None or name not in known:
-        raise SchemaError(f'unknown type "{text}"{did_you_mean(name, [*known, *_DECIMALS])}')
+    by_name = _SIMPLE | _SYNONYMS
+    if match is None or name not in by_name:
+        raise SchemaError(f'unknown type "{text}"{did_you_mean(name, [*by_name, *_DECIMALS])}')
     if first is not None and name not in _WITH_LENGTH:
         raise SchemaError(f'unknown type "{text}": {name} takes no length')
-    return known[name]
+    return by_name[name]
 
 
 _NESTED = re.compile(r"\s*(array|map|struct)\s*<(.*)>\s*", re.IGNORECASE | re.DOTALL)
@@ -188,21 +188,21 @@ def parse_columns(text: str) -> tuple["Field", ...]:
     >>> print(*parse_columns("pid INT NOT NULL, `a b` decimal(10, 2) COMMENT 'x, y'"), sep="; ")
     pid int not null; a b decimal(10, 2)
     """
-    found: dict[str, Field] = {}
+    fields: dict[str, Field] = {}
     for part in _split(text):
         match = _COLUMN.fullmatch(part)
         if match is None:
             raise SchemaError(f'"{text}" is no list of columns, as in "pid int, price double"')
         name = (match[1] or match[2]).replace("``", "`")
-        if name in found:
+        if name in fields:
             raise SchemaError(f'"{text}": the column "{name}" stands twice; leave one out')
         try:
-            found[name] = Field(name, parse_type(match[3]), match[4] is None)
+            fields[name] = Field(name, parse_type(match[3]), match[4] is None)
         except SchemaError as error:
             raise SchemaError(f'column "{name}": {error}') from None
-    if not found:
+    if not fields:
         raise SchemaError(f'"{text}" is no list of columns, as in "pid int, price double"')
-    return tuple(found.values())
+    return tuple(fields.values())
 
 
 def _split(text: str) -> list[str]:

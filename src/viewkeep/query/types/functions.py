@@ -88,12 +88,12 @@ class Function:
 
     def _arity(self) -> str:
         if self.most is None:
-            wanted = f"at least {self.least}"
+            count = f"at least {self.least}"
         elif self.most == self.least:
-            wanted = str(self.least)
+            count = str(self.least)
         else:
-            wanted = f"{self.least} to {self.most}"
-        return f"{wanted} argument{'' if wanted.endswith('1') else 's'}"
+            count = f"{self.least} to {self.most}"
+        return f"{count} argument{'' if count.endswith('1') else 's'}"
 
     def _nullable(self, arguments: Sequence[Typed]) -> bool:
         match self.nullable:
@@ -109,17 +109,17 @@ class Function:
         return any(argument.nullable for argument in arguments)
 
 
-def _clash(name: str, arguments: Sequence[Typed], wanted: str) -> QueryError:
+def _clash(name: str, arguments: Sequence[Typed], rule: str) -> QueryError:
     types = ", ".join(str(argument.type) for argument in arguments)
-    return QueryError(f"{name}: {wanted}, but found {types}; add a CAST")
+    return QueryError(f"{name}: {rule}, but found {types}; add a CAST")
 
 
-def _fixed(name: str, result: Type, *wanted: tuple[Type, ...]) -> Rule:
+def _fixed(name: str, result: Type, *types: tuple[Type, ...]) -> Rule:
     """The rule of a function whose arguments have given types (the last one may repeat)."""
 
     def rule(arguments: Sequence[Typed]) -> Type:
         for index, argument in enumerate(arguments):
-            allowed = wanted[min(index, len(wanted) - 1)]
+            allowed = types[min(index, len(types) - 1)]
             if argument.type not in (*allowed, VOID):
                 names = " or ".join(dict.fromkeys(map(str, allowed)))
                 raise _clash(name, arguments, f"argument {index + 1} must be {names}")

@@ -77,14 +77,14 @@ def _costs(
         if atom in below:
             # A view may use only those dependencies that are looked up below it.
             rules = [rule for rule in shape.rules if rule.guard in below]
-            known = closure(shape.atoms[atom], rules)
+            determined = closure(shape.atoms[atom], rules)
             bag = (*node.depends_on, node.variable)
             merged = carried(shape, node.variable, below, atom, values)
             bag += tuple(v for v in shape.levels if v in merged and v not in bag)
             edges = [closure(shape.atoms[i], rules) for i in below]
-            exponent = edge_cover(frozenset(bag) - known, edges)
-            fixed = tuple(v for v in bag if v in known)
-            missing = tuple(v for v in bag if v not in known)
+            exponent = edge_cover(frozenset(bag) - determined, edges)
+            fixed = tuple(v for v in bag if v in determined)
+            missing = tuple(v for v in bag if v not in determined)
             yield UpdateCost(label, exponent, node.variable, fixed, missing)
 
 

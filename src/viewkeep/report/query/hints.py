@@ -95,11 +95,11 @@ def _keys_together(query: ConjunctiveQuery, most: int) -> tuple[Hint, ...]:
 
 def _likely_keys(query: ConjunctiveQuery) -> Iterator[Key]:
     """Of every relation the first column that joins it to others, unless it is known as a key."""
-    known = dependencies(query)
+    rules = dependencies(query)
     for relation in query.relations:
         atom = next(atom for atom in query.atoms if atom.relation == relation)
         joining = [i for i, v in enumerate(atom.variables) if len(query.atoms_of[v]) > 1]
-        if joining and not atom.schema <= closure({atom.variables[joining[0]]}, known):
+        if joining and not atom.schema <= closure({atom.variables[joining[0]]}, rules):
             yield Key(relation, (query.columns_of(relation)[joining[0]],))
 
 
