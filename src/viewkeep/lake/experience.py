@@ -4,6 +4,9 @@ Computing a view anew is never wrong, and its cost is known: the view was built.
 is tried for a share of that cost. Where that was not enough, the next refreshes with about as many
 changes of the same tables do not try, first one, then two, four and so on: however badly a script
 fits the data, all refreshes together take little more than recomputation would.
+
+Caches that a recomputation has left out are written again once refreshes with them would have saved
+what they cost: all refreshes together then take at most twice what was best in hindsight.
 """
 
 from collections.abc import Mapping
@@ -22,6 +25,10 @@ SMALL = 8 * 1024 * 1024
 """Bytes: what takes longer over fewer is the noise of the machine."""
 LONGEST_PAUSE = 32
 """The most refreshes in a row that do not try."""
+COLD_SECONDS = 0.3
+"""What the first build may take longer in DuckDB, whose libraries are loaded."""
+FARTHEST = 4.0
+"""The most times that a run may differ from its estimate and still correct the next one."""
 
 Changes = Mapping[str, int]
 """The number of changes by table."""
@@ -53,12 +60,32 @@ class Experience:
 
     seconds: float | None = None
     pauses: Mapping[str, Pause] = field(default_factory=dict)
+    size: int = 0
+    """The bytes that the recomputation read."""
+    caches: float = 0.0
+    """The seconds that writing the caches took."""
+    missed: float = 0.0
+    """The seconds that caches would have saved since they were left out."""
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """By changed tables: the seconds of bringing changes in, in estimates of them."""
 
-    def budget(self, size: int) -> float | None:
-        """The seconds that bringing changes in may take, over relations of so many bytes; None
-        where nothing is known."""
+    def budget(self, size: int, estimate: float = 0.0) -> float | None:
+        """The seconds that bringing changes in may take, over relations of so many bytes, where
+        so many are expected; None where nothing is known."""
         least = LEAST if size > SMALL else max(LEAST, LEAST_SMALL)
-        return None if self.seconds is None else max(least, SHARE * self.seconds)
+        if self.seconds is None:
+            return None
+        return max(least, SHARE * self.seconds, min(2 * estimate, self.seconds))
+
+    def recompute(self, size: int, estimate: float) -> float:
+        """The seconds of a recomputation that reads so many bytes, estimated so far."""
+        if self.seconds is None or not self.size:
+            return estimate
+        return self.seconds * max(1.0, size / self.size)
+
+    def corrected(self, changes: Changes, estimate: float) -> float:
+        """The seconds of bringing changes in, estimated so far."""
+        return estimate * self.factors.get(_key(changes), 1.0)
 
     def is_paused(self, changes: Changes) -> bool:
         """Whether a refresh should not try to bring these changes in."""
@@ -71,6 +98,39 @@ class Experience:
         if self.seconds is None:
             return replace(self, seconds=first_share * seconds)
         return replace(self, seconds=min(seconds, (self.seconds + seconds) / 2))
+
+    def after_writing(self, size: int, caches: float) -> "Experience":
+        """The recomputation read so many bytes, and wrote the caches in so many seconds, or left
+        them out in none."""
+        if not caches:
+            return replace(self, size=size)
+        return replace(self, size=size, caches=caches, missed=0.0)
+
+    def after_missing(self, seconds: float) -> "Experience":
+        """Caches would have saved so many seconds."""
+        return replace(self, missed=self.missed + max(0.0, seconds))
+
+    @property
+    def wants_caches(self) -> bool:
+        """Whether caches would have saved what writing them costs."""
+        return self.missed > (self.caches or self.seconds or 0.0)
+
+    def after_measuring(self, changes: Changes, seconds: float, estimate: float) -> "Experience":
+        """Bringing changes in took so many seconds, with an estimate that was not corrected."""
+        if not estimate:
+            return self
+        factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
+        known = self.factors.get(_key(changes), factor)
+        return self._with_factor(changes, min(factor, (known + factor) / 2))
+
+    def after_avoiding(self, changes: Changes) -> "Experience":
+        """Changes were not brought in since they looked dear: what made them so is forgotten by
+        and by."""
+        known = self.factors.get(_key(changes), 1.0)
+        return self if known <= 1.0 else self._with_factor(changes, known**0.8)
+
+    def _with_factor(self, changes: Changes, factor: float) -> "Experience":
+        return replace(self, factors={**self.factors, _key(changes): factor})
 
     def after_giving_up(self, changes: Changes) -> "Experience":
         """Bringing changes in was tried, and took too long."""
@@ -106,13 +166,24 @@ class Experience:
         return {
             "seconds": self.seconds,
             "pauses": {name: list(astuple(pause)) for name, pause in self.pauses.items()},
+            "size": self.size,
+            "caches": self.caches,
+            "missed": self.missed,
+            "factors": dict(self.factors),
         }
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any]) -> "Experience":
         """The experience of a report's notes, which older ones do not have."""
         pauses = {name: Pause(*pause) for name, pause in notes.get("pauses", {}).items()}
-        return Experience(notes.get("seconds"), pauses)
+        return Experience(
+            notes.get("seconds"),
+            pauses,
+            notes.get("size", 0),
+            notes.get("caches", 0.0),
+            notes.get("missed", 0.0),
+            notes.get("factors", {}),
+        )
 
 
 @dataclass(frozen=True)
@@ -129,10 +200,17 @@ class Costs:
         """With another experience with one engine."""
         return Costs({**self.by_backend, backend: experience})
 
-    def after_build(self, backend: str, seconds: float) -> "Costs":
-        """The view was computed anew by an engine."""
+    def after_build(
+        self, backend: str, seconds: float, size: int = 0, caches: float = 0.0
+    ) -> "Costs":
+        """The view was computed anew by an engine from so many bytes, after its caches; these may
+        take most of the time, which computing it without them takes as well."""
+        known = self.of(backend)
+        if known.seconds is None and backend == "duckdb" and seconds > COLD_SECONDS:
+            seconds = max(seconds / 2, seconds - COLD_SECONDS)
         share = COLD if backend == "spark" else 1.0
-        return self.having(backend, self.of(backend).after_build(seconds, share))
+        known = known.after_build(max(caches, seconds - caches), share)
+        return self.having(backend, known.after_writing(size, caches))
 
     def notes(self) -> dict[str, Any]:
         """The costs as JSON values."""

@@ -122,6 +122,15 @@ class View:
         return tuple(each.definition for each in self.script.materialized)
 
     @property
+    def has_caches(self) -> bool:
+        """Whether its script reads caches."""
+        return self.is_incremental and bool(self.script.caches)
+
+    def lacks_caches(self, state: ViewState) -> bool:
+        """Whether a recomputation has left its caches out."""
+        return self.has_caches and not state.caches
+
+    @property
     def is_recursive(self) -> bool:
         """Whether it keeps the intermediate views of DBToaster, and changes table by table."""
         return self.decision.strategy in RECURSIVE
@@ -201,9 +210,9 @@ class View:
         return found
 
     def caches(self, state: ViewState) -> dict[str, Cache]:
-        """The caches at the versions that a state names."""
+        """The caches at the versions that a state names; none, if they were left out."""
         found = {}
-        for kept in self.script.caches if self.is_incremental else ():
+        for kept in self.script.caches if state.caches and self.is_incremental else ():
             table = self.cache_table(kept)
             try:
                 snapshot = table.snapshot(state.caches[kept.name])

@@ -10,7 +10,7 @@ from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.caches import GROUP_ROWS, Cache, order_of
 from viewkeep.lake.view import REPORT, STATE, StoredView, View
-from viewkeep.query.algebra import Node
+from viewkeep.query.algebra import Node, Stored, rewrite
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables.delta import ConflictError, LakeTable
 from viewkeep.tables.snapshots import DataFile
@@ -23,6 +23,8 @@ class Built:
     files: Sequence[DataFile]
     state: ViewState
     report: RefreshReport
+    size: int
+    """The bytes that were read."""
 
 
 def build_view(
@@ -34,10 +36,11 @@ def build_view(
     reason: str = "",
     changes: Mapping[str, int] | None = None,
     first: bool = False,
+    caches: bool = True,
 ) -> RefreshReport:
     """Compute a view from its inputs at these versions, and commit it; `first` tells that the
-    definition has no version yet."""
-    built = compute_view(view, engines, inputs, tables, reason, changes, first)
+    definition has no version yet, `caches` whether they are written as well."""
+    built = compute_view(view, engines, inputs, tables, reason, changes, first, caches)
     return commit_view(view, built, start)
 
 
@@ -55,12 +58,18 @@ def compute_view(
     reason: str = "",
     changes: Mapping[str, int] | None = None,
     first: bool = False,
+    caches: bool = True,
 ) -> Built:
     """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
     timer = Timer()
     choice = build_choice(view, engines, inputs)
+    build = _Build(view, engines[choice.backend], inputs)
+    versions: dict[str, int] = {}
+    if caches and view.has_caches:
+        with timer.phase("caches"):
+            versions = build.write_caches()
     with timer.phase("compute"):
-        caches, files, jobs = _Build(view, engines[choice.backend], inputs).run()
+        files = build.write_view()
     report = RefreshReport(
         view.name,
         view.decision.strategy if first else "recompute",
@@ -69,10 +78,11 @@ def compute_view(
         from_scratch=True,
         rows=sum(each.rows for each in files),
         after=dict(inputs),
-        jobs=jobs,
+        jobs=build.jobs,
         backend=choice.backend,
     )
-    return Built(files, view.state(inputs, tables, caches), view.timed(report, timer))
+    state = view.state(inputs, tables, versions)
+    return Built(files, state, view.timed(report, timer), choice.size)
 
 
 def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshReport:
@@ -80,8 +90,9 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     as the next version of whatever a process that died, or a damaged table, left."""
     before = start.state.inputs if start else {}
     costs = Costs.from_notes(start.report.experience) if start else Costs()
-    costs = costs.after_build(built.report.backend, built.report.seconds)
-    report = replace(built.report, before=before, experience=costs.notes())
+    report, caches = built.report, built.report.phases.get("caches", 0.0)
+    costs = costs.after_build(report.backend, report.seconds, built.size, caches)
+    report = replace(report, before=before, experience=costs.notes())
     notes = {STATE: built.state.notes(), REPORT: report.notes()}
     fields = view.layout.fields
     if start is None and not view.table.exists():
@@ -96,16 +107,17 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
 
 
 class _Build:
-    """The caches of a view one after the other, then the view."""
+    """The caches of a view one after the other, then the view from those that were written."""
 
     def __init__(self, view: View, backend: Backend, inputs: Pins) -> None:
         self._view, self._backend = view, backend
         self._relations = ViewRelations(view, {(name, "post"): inputs[name] for name in inputs})
-        self._jobs = 0
+        self.jobs = 0
 
-    def run(self) -> tuple[dict[str, int], list[DataFile], int]:
+    def write_caches(self) -> dict[str, int]:
+        """New versions of the caches."""
         view, versions = self._view, {}
-        for kept in view.script.caches if view.is_incremental else ():
+        for kept in view.script.caches:
             table = view.cache_table(kept)
             view.lake.remove_damaged(table.uri)
             target = cache_target(view, kept, table)
@@ -113,14 +125,32 @@ class _Build:
             versions[kept.name] = view.replace_cache(kept, table, files)
             stored = Cache(kept, table, table.snapshot(versions[kept.name]))
             self._relations[kept.name] = stored.relation()
-        query = view.script.view.definition if view.is_incremental else view.node
-        files = self._write(f'view "{view.name}"', query, Target(view.table, view.layout.columns))
-        return versions, files, self._jobs
+        return versions
+
+    def write_view(self) -> list[DataFile]:
+        """Files with the rows of the view."""
+        view = self._view
+        query = view.node
+        if view.is_incremental:
+            left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
+            query = without_caches(view.script.view.definition, left_out)
+        return self._write(f'view "{view.name}"', query, Target(view.table, view.layout.columns))
 
     def _write(self, place: str, query: Node, target: Target) -> list[DataFile]:
         written = self._backend.write(place, query, self._relations, target)
-        self._jobs += written.jobs
+        self.jobs += written.jobs
         return written.files
+
+
+def without_caches(query: Node, caches: Mapping[str, Materialized]) -> Node:
+    """A query that computes caches where it would read them."""
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Stored) and node.name in caches:
+            return without_caches(caches[node.name].definition, caches)
+        return node
+
+    return rewrite(query, rule)
 
 
 def cache_target(view: View, kept: Materialized, table: LakeTable) -> Target:

@@ -6,8 +6,10 @@
     recompute    the view has no script, its policy or definition says so, changes are too many
     fails        something is wrong with the view, or below it
 
-What is known only while it runs is the fallback: an incremental stage that finds more changes
-than it may bring in, or costs more than recomputation, becomes a recomputation.
+Which of the two is cheaper is estimated (`costs.py`). What is known only while it runs is the
+fallback: an incremental stage that finds more changes than it may bring in, or costs more than
+recomputation, becomes a recomputation. One that is made for its cost leaves the caches out; they
+are written again once they would have saved what they cost.
 """
 
 from collections.abc import Mapping
@@ -15,10 +17,11 @@ from dataclasses import dataclass, field, replace
 
 from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
-from viewkeep.lake import Costs, Pins, ViewState
+from viewkeep.lake import Costs, Experience, Pins, ViewState
 from viewkeep.lake.lineage import replaced_cache, replaced_history
 from viewkeep.lake.view import StoredView, View
 from viewkeep.refresh.build_view import build_choice
+from viewkeep.refresh.costs import Estimate, estimate
 from viewkeep.tables import feed
 from viewkeep.tables.delta import ConflictError, StorageError
 from viewkeep.tables.feed import check_declared_columns
@@ -55,6 +58,10 @@ class Stage:
     paused: bool = False
     size: int = 0
     """The most bytes of files that it reads."""
+    caches: bool = True
+    """Whether a recomputation writes the caches as well."""
+    estimate: Estimate | None = None
+    """What both ways are expected to take, where that is known."""
 
     def __str__(self) -> str:
         return f"{self.view}: {self.summary}"
@@ -68,6 +75,7 @@ class Stage:
             f"by {self.backend}" if self.backend else "",
             f"changes: {', '.join(counts)}" if counts else "",
             self.reason,
+            str(self.estimate) if self.estimate and self.action == INCREMENTAL else "",
             "recomputed if that costs more" if self.fallback else "",
         ]
         return "; ".join(part for part in parts if part)
@@ -160,6 +168,19 @@ def unless_strict(view: View, reason: str) -> str:
     return reason
 
 
+def writes_caches(view: View, backend: str) -> bool:
+    """Whether a recomputation that is made for its cost writes the caches: not where they can be
+    written as cheaply when they are wanted."""
+    return backend != "duckdb" or not may_fall_back(view)
+
+
+def why_dear(about: Estimate | None) -> str:
+    """Why changes that could be brought in are not; empty if they are cheap."""
+    if about is None or not about.is_dear:
+        return ""
+    return f"bringing the changes in would take {about}"
+
+
 def why_paused(view: View, changes: Mapping[str, int], costs: Costs, backend: str) -> str:
     """Why changes that could be brought in are not tried; empty if they are."""
     if not may_fall_back(view) or not costs.of(backend).is_paused(changes):
@@ -173,10 +194,17 @@ def _incremental(
     choice = script_choice(view, stored, inputs, engines)
     exact_counts = {name: count for name, count in counts.items() if count is not None}
     costs = Costs.from_notes(stored.report.experience)
+    about = None
     if len(exact_counts) == len(counts):
+        about = expected(view, stored, inputs, choice, exact_counts, costs)
+        reason = why_dear(about)
+        if reason:
+            return _recompute(view, inputs, engines, reason, counts, about=about)
         reason = why_paused(view, exact_counts, costs, choice.backend)
         if reason:
-            return _recompute(view, inputs, engines, reason, counts, paused=True)
+            return _recompute(view, inputs, engines, reason, counts, paused=True, about=about)
+    if view.lacks_caches(stored.state):
+        return _without_caches(view, inputs, engines, counts, costs.of(choice.backend), about)
     return Stage(
         view.name,
         INCREMENTAL,
@@ -187,7 +215,38 @@ def _incremental(
         counts,
         may_fall_back(view),
         size=choice.size,
+        estimate=about,
     )
+
+
+def expected(
+    view: View,
+    stored: StoredView,
+    inputs: Pins,
+    choice: Choice,
+    changes: Mapping[str, int],
+    costs: Costs,
+) -> Estimate | None:
+    """What the two ways are expected to take, if the view may go either way."""
+    if not may_fall_back(view):
+        return None
+    return estimate(view, stored, inputs, choice, changes, costs.of(choice.backend))
+
+
+def _without_caches(
+    view: View,
+    inputs: Pins,
+    engines: Engines,
+    counts: Counts,
+    experience: Experience,
+    about: Estimate | None,
+) -> Stage:
+    """Computed anew once more, with the caches when they are worth it."""
+    saved = about.recompute - about.incremental if about else 0.0
+    wanted = about is None or experience.after_missing(saved).wants_caches
+    reason = "the caches that bring changes in are written anew" if wanted else "it has no caches"
+    stage = _recompute(view, inputs, engines, reason, counts, about=about)
+    return replace(stage, caches=wanted or stage.caches)
 
 
 def _recompute(
@@ -198,12 +257,21 @@ def _recompute(
     counts: Counts | None = None,
     first: bool = False,
     paused: bool = False,
+    about: Estimate | None = None,
 ) -> Stage:
     choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
-    about = (reason, strategy, choice.backend, choice.reason)
-    stage = Stage(view.name, RECOMPUTE, *about, counts or {}, first=first)
-    return replace(stage, paused=paused, size=choice.size)
+    stage = Stage(view.name, RECOMPUTE, reason, strategy, choice.backend, choice.reason)
+    caches = counts is None or writes_caches(view, choice.backend)
+    return replace(
+        stage,
+        changes=counts or {},
+        first=first,
+        paused=paused,
+        size=choice.size,
+        caches=caches,
+        estimate=about,
+    )
 
 
 def _why_not_the_same(view: View, state: ViewState) -> str:

@@ -12,7 +12,7 @@ from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.backend import Backend, ScriptRun, Target
 from viewkeep.execute.base_diffs import BaseDiffs, diff_inputs
 from viewkeep.execute.budget import OverBudgetError
-from viewkeep.execute.engines import Engines, JobCount
+from viewkeep.execute.engines import Choice, Engines, JobCount
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
@@ -23,12 +23,15 @@ from viewkeep.refresh.plan import (
     RECOMPUTE,
     SKIP,
     Stage,
+    expected,
     moved,
     plan_view,
     too_many,
     unless_strict,
     why_anew,
+    why_dear,
     why_paused,
+    writes_caches,
 )
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed
@@ -95,8 +98,7 @@ class _StageRun:
             return self._skipped()
         if stage.action == RECOMPUTE:
             counts = {name: count for name, count in stage.changes.items() if count is not None}
-            if stage.paused:
-                self._note(self._experience.after_pausing(counts))
+            self._note_avoided(counts)
             if stage.first:
                 self._view.check_current()
             return self._recompute(stage.reason, counts)
@@ -113,10 +115,24 @@ class _StageRun:
             version=self._stored.newest,
         )
 
+    def _note_avoided(self, changes: Mapping[str, int]) -> None:
+        """Changes are not brought in, though they could be."""
+        stage, about = self._stage, self._stage.estimate
+        if stage.paused:
+            self._note(self._experience.after_pausing(changes))
+        if about is not None and about.is_dear:
+            self._note(self._experience.after_avoiding(changes))
+        elif about is not None and not stage.caches:
+            self._note(self._experience.after_missing(about.recompute - about.incremental))
+
     def _recompute(self, reason: str, changes: Mapping[str, int]) -> RefreshReport:
+        stage = self._stage
+        caches = stage.caches
+        if stage.action != RECOMPUTE:
+            caches = writes_caches(self._view, stage.backend)
         report = replace(self._stored.report, experience=self._costs.notes())
         start = replace(self._stored, report=report)
-        about = (self._inputs, self._tables, start, reason, changes, self._stage.first)
+        about = (self._inputs, self._tables, start, reason, changes, stage.first, caches)
         return build_view(self._view, self._engines, *about)
 
     def _incremental_or_fall_back(self) -> RefreshReport:
@@ -150,11 +166,20 @@ class _StageRun:
         """What the log did not tell may be known now."""
         if None not in self._stage.changes.values():
             return ""
-        reason = why_anew(self._view, self._inputs, changes)
+        reason = why_anew(self._view, self._inputs, changes) or self._why_dear(changes)
         if not reason:
             reason = why_paused(self._view, changes, self._costs, self._stage.backend)
             if reason:
                 self._note(self._experience.after_pausing(changes))
+        return reason
+
+    def _why_dear(self, changes: Mapping[str, int]) -> str:
+        choice = Choice(self._stage.backend, self._stage.backend_reason, self._stage.size)
+        about = expected(self._view, self._stored, self._inputs, choice, changes, self._costs)
+        self._stage = replace(self._stage, estimate=about)
+        reason = why_dear(about)
+        if reason:
+            self._note(self._experience.after_avoiding(changes))
         return reason
 
     @property
@@ -203,7 +228,8 @@ class _StageRun:
         kept[view.script.view.name] = StoredRows(
             view.table, snapshot, snapshot.files, view.layout.public_names
         )
-        budget = self._experience.budget(self._stage.size) if self._stage.fallback else None
+        about = self._stage.estimate
+        budget = self._budget(about.incremental if about else 0.0)
         timing = timer.phase("compute")
         with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
             versions = self._write_caches(caches, outcome)
@@ -214,6 +240,8 @@ class _StageRun:
         changed = outcome.rows.get(view.script.view.name)
         seconds = timer.phases["compute"] + timer.phases["write"]
         self._note(self._experience.after_run(changes, seconds, self._stage.size))
+        if about is not None:
+            self._note(self._experience.after_measuring(changes, seconds, about.plain))
         report = replace(
             self._report(changes, count),
             rows_changed=_changed_rows(changed, view.layout.ids),
@@ -222,6 +250,11 @@ class _StageRun:
             experience=self._costs.notes(),
         )
         return self._commit(files, versions, report, notes)
+
+    def _budget(self, estimate: float) -> float | None:
+        if not self._stage.fallback:
+            return None
+        return self._experience.budget(self._stage.size, estimate)
 
     @contextmanager
     def _outcome(

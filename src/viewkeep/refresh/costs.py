@@ -1,0 +1,70 @@
+"""What bringing changes in and computing a view anew are expected to take in DuckDB.
+
+    incremental  statements + look-ups (bytes of caches and view) + changes + rows written anew
+    recompute    statements + bytes of tables
+
+The constants are seconds as measured on one machine (`python -m bench.keeper`); what refreshes of
+the view have taken (`lake.experience`) corrects both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from viewkeep.execute.engines import Choice
+from viewkeep.lake import Experience, Pins
+from viewkeep.lake.view import StoredView, View
+
+STATEMENT = 0.002
+"""A statement of a script."""
+RECOMPUTE = 0.01
+"""A recomputation without rows."""
+LOOK_UP = 1.2e-9
+"""A byte of a relation in which keys are looked up."""
+CHANGE = 12e-6
+"""A change that goes through a script."""
+REWRITE = 8e-9
+"""A byte of the view that is written anew around the rows that change."""
+READ = 6e-9
+"""A byte of a table that a recomputation reads."""
+SMALL = 1 << 20
+"""Bytes: over fewer both ways are done at once, and changes are brought in."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of the two ways; `plain` is the first one before experience corrects it."""
+
+    incremental: float
+    recompute: float
+    plain: float
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether bringing changes in would take longer."""
+        return self.incremental > self.recompute
+
+    def __str__(self) -> str:
+        return f"about {self.incremental:.2f} s, recomputation {self.recompute:.2f} s"
+
+
+def estimate(
+    view: View,
+    stored: StoredView,
+    inputs: Pins,
+    choice: Choice,
+    changes: Mapping[str, int],
+    experience: Experience,
+) -> Estimate | None:
+    """The cost of some changes; None where it is not known, or not worth a thought."""
+    if choice.backend != "duckdb" or choice.size <= SMALL:
+        return None
+    tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
+    shown = view.table.snapshot(stored.newest).size
+    kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
+    statements = STATEMENT * len(tuple(view.script.materialized)) * 8
+    plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * shown
+    return Estimate(
+        experience.corrected(changes, plain),
+        experience.recompute(tables, RECOMPUTE + READ * tables),
+        plain,
+    )

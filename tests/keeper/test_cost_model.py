@@ -1,0 +1,123 @@
+"""Which of the two ways a view goes: estimates, and caches that recomputations leave out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.keeper.lakes import check_verified
+from viewkeep import Keeper
+from viewkeep.diffs.script import Materialized
+from viewkeep.lake import Costs, Experience
+from viewkeep.query.algebra import Stored, walk
+from viewkeep.refresh import costs, plan
+from viewkeep.refresh.build_view import without_caches
+
+COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
+
+
+@pytest.fixture
+def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keeper:
+    """An embedded lake that is large enough for estimates."""
+    monkeypatch.setattr(costs, "SMALL", 0)
+    keeper = Keeper(tmp_path)
+    parts = [(n, 10 * n) for n in range(12)]
+    keeper.create_table("parts", {"pid": "int", "price": "int"}, ["pid"], rows=parts)
+    uses = [(n % 5, n) for n in range(12)]
+    keeper.create_table("uses", {"did": "int", "pid": "int"}, ["did", "pid"], rows=uses)
+    keeper.create_view("cost", COST)
+    return keeper
+
+
+def _refreshed(keeper: Keeper, price: int) -> tuple[str, str, bool]:
+    """The strategy and the reason of a refresh after a change, and whether it wrote caches."""
+    keeper.apply("parts", updates=[{"pid": 3, "price": price}])
+    stages = keeper.plan()
+    [report] = keeper.refresh()
+    assert stages[0].reason == report.reason, "what was planned is what was done"
+    check_verified(keeper)
+    return report.strategy, report.reason, "caches" in report.phases
+
+
+def test_a_dear_refresh_is_a_recomputation_without_caches(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    monkeypatch.setattr(costs, "CHANGE", 1e6)
+    strategy, reason, caches = _refreshed(keeper, 1)
+    assert (strategy, caches) == ("recompute", False)
+    assert reason.startswith("bringing the changes in would take about 1000000")
+
+
+def test_caches_are_written_again_once_they_would_have_paid(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    with monkeypatch.context() as dear:
+        dear.setattr(costs, "CHANGE", 1e6)
+        _refreshed(keeper, 1)
+    for name in ("STATEMENT", "LOOK_UP", "CHANGE", "REWRITE"):
+        monkeypatch.setattr(costs, name, 0.0)
+    monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 0.4)
+    monkeypatch.setattr(Experience, "wants_caches", property(lambda self: self.missed > 1.0))
+    ways = [_refreshed(keeper, 10 + number) for number in range(4)]
+    assert [(strategy, caches) for strategy, _, caches in ways] == [
+        ("recompute", False),
+        ("recompute", False),
+        ("recompute", True),
+        ("id", False),
+    ]
+    assert [reason for _, reason, _ in ways[1:3]] == [
+        "it has no caches",
+        "the caches that bring changes in are written anew",
+    ]
+
+
+def test_views_that_may_not_be_recomputed_have_no_estimate(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    keeper.create_view("strictly", COST, policy="strict")
+    monkeypatch.setattr(costs, "CHANGE", 1e6)
+    keeper.apply("parts", updates=[{"pid": 3, "price": 5}])
+    assert {each.view: each.strategy for each in keeper.refresh()} == {
+        "cost": "recompute",
+        "strictly": "id",
+    }
+    check_verified(keeper)
+
+
+def test_queries_compute_the_caches_that_they_lack(keeper: Keeper) -> None:
+    script = keeper.script("cost")
+    [cache] = script.caches
+    above = replace(cache, name="above", definition=Stored("cache_9", cache.definition.schema))
+    known: dict[str, Materialized] = {"cache_9": cache, "above": above}
+    query = without_caches(Stored("above", cache.definition.schema), known)
+    assert query == cache.definition
+    assert not [each for each in walk(query) if isinstance(each, Stored)]
+
+
+def test_experience_corrects_estimates() -> None:
+    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.5).of("duckdb")
+    assert known.seconds == 1.5, "of 2.0 s without the start, the caches took the most"
+    assert known.recompute(size=300, estimate=9.0) == 4.5
+    assert Experience().recompute(size=300, estimate=9.0) == 9.0
+    slow = known.after_measuring({"t": 1}, seconds=3.0, estimate=1.0)
+    assert [slow.corrected({name: 1}, 2.0) for name in "tu"] == [6.0, 2.0]
+    assert slow.after_measuring({"t": 1}, 1.0, 1.0).corrected({"t": 1}, 2.0) == 2.0
+    assert 2.0 < slow.after_avoiding({"t": 1}).corrected({"t": 1}, 2.0) < 6.0
+    assert Costs.from_notes(Costs({"duckdb": slow}).notes()).of("duckdb") == slow
+
+
+def test_caches_are_wanted_when_they_would_have_saved_their_cost() -> None:
+    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.5).of("duckdb")
+    once = known.after_missing(1.0)
+    assert (once.wants_caches, once.after_missing(1.0).wants_caches) == (False, True)
+    assert not once.after_missing(1.0).after_writing(100, 1.5).wants_caches
+    assert once.after_missing(1.0).after_writing(100, 0.0).wants_caches
+
+
+def test_a_budget_leaves_room_for_what_is_expected() -> None:
+    known = Experience(seconds=10.0)
+    budgets = [known.budget(10**9, estimate) for estimate in (0.0, 4.0, 20.0)]
+    assert budgets == [3.0, 8.0, 10.0]
