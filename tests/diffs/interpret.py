@@ -5,6 +5,7 @@ everything else is written here once more, as plainly as it can be.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import localcontext
 from typing import Any
 
 from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
@@ -125,9 +126,9 @@ def _aggregate(node: GroupBy, aggregate: AggregateColumn) -> Callable[[Rows], An
             return None
         match aggregate.function:
             case "sum":
-                return typed(sum(values))
+                return typed(_sum(values))
             case "avg":
-                return typed(sum(values) / len(values))
+                return typed(_mean(values))
             case "min":
                 return min(values)
         return max(values)
@@ -192,3 +193,14 @@ def apply_diff(
         )
         for row in rows
     ]
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    """With all digits of decimals."""
+    with localcontext(prec=200):
+        return sum(values)
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    with localcontext(prec=200):
+        return sum(values) / len(values)

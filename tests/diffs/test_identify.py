@@ -13,7 +13,7 @@ from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, conditional_sets, every_change, update_sets
 from viewkeep.errors import QueryError
-from viewkeep.query.algebra import Scan, Stored
+from viewkeep.query.algebra import Scan, Stored, walk
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import INT, Field
 from viewkeep.sql.parse import parse_view
@@ -151,3 +151,14 @@ def test_every_change_is_of_a_table_of_the_view() -> None:
     assert [kind for kind, _ in changes["r"]][:2] == [INSERT, DELETE]
     assert {kind for kind, _ in changes["r"][2:]} == {UPDATE}
     assert len([n for n in plan.nodes if isinstance(n, Scan)]) == 2
+
+
+def test_ids_of_both_sides_with_the_same_primes_stay_apart() -> None:
+    """Two global aggregates on either side of an outer join: four IDs called #all."""
+    side = "SELECT a.x AS v{0} FROM t AS s CROSS JOIN (SELECT sum(v) AS x FROM t) AS a {1}"
+    other = "CROSS JOIN (SELECT max(v) AS x FROM t) AS b"
+    first, second = side.format(1, other), side.format(2, other)
+    sql = f"SELECT sum(v2) AS n FROM ({first}) AS p RIGHT JOIN ({second}) AS q ON p.v1 = q.v2"
+    table = Table({"k": "int", "v": "int"}, ["k"])
+    plan = identify(parse_view(sql, {"t": table}))
+    assert all(len(set(plan.ids[node])) == len(plan.ids[node]) for node in walk(plan.root))

@@ -43,7 +43,7 @@ TABLES = {
     "t": Table({"b": "int", "c": "int", "d": "decimal(8, 2)"}, key=["b"]),
     "u": Table({"c": "int", "e": "int not null"}, key=["c"]),
 }
-EXAMPLES = 2000 if os.environ.get("VIEWKEEP_LONG") else 80
+EXAMPLES = 600 if os.environ.get("VIEWKEEP_LONG") else 80
 
 TREES = {
     # --- selections into joins ---

@@ -41,7 +41,7 @@ TABLES = {
 DEPTH = 5
 BATCHES = 2
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
-EXAMPLES = 200 if LONG else 10
+EXAMPLES = 50 if LONG else 10
 NUMBERS = (INT, BIGINT)
 
 

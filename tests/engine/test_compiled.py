@@ -64,7 +64,7 @@ def assert_same(compiled: vk.Maintainer, reference: vk.Maintainer) -> None:
     way=st.sampled_from(WAYS),
     data=st.data(),
 )
-@settings(max_examples=1000 if LONG else 40)
+@settings(max_examples=300 if LONG else 40)
 def test_random_queries(query, way, data):
     live, database = vk.maintain(query, engine="compiled", **way), Database()
     inputs = dict.fromkeys(query.inputs, 1)
@@ -93,7 +93,7 @@ def test_a_long_run_equals_the_reference_engine(text, options):
     compiled, reference = both(text, **options)
     listing = text == LISTED
     most = 20 if listing else 120
-    rounds = 300 if LONG and not listing else 1
+    rounds = 50 if LONG and not listing else 1
     for seed in range(rounds):
         batch: dict[str, dict[Any, int]] = {}
         for number, (relation, row, count) in enumerate(

@@ -182,7 +182,7 @@ def test_shapes_compile_or_say_why_not(monkeypatch, text, strategy):
 
 
 @given(query=queries(max_atoms=3), way=st.sampled_from(WAYS), data=st.data())
-@settings(max_examples=1000 if LONG else 30)
+@settings(max_examples=300 if LONG else 30)
 def test_random_queries_compile_or_say_why_not(query, way, data):
     """Warnings are errors here, so a compilation that fails for no good reason is one."""
     with pytest.MonkeyPatch.context() as patch:
@@ -248,7 +248,7 @@ actions = st.one_of(
     start=st.sampled_from(("auto", "env", "compiled")),
     stream=st.lists(actions, max_size=25),
 )
-@settings(max_examples=1500 if LONG else 150)
+@settings(max_examples=500 if LONG else 150)
 def test_any_history_is_that_of_the_reference_engine(history, start, stream, tmp_path_factory):
     """Fallbacks, files and compilations at random moments; what one engine refuses, both do."""
     text, strategy = history

@@ -12,7 +12,7 @@ from tests.generated.lakes import alone, concerning, failures_in_lake, random_la
 from tests.generated.shrink import failure_of, shrink
 from tests.generated.without_spark import run_without_spark
 
-LAKES = 24 if LONG else 1
+LAKES = 12 if LONG else 1
 VIEWS = 8 if LONG else 4
 STEPS = 4 if LONG else 2
 BLOCKS = 20 if LONG else 1

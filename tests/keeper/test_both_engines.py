@@ -12,7 +12,7 @@ from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.lake import caches
 
-ROUNDS = 40 if os.environ.get("VIEWKEEP_LONG") else 8
+ROUNDS = 20 if os.environ.get("VIEWKEEP_LONG") else 8
 VIEWS = {
     "joined": "SELECT u.did, u.pid, p.price FROM uses u JOIN parts p ON u.pid = p.pid",
     "cost": """SELECT u.did, sum(p.price) AS cost, count(*) AS n, min(p.name) AS first

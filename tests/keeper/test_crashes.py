@@ -79,7 +79,7 @@ def test_refresh_dies_at_every_write(victim: Victim) -> None:
     """At any of its writes, before and after, again and again."""
     places: set[str] = set()
     deaths = 0
-    while deaths < (200 if LONG else 40):
+    while deaths < (100 if LONG else 40):
         victim.change()
         at, after = victim.rng.randint(1, 12), victim.rng.random() < 0.5
         with fault(at, after) as died:
@@ -130,7 +130,7 @@ def test_definitions_die_at_every_write(victim: Victim) -> None:
         "replace": (replace, replace),
         "drop": (lambda: victim.keeper.drop_view("extra"), lambda: None),
     }
-    for after, at in product([False, True], range(1, 6 if not LONG else 12)):
+    for after, at in product([False, True], range(1, 6 if not LONG else 9)):
         for work, finish in steps.values():
             with fault(at, after) as died:
                 work()
@@ -201,7 +201,7 @@ def _refreshed(keeper: Keeper) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20 if LONG else 4))
+@pytest.mark.parametrize("seed", range(8 if LONG else 4))
 def test_kill_9(victim: Victim, seed: int, tmp_path: Path) -> None:
     """A real process, killed at one of its writes or at any moment, after some good rounds."""
     rng, log = Random(seed), tmp_path / "log"
@@ -222,7 +222,7 @@ def test_kill_9(victim: Victim, seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 105 if LONG else 101))
+@pytest.mark.parametrize("seed", range(100, 103 if LONG else 101))
 def test_kill_9_of_python_and_its_java(victim: Victim, seed: int, tmp_path: Path) -> None:
     """A process with a Spark of its own: both end at the same moment, whatever they write."""
     rng, log, first = Random(seed), tmp_path / "log", 1000 * seed

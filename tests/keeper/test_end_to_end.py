@@ -2,7 +2,7 @@
 
 Three tables belong to the lake; two are registered and written by another writer, one of them
 with a change data feed. After each refresh every view equals recomputation by Spark at the
-versions that it reflects, and by DuckDB over the same Delta files; `VIEWKEEP_LONG` runs 50 rounds.
+versions that it reflects, and by DuckDB over the same Delta files; `VIEWKEEP_LONG` runs 15 rounds.
 """
 
 import os
@@ -25,7 +25,7 @@ from viewkeep.tables.arrow_rows import to_arrow
 BACKENDS = ("auto", "spark")
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
-ROUNDS = 50 if LONG else 6
+ROUNDS = 15 if LONG else 6
 ROWS = 40
 
 TABLES = {

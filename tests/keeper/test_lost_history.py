@@ -81,7 +81,7 @@ def test_a_view_and_its_caches_put_back(keeper: Keeper, place: Path, tmp_path: P
     """Any part of a lake may come from a backup that is older than the rest."""
     parts = ("parts", "cost", "dear", "_viewkeep/caches")
     rng = Random(1)
-    for number in range(20 if LONG else 4):
+    for number in range(8 if LONG else 4):
         backup = tmp_path / f"backup{number}"
         for name in parts:
             if (place / name).exists():

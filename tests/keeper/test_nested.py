@@ -165,7 +165,7 @@ def test_carried_columns_against_spark(
     views = VIEWS if LONG or driver_bytes else {n: VIEWS[n] for n in ("stars", "joined", "above")}
     for name, sql in views.items():
         keeper.create_view(name, sql)
-    for _ in range(12 if LONG else 2 if driver_bytes else 1):
+    for _ in range(5 if LONG else 2 if driver_bytes else 1):
         others.change(random_changes(rng, items, ITEMS))
         applied(keeper, groups, random_changes(rng, groups, GROUPS))
         strategies = {report.view: report.strategy for report in keeper.refresh()}

@@ -28,7 +28,7 @@ from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import ViewState
 from viewkeep.lake.view import STATE
 
-ROUNDS = 100 if os.environ.get("VIEWKEEP_LONG") else 6
+ROUNDS = 30 if os.environ.get("VIEWKEEP_LONG") else 6
 
 
 class Contested:

@@ -9,8 +9,9 @@ shared values, and `rewrite` and the printer treat it as one.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from operator import is_
-from typing import TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import TRUE, Column, Expression, substitute
@@ -37,18 +38,33 @@ class AggregateColumn:
     argument: Expression | None = None
 
 
+INPUTS = ("child", "left", "right", "inputs")
+"""The fields of operators that are their inputs."""
+
+
+@cache
+def _own_fields(operator: Any) -> tuple[str, ...]:
+    own = (part.name for part in fields(operator) if part.init)
+    return tuple(name for name in own if name not in INPUTS)
+
+
 @dataclass(frozen=True, eq=False)
 class _Operator:  # not an ABC: passes ask often what a node is, and those answer slowly
     """What all nodes share: a schema and a hash computed once, since subtrees are shared."""
 
     schema: Schema = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
+    _own_hash: int = field(init=False, repr=False)
+    _names: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         schema = self._output()
         check_names(schema)
+        own = hash((type(self), self._own_values()))
         object.__setattr__(self, "schema", schema)
-        object.__setattr__(self, "_hash", hash((type(self), self._values())))
+        object.__setattr__(self, "_names", tuple([field.name for field in schema]))
+        object.__setattr__(self, "_own_hash", own)
+        object.__setattr__(self, "_hash", hash((own, children(cast("Node", self)))))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Operator):
@@ -61,10 +77,18 @@ class _Operator:  # not an ABC: passes ask often what a node is, and those answe
     @property
     def names(self) -> tuple[str, ...]:
         """The output columns' names, in order."""
-        return tuple(field.name for field in self.schema)
+        return self._names
 
-    def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, part.name) for part in fields(self) if part.init)
+    def _own_values(self) -> tuple[object, ...]:
+        """All that makes the operator but its inputs."""
+        return tuple([getattr(self, name) for name in _own_fields(cast("Any", type(self)))])
+
+    def _over(self, **inputs: object) -> Self:
+        """The operator over inputs that have the columns of its own: nothing is checked again."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **inputs)
+        copy.__dict__["_hash"] = hash((self._own_hash, children(cast("Node", copy))))
+        return copy
 
     def _output(self) -> Schema:
         """The output columns, after everything about the node was checked."""
@@ -273,11 +297,17 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
         case Scan() | Stored():
             return node
         case Select() | Project() | GroupBy() | Distinct():
-            return replace(node, child=inputs[0])
+            new: dict[str, Any] = {"child": inputs[0]}
         case Join() | SemiJoin() | AntiJoin():
-            return replace(node, left=inputs[0], right=inputs[1])
+            new = {"left": inputs[0], "right": inputs[1]}
         case UnionAll():
-            return replace(node, inputs=inputs)
+            new = {"inputs": inputs}
+    same_columns = len(inputs) == len(own) and all(map(_have_same_columns, inputs, own))
+    return node._over(**new) if same_columns else replace(node, **new)
+
+
+def _have_same_columns(first: Node, second: Node) -> bool:
+    return first.schema is second.schema or first.schema == second.schema
 
 
 def _same(first: Node, second: Node, equal_pairs: set[tuple[int, int]]) -> bool:
@@ -293,8 +323,7 @@ def _same(first: Node, second: Node, equal_pairs: set[tuple[int, int]]) -> bool:
     if not all(_same(a, b, equal_pairs) for a, b in zip(*inputs, strict=True)):
         return False
     equal_pairs.add(pair)
-    # With the same inputs, comparing the operators themselves goes no deeper.
-    return with_children(first, inputs[1])._values() == second._values()
+    return first._own_values() == second._own_values()
 
 
 def _field(name: str, expression: Expression, schema: Schema) -> Field:

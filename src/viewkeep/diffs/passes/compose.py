@@ -194,23 +194,23 @@ def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
     """The rows that meet the keys, restricted below where all columns come from one input."""
     match rows:
         case Select():
-            return replace(rows, child=_restrict(rows.child, keys, pairs))
+            return with_children(rows, (_restrict(rows.child, keys, pairs),))
         case Project():
             plain = {o.name: o.expression for o in rows.outputs}
             below = {e.name: c for c in pairs if isinstance(e := plain[c], Column)}
             if below:
                 renamed = {c: pairs[name] for c, name in below.items()}
-                child = replace(rows, child=_restrict(rows.child, keys, renamed))
+                child = with_children(rows, (_restrict(rows.child, keys, renamed),))
                 return child if len(below) == len(pairs) else _semijoin(child, keys, pairs)
         case Join() | SemiJoin() | AntiJoin():
             return _restrict_sides(rows, keys, pairs)
         case UnionAll():
-            return replace(rows, inputs=tuple(_restrict(each, keys, pairs) for each in rows.inputs))
+            return with_children(rows, tuple(_restrict(each, keys, pairs) for each in rows.inputs))
         case GroupBy() if own := {c: pair for c, pair in pairs.items() if c in rows.keys}:
-            group = replace(rows, child=_restrict(rows.child, keys, own))
+            group = with_children(rows, (_restrict(rows.child, keys, own),))
             return group if len(own) == len(pairs) else _semijoin(group, keys, pairs)
         case Distinct():
-            return replace(rows, child=_restrict(rows.child, keys, pairs))
+            return with_children(rows, (_restrict(rows.child, keys, pairs),))
     return _semijoin(rows, keys, pairs)
 
 
@@ -220,13 +220,12 @@ def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) 
     by both, and not by their number alone."""
     left = {c: pair for c, pair in pairs.items() if c in rows.left.names}
     right = {c: pair for c, pair in pairs.items() if c not in left}
-    restricted = rows
+    sides = [rows.left, rows.right]
     if left:
-        own_pairs = {**_equal_pairs(rows, rows.left, right), **left}
-        restricted = replace(restricted, left=_restrict(rows.left, keys, own_pairs))
+        sides[0] = _restrict(rows.left, keys, {**_equal_pairs(rows, rows.left, right), **left})
     if right:
-        own_pairs = {**_equal_pairs(rows, rows.right, left), **right}
-        restricted = replace(restricted, right=_restrict(rows.right, keys, own_pairs))
+        sides[1] = _restrict(rows.right, keys, {**_equal_pairs(rows, rows.right, left), **right})
+    restricted = with_children(rows, tuple(sides))
     return _semijoin(restricted, keys, pairs) if left and right else restricted
 
 

@@ -169,7 +169,10 @@ class _Extension:
         """Both inputs; columns that were added to both get other names on the right."""
         left, right = self.extend(node.left), self.extend(node.right)
         taken = [*left.names, *right.names]
-        names = {n: _fresh(n, taken) if n in left.names else n for n in right.names}
+        names = {}
+        for name in right.names:
+            names[name] = _fresh(name, taken) if name in left.names else name
+            taken.append(names[name])
         renamed = project(right, {new: Column(old) for old, new in names.items()})
         self.ids.setdefault(renamed, tuple(names[c] for c in self.ids[right]))
         return left, renamed

@@ -27,12 +27,19 @@ from viewkeep.diffs.rules.common import (
 )
 from viewkeep.query.algebra import AggregateColumn, Distinct, GroupBy, Node
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
-from viewkeep.query.types.data_types import BIGINT, DOUBLE, FLOAT, VOID
+from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, FLOAT, VOID
 from viewkeep.query.types.inference import find_field, type_of
 
 SIGN = "#sign"
 EXACT = ("sum", "count", "avg")
 """Aggregates that follow from what came and went, over exact numbers."""
+WIDEST, SUMMED, SURE_SCALE = 38, 10, 6
+"""Decimals have up to 38 digits, sums 10 more than what they add up; where a sum of two decimals
+would have more than 38, digits after the sixth behind the point are lost."""
+AVERAGED, DIVIDED = 20, 25
+"""Averages of decimals of up to 20 digits follow from their sum, as one of 25 digits: it is divided
+with nine digits more than an average has, so that rounding twice gives what rounding once does for
+groups of up to a billion rows. A larger sum is an error, and the view is computed anew."""
 
 
 def group_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
@@ -68,8 +75,12 @@ def _reads(node: GroupBy) -> frozenset[str]:
 def _is_exact(node: GroupBy, aggregate: AggregateColumn) -> bool:
     if aggregate.function not in EXACT or aggregate.argument is None:
         return aggregate.function == "count"
-    floats = type_of(aggregate.argument, node.child.schema).type in (FLOAT, DOUBLE)
-    return aggregate.function == "count" or not floats
+    kind = type_of(aggregate.argument, node.child.schema).type
+    if aggregate.function == "count" or kind.precision is None or kind.scale is None:
+        return aggregate.function == "count" or kind not in (FLOAT, DOUBLE)
+    if aggregate.function == "avg":
+        return kind.precision <= AVERAGED
+    return kind.precision + SUMMED < WIDEST or kind.scale <= SURE_SCALE
 
 
 # --- the rows that went and that came -------------------------------------------------------------
@@ -211,7 +222,8 @@ def _signed(node: GroupBy, rows: Node, sign: int) -> Node:
         else:
             amount = _if_null(each.argument, literal(0), each.argument)
             kind = find_field(each.name, node.schema).type
-            values[_by(each)] = Call("*", (Cast(amount, kind), Cast(literal(sign), BIGINT)))
+            moved = Cast(amount, kind)  # a product with a sign would have fewer digits
+            values[_by(each)] = Call("negate", (moved,)) if sign < 0 else moved
     return project(rows, values)
 
 
@@ -253,9 +265,18 @@ def _total(
         return Cast(plus(aggregate.name), kind)
     count = plus(_counted(node, aggregate))
     amount = plus(sum_of(aggregate.name) if aggregate.function == "avg" else aggregate.name)
-    value = Call("/", (amount, count)) if aggregate.function == "avg" else amount
+    value = _divided(node, aggregate, amount, count) if aggregate.function == "avg" else amount
     some = Call(">", (count, literal(0)))
     return Call("case", (some, Cast(value, kind), Cast(Literal(None, VOID), kind)))
+
+
+def _divided(
+    node: GroupBy, aggregate: AggregateColumn, amount: Expression, count: Expression
+) -> Expression:
+    kind = find_field(sum_of(aggregate.name), node.schema).type
+    if kind.precision is not None and kind.precision > DIVIDED:
+        amount = Cast(amount, DECIMAL(DIVIDED, kind.scale or 0))
+    return Call("/", (amount, count))
 
 
 def _counted(node: GroupBy, aggregate: AggregateColumn) -> str:

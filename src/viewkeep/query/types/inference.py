@@ -43,11 +43,26 @@ def type_of(expression: Expression, schema: Schema) -> Typed:
 
 def find_field(name: str, schema: Schema) -> Field:
     """The column with this name."""
-    for field in schema:
-        if field.name == name:
-            return field
+    field = _by_name(schema).get(name)
+    if field is not None:
+        return field
     names = [field.name for field in schema]
     raise QueryError(f'no column "{name}" ({", ".join(names)}){did_you_mean(name, names)}')
+
+
+_BY_NAME: dict[int, tuple[Schema, dict[str, Field]]] = {}
+"""The columns of schemas by name; an entry holds its schema, so that no other has its number."""
+MOST_SCHEMAS = 4096
+
+
+def _by_name(schema: Schema) -> dict[str, Field]:
+    entry = _BY_NAME.get(id(schema))
+    if entry is None:
+        if len(_BY_NAME) >= MOST_SCHEMAS:
+            _BY_NAME.clear()
+        entry = (schema, {field.name: field for field in reversed(schema)})
+        _BY_NAME[id(schema)] = entry
+    return entry[1]
 
 
 def cast_result(argument: Typed, target: Type) -> Typed:
