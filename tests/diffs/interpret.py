@@ -23,9 +23,11 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
 )
 from viewkeep.query.evaluate.casts import cast_to
 from viewkeep.query.evaluate.compile import compile_condition, compile_expression
+from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Call, Column, Expression, conjuncts
 from viewkeep.query.types.inference import find_field
 
@@ -77,6 +79,8 @@ def _evaluate(node: Node, rows: Callable[[Node], Rows], relations: Relations) ->
             return list(dict.fromkeys(rows(node.child)))
         case GroupBy():
             return _groups(node, rows(node.child))
+        case Window():
+            return window(node, rows(node.child))
 
 
 def _meets(node: Join | SemiJoin | AntiJoin, left: Rows, right: Rows) -> Iterable[tuple[Row, Rows]]:

@@ -28,10 +28,12 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     UnionAll,
+    Window,
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import BIGINT, INT, VOID
+from viewkeep.query.windows import RANGE, ROWS, WHOLE, Frame, Order, WindowColumn
 
 TABLES = {
     "r": Table({"a": "int", "b": "int", "c": "int not null"}, key=["a"]),
@@ -53,7 +55,7 @@ class Views:
         self._numbers = count(1)
         self._operators: list[Callable[[int], Node]] = [
             *(self._select, self._project, self._join, self._exists, self._union),
-            *(self._group, self._distinct, self._left_join),
+            *(self._group, self._distinct, self._left_join, self._window),
         ]
 
     def view(self, depth: int) -> Node:
@@ -110,6 +112,35 @@ class Views:
         aggregates = [AggregateColumn(self._fresh("g"), f, self._value(child)) for f in functions]
         counted = AggregateColumn(self._fresh("g"), "count")
         return GroupBy(child, tuple(keys), (*aggregates, counted))
+
+    def _window(self, depth: int) -> Node:
+        """Some columns over one window; which row comes first among equals is left to the IDs."""
+        child = self._below(min(depth, 3))
+        names = st.lists(st.sampled_from(child.names), max_size=2, unique=True)
+        orders = tuple(
+            Order(name, self._draw(st.booleans()), self._draw(st.booleans()))
+            for name in self._draw(names)
+        )
+        columns = [self._window_column(child, orders) for _ in range(self._draw(st.integers(1, 2)))]
+        return Window(child, tuple(columns), tuple(self._draw(names)), orders)
+
+    def _window_column(self, child: Node, orders: tuple[Order, ...]) -> WindowColumn:
+        name, value = self._fresh("w"), self._value(child)
+        frames = [Frame(ROWS, -1, 1), Frame(ROWS, None, 0), Frame(ROWS, 0, None), WHOLE]
+        frames += [Frame(RANGE, None, 0), Frame(RANGE, 0, 0)] if orders else []
+        frame = self._one_of(frames)
+        match self._draw(st.integers(0, 3)):
+            case 0:
+                return WindowColumn(name, self._one_of(["sum", "count", "min"]), (value,), frame)
+            case 1:
+                return WindowColumn(name, self._one_of(["row_number", "rank", "dense_rank"]))
+            case 2:
+                arguments = (value, literal(self._draw(st.integers(0, 2))))
+                nulls = self._draw(st.booleans())
+                return WindowColumn(name, self._one_of(["lag", "lead"]), arguments, None, nulls)
+        function = self._one_of(["first_value", "last_value"])
+        rows = frame if frame.unit == ROWS else Frame(ROWS, None, None)
+        return WindowColumn(name, function, (value,), rows, self._draw(st.booleans()))
 
     def _distinct(self, depth: int) -> Node:
         return Distinct(self._project(depth))

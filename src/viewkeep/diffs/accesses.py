@@ -27,6 +27,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
 )
 from viewkeep.query.expressions import (
@@ -104,6 +105,9 @@ class _Counter:
                 return self._probe(outer, inner.child, inside)
             case GroupBy():
                 keys = _about(condition, {*outer.names, *inner.keys})
+                return self._probe(outer, inner.child, keys)
+            case Window():
+                keys = _about(condition, {*outer.names, *inner.partition_by})
                 return self._probe(outer, inner.child, keys)
             case UnionAll():
                 return sum(self._probe(outer, each, condition) for each in inner.inputs)

@@ -17,6 +17,7 @@ from viewkeep.query.algebra import (
     Scan,
     Select,
     SemiJoin,
+    Window,
     children,
 )
 from viewkeep.query.expressions import columns_of
@@ -101,6 +102,8 @@ def _condition_reads(node: Node) -> frozenset[str]:
             return columns_of(node.condition)
         case GroupBy():
             return frozenset(node.keys)
+        case Window():
+            return node.reads
     return frozenset()
 
 
@@ -122,6 +125,8 @@ def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
             }
             kept = {key: below[key] for key in node.keys}
             return kept | {name: _union(below, reads) for name, reads in arguments.items()}
+        case Window():
+            return below | {each.name: _union(below, node.reads) for each in node.columns}
     return below
 
 

@@ -20,6 +20,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
+    print_window,
 )
 from viewkeep.query.expressions import TRUE, Column, substitute
 
@@ -32,6 +34,7 @@ SYMBOLS: Mapping[type[Node], str] = {
     UnionAll: "\N{UNION}",
     GroupBy: "\N{GREEK SMALL LETTER GAMMA}",
     Distinct: "δ",
+    Window: "ω",
 }
 
 TIE = "\N{NO-BREAK SPACE}"
@@ -76,6 +79,8 @@ def _tied(node: Node) -> str:
             return "; ".join(filter(None, (keys, _listed(map(_aggregate, node.aggregates)))))
         case UnionAll() | Distinct():
             return ""
+        case Window():
+            return print_window(node, expression_text)
 
 
 def _listed(items: Iterable[str]) -> str:

@@ -34,6 +34,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
     walk,
 )
@@ -47,6 +48,7 @@ from viewkeep.query.evaluate.rows import (
     project,
     select,
 )
+from viewkeep.query.evaluate.windows import window
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.key_match import without
 from viewkeep.tables.parquet import Folder
@@ -176,6 +178,8 @@ class FewRowsRun:
                 return distinct(node, self._evaluate(node.child))
             case GroupBy():
                 return group(node, self._evaluate(node.child))
+            case Window():
+                return window(node, self._evaluate(node.child))
             case Join() | SemiJoin() | AntiJoin():
                 return self._joined(node)
 

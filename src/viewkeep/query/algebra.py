@@ -14,11 +14,12 @@ from operator import is_
 from typing import Any, Self, TypeAlias, cast
 
 from viewkeep.errors import QueryError
-from viewkeep.query.expressions import TRUE, Column, Expression, substitute
+from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, substitute
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.functions import aggregate_result
 from viewkeep.query.types.inference import Schema, check_condition, check_names, find_field, type_of
+from viewkeep.query.windows import Order, WindowColumn, window_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +242,55 @@ class Distinct(_Operator):
         return self.child.schema
 
 
+@dataclass(frozen=True, eq=False)
+class Window(_Operator):
+    """Every row with columns computed over the rows of its partition (NULLs are one value).
+
+    Where rows are equal in all order columns, `ties` decide which of them comes first.
+    """
+
+    child: "Node"
+    columns: tuple[WindowColumn, ...]
+    partition_by: tuple[str, ...] = ()
+    order_by: tuple[Order, ...] = ()
+    ties: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns of its input that the computed ones depend on."""
+        order = [each.column for each in self.order_by]
+        arguments = (columns_of(each) for column in self.columns for each in column.arguments)
+        return frozenset((*self.partition_by, *order, *self.ties)).union(*arguments)
+
+    def _output(self) -> Schema:
+        if not self.columns:
+            raise QueryError("a window needs a column")
+        schema = self.child.schema
+        for name in (*self.partition_by, *(each.column for each in self.order_by), *self.ties):
+            find_field(name, schema)
+        return (*schema, *(self._column_field(each) for each in self.columns))
+
+    def _column_field(self, column: WindowColumn) -> Field:
+        arguments = [type_of(each, self.child.schema) for each in column.arguments]
+        result = window_result(column.function, arguments)
+        return Field(column.name, result.type, result.nullable)
+
+
 Leaf: TypeAlias = Scan | Stored
 """An operator without inputs: its rows are kept somewhere."""
 
 Node: TypeAlias = (
-    Scan | Stored | Select | Project | Join | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct
+    Scan
+    | Stored
+    | Select
+    | Project
+    | Join
+    | SemiJoin
+    | AntiJoin
+    | UnionAll
+    | GroupBy
+    | Distinct
+    | Window
 )
 """An operator of the tree; `match` on it is exhaustive."""
 
@@ -255,7 +300,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Stored():
             return ()
-        case Select() | Project() | GroupBy() | Distinct():
+        case Select() | Project() | GroupBy() | Distinct() | Window():
             return (node.child,)
         case Join() | SemiJoin() | AntiJoin():
             return (node.left, node.right)
@@ -296,7 +341,7 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     match node:
         case Scan() | Stored():
             return node
-        case Select() | Project() | GroupBy() | Distinct():
+        case Select() | Project() | GroupBy() | Distinct() | Window():
             new: dict[str, Any] = {"child": inputs[0]}
         case Join() | SemiJoin() | AntiJoin():
             new = {"left": inputs[0], "right": inputs[1]}
@@ -409,6 +454,25 @@ def _headline(node: Node) -> str:
         case GroupBy():
             aggregates = map(_print_aggregate, node.aggregates)
             return f"GroupBy {', '.join((*node.keys, *aggregates))}"
+        case Window():
+            return f"Window {print_window(node)}"
+
+
+def print_window(node: Window, shown: Callable[[Expression], str] = show) -> str:
+    """The columns of a window, and over which rows in which order."""
+    partition = ", ".join(shown(Column(name)) for name in node.partition_by)
+    order = ", ".join(shown(Column(o.column)) + str(o)[len(o.column) :] for o in node.order_by)
+    over = [f"partition by {partition}"] * bool(partition) + [f"order by {order}"] * bool(order)
+    columns = [_print_window_column(each, shown) for each in node.columns]
+    return f"{', '.join(columns)} over ({' '.join(over)})"
+
+
+def _print_window_column(column: WindowColumn, shown: Callable[[Expression], str]) -> str:
+    arguments = ", ".join(map(shown, column.arguments))
+    nulls = " ignore nulls" if column.ignore_nulls else ""
+    usual = column.frame is None or (column.frame.unit == "range" and column.frame.start is None)
+    frame = "" if usual and not (column.frame and column.frame.has_offset) else f" {column.frame}"
+    return f"{column.function}({arguments}){nulls}{frame} as {column.name}"
 
 
 def _print_output(output: Output) -> str:

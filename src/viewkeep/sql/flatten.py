@@ -16,6 +16,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
 )
 from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, substitute
 
@@ -74,7 +75,7 @@ def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
             both = Flat(left.scans + right.scans, conditions, left.outputs | right.outputs)
             condition = both.over_scans(node.condition)
             return Flat(both.scans, (*both.conditions, condition), both.outputs)
-        case Stored() | SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct():
+        case Stored() | SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct() | Window():
             raise NotConjunctive(_construct(node), node)
 
 
@@ -93,7 +94,7 @@ def _occurrences() -> Callable[[Scan], Scan]:
     return occurrence
 
 
-def _construct(node: Stored | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinct) -> str:
+def _construct(node: Node) -> str:
     match node:
         case Stored():
             return f"the stored relation {node.name}"
@@ -109,3 +110,6 @@ def _construct(node: Stored | SemiJoin | AntiJoin | UnionAll | GroupBy | Distinc
             return "an aggregate or GROUP BY inside the query"
         case Distinct():
             return "DISTINCT inside the query"
+        case Window():
+            return "a window function"
+    return type(node).__name__

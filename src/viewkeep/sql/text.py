@@ -28,6 +28,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
     walk,
 )
@@ -44,9 +45,11 @@ from viewkeep.query.expressions import (
     literal,
     quote,
 )
-from viewkeep.query.types.data_types import VOID, Field, Type
+from viewkeep.query.types.data_types import TIMESTAMP, VOID, Field, Type
 from viewkeep.query.types.functions import COMPARABLE
 from viewkeep.query.types.inference import Schema
+from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
+from viewkeep.sql.window_text import over_text
 
 NameOf = Callable[[Leaf], str]
 """The quoted name of the relation that holds the rows of a leaf."""
@@ -82,10 +85,32 @@ class Dialect:
         """A scalar expression."""
         return expression(node)
 
-    def aggregate(self, aggregate: AggregateColumn, schema: Schema) -> str:
-        """An aggregate over rows of a schema."""
+    def aggregate(self, aggregate: AggregateColumn, schema: Schema, over: str = "") -> str:
+        """An aggregate over rows of a schema, or over those of a window."""
         argument = "*" if aggregate.argument is None else self.value(aggregate.argument, schema)
-        return f"{aggregate.function.upper()}({argument})"
+        return f"{aggregate.function.upper()}({argument}){over}"
+
+    def window(self, node: Window, column: WindowColumn) -> str:
+        """A column of a window."""
+        over = over_text(node, column, self.group_key, self.range_offset)
+        if column.function in WINDOW_FUNCTIONS:
+            return self.window_function(column, node.child.schema, over)
+        argument = column.arguments[0] if column.arguments else None
+        aggregate = AggregateColumn(column.name, column.function, argument)
+        return self.aggregate(aggregate, node.child.schema, over)
+
+    def window_function(self, column: WindowColumn, schema: Schema, over: str) -> str:
+        """A function that only windows have."""
+        arguments = ", ".join(self.value(each, schema) for each in column.arguments)
+        nulls = " IGNORE NULLS" if column.ignore_nulls else ""
+        return f"{column.function.upper()}({arguments}){nulls}{over}"
+
+    def range_offset(self, distance: int, type_: Type) -> str:
+        """How far a range reaches over an order column of a type."""
+        if type_ != TIMESTAMP:
+            return str(distance)
+        seconds, micros = divmod(distance, 1_000_000)
+        return f"INTERVAL '{seconds}.{micros:06}' SECOND"
 
     def condition(self, parts: Sequence[Expression], schema: Schema) -> str:
         """A conjunction, without brackets around each AND, which would nest deeply."""
@@ -156,6 +181,11 @@ class _Printer:
                 keys = [self._dialect.group_key(field.name, field.type) for field in node.schema]
                 columns_text = ", ".join(map(self._named, keys, node.names))
                 return f"SELECT DISTINCT {columns_text}{self._from(node.child)}"
+            case Window():
+                names = node.child.names
+                texts = [self._dialect.window(node, each) for each in node.columns]
+                added = ", ".join(map(self._named, texts, node.names[len(names) :]))
+                return f"SELECT {self._names(names)}, {added}{self._from(node.child)}"
             case UnionAll():
                 return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
 

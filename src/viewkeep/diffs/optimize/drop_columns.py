@@ -7,6 +7,7 @@ from viewkeep.diffs.optimize.needs import (
     branches_need,
     needed_columns,
     outputs_needed,
+    window_needed,
 )
 from viewkeep.diffs.rules.build import keep
 from viewkeep.query.algebra import (
@@ -16,6 +17,7 @@ from viewkeep.query.algebra import (
     Scan,
     Select,
     UnionAll,
+    Window,
     children,
     walk,
     with_children,
@@ -46,10 +48,23 @@ def _narrowed(node: Node, inputs: tuple[Node, ...], wanted: frozenset[str]) -> N
         case GroupBy():
             group = replace(node, child=inputs[0], aggregates=aggregates_needed(node, wanted))
             return replace(group, child=_read_by(group))
+        case Window():
+            return _narrow_window(replace(node, child=inputs[0]), wanted)
         case UnionAll():
             names = branches_need(node, wanted)
             return UnionAll(tuple(keep(each, names) for each in inputs))
     return with_children(node, inputs)
+
+
+def _narrow_window(node: Window, wanted: frozenset[str]) -> Node:
+    """A window over what is read: all its columns are compared when its partitions change."""
+    needed, child = window_needed(node, wanted), node.child
+    if needed is None:
+        return child
+    reads = wanted | needed.reads
+    return replace(
+        needed, child=keep(child, [n for n in child.names if n in reads] or child.names[:1])
+    )
 
 
 def _read_by(group: GroupBy) -> Node:

@@ -1,6 +1,7 @@
 """Which columns of each operator are read by those above it."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -16,6 +17,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     walk,
 )
 from viewkeep.query.expressions import Column, Literal, columns_of
@@ -44,6 +46,12 @@ def outputs_needed(project: Project, wanted: frozenset[str]) -> tuple[Output, ..
     needed = tuple(each for each in project.outputs if each.name in wanted)
     plain = (each for each in project.outputs if isinstance(each.expression, Column | Literal))
     return needed or (next(plain, project.outputs[0]),)
+
+
+def window_needed(window: Window, wanted: frozenset[str]) -> Window | None:
+    """The window with the computed columns that are read, if some are."""
+    needed = tuple(each for each in window.columns if each.name in wanted)
+    return replace(window, columns=needed) if needed else None
 
 
 def branches_need(union: UnionAll, wanted: frozenset[str]) -> tuple[str, ...]:
@@ -76,6 +84,9 @@ def _reads(node: Node, wanted: frozenset[str]) -> Iterator[tuple[Node, frozenset
             yield node.child, _all(map(columns_of, arguments)).union(node.keys)
         case Distinct():
             yield node.child, frozenset(node.child.names)
+        case Window():
+            needed, own = window_needed(node, wanted), wanted.intersection(node.child.names)
+            yield node.child, own | needed.reads if needed is not None else own
 
 
 def _all(parts: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -24,6 +24,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
     walk,
     with_children,
@@ -133,7 +134,9 @@ def _push(node: Node, conditions: Conditions) -> Pushed:
         case UnionAll():
             return Pushed(below=_branches(node, conditions))
         case GroupBy():
-            return _through_groups(node, conditions)
+            return _through_groups(node, node.keys, conditions)
+        case Window():
+            return _through_groups(node, node.partition_by, conditions)
         case Join():
             return _into_join(node, conditions)
         case SemiJoin() | AntiJoin():
@@ -160,9 +163,9 @@ def _is_empty(node: Node, conditions: Conditions) -> bool:
     return any(never_true(part, node.schema) for part in conditions)
 
 
-def _through_groups(node: GroupBy, conditions: Conditions) -> Pushed:
-    """Conditions on keys hold for all rows of a group or for none."""
-    keys = set(node.keys)
+def _through_groups(node: GroupBy | Window, names: Sequence[str], conditions: Conditions) -> Pushed:
+    """Conditions on keys hold for all rows of a group or partition, or for none."""
+    keys = set(names)
     passing = [c for c in conditions if keys and columns_of(c) <= keys]
     if len(passing) < len(conditions):
         passing = [c for c in passing if cannot_fail(c, node.schema)]

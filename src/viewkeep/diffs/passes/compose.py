@@ -10,7 +10,16 @@ from dataclasses import replace
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post
 from viewkeep.diffs.passes.instantiate import RuleDag
-from viewkeep.diffs.rules.build import KEY, antijoin, join_on, keep, project, union_all
+from viewkeep.diffs.rules.build import (
+    KEY,
+    antijoin,
+    join_on,
+    keep,
+    keyed,
+    on_columns,
+    project,
+    union_all,
+)
 from viewkeep.diffs.rules.common import (
     AFTER,
     NEW,
@@ -34,12 +43,13 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
     rewrite,
     walk,
     with_children,
 )
-from viewkeep.query.expressions import Call, Column, conjunction, conjuncts
+from viewkeep.query.expressions import Call, Column, Expression, conjunction, conjuncts
 from viewkeep.query.types.inference import find_field
 
 VIEW = "view"
@@ -211,7 +221,32 @@ def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
             return group if len(own) == len(pairs) else _semijoin(group, keys, pairs)
         case Distinct():
             return with_children(rows, (_restrict(rows.child, keys, pairs),))
+        case Window() if rows.partition_by:
+            return _restrict_partitions(rows, keys, pairs)
     return _semijoin(rows, keys, pairs)
+
+
+def _restrict_partitions(rows: Window, keys: Node, pairs: Pairs) -> Node:
+    """Whole partitions: those with the keys, or those of the input rows that meet the keys."""
+    own = {c: pair for c, pair in pairs.items() if c in rows.partition_by}
+    if own:
+        window = replace(rows, child=_restrict(rows.child, keys, own))
+        return window if len(own) == len(pairs) else _semijoin(window, keys, pairs)
+    below = {c: pair for c, pair in pairs.items() if c in rows.child.names}
+    if not below:
+        return _semijoin(rows, keys, pairs)
+    partitions = keyed(_restrict(rows.child, keys, below), rows.partition_by, distinct=True)
+    equal = conjuncts(on_columns(rows.child, partitions, rows.partition_by))
+    by = {
+        c: (f"{c}{KEY}", _equality(part)) for c, part in zip(rows.partition_by, equal, strict=True)
+    }
+    window = replace(rows, child=_restrict(rows.child, partitions, by))
+    return _semijoin(window, keys, pairs)
+
+
+def _equality(condition: Expression) -> str:
+    assert isinstance(condition, Call)
+    return condition.function
 
 
 def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) -> Node:

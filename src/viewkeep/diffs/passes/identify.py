@@ -25,6 +25,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     walk,
     with_children,
 )
@@ -164,6 +165,9 @@ class _Extension:
             case Distinct():
                 counted = GroupBy(node.child, node.child.names, (AggregateColumn(ROWS, "count"),))
                 return self._group(counted)
+            case Window():
+                child = self.extend(node.child)
+                return replace(node, child=child, ties=self.ids[child]), self.ids[child]
 
     def _sides(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
         """Both inputs; columns that were added to both get other names on the right."""

@@ -1,6 +1,6 @@
 """Pass 2: the rules of every operator, for the diffs of the base tables: the rule DAG
-(id_based_ivm, section 4). Group-bys wait for all changes of their input; all other rules take one
-change at a time."""
+(id_based_ivm, section 4). Group-bys and windows wait for all changes of their input; all other
+rules take one change at a time."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from viewkeep.diffs.rules.project import project_rules
 from viewkeep.diffs.rules.select import select_rules
 from viewkeep.diffs.rules.semijoin import semijoin_rules
 from viewkeep.diffs.rules.union import union_rules
+from viewkeep.diffs.rules.window import window_rules
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -28,6 +29,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
 )
 from viewkeep.query.expressions import Column
@@ -40,10 +42,11 @@ RULES: dict[type, Callable[[Operator, Sequence[Sequence[Change]]], None]] = {
     SemiJoin: semijoin_rules,
     AntiJoin: semijoin_rules,
     GroupBy: group_rules,
+    Window: window_rules,
 }
 """The rules of each operator; a new operator needs a row here and a module."""
 
-BLOCKING = (GroupBy,)
+BLOCKING = (GroupBy, Window)
 """Operators that look at all changes of their input at once."""
 
 

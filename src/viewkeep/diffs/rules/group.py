@@ -2,10 +2,15 @@
 (id_based_ivm, tables 7, 9, 11 and 12), with groups that appear and vanish."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
-from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
+from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post, pre
 from viewkeep.diffs.passes.identify import ALL, ROWS, sum_of, value_columns
+from viewkeep.diffs.rules.affected import (
+    are_whole_rows,
+    moved_rows,
+    sources_of,
+    touched_keys,
+)
 from viewkeep.diffs.rules.build import (
     antijoin,
     differ,
@@ -25,7 +30,7 @@ from viewkeep.diffs.rules.common import (
     as_insert,
     compare,
 )
-from viewkeep.query.algebra import AggregateColumn, Distinct, GroupBy, Node
+from viewkeep.query.algebra import AggregateColumn, GroupBy, Node
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
 from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, FLOAT, VOID
 from viewkeep.query.types.inference import find_field, type_of
@@ -72,6 +77,11 @@ def _reads(node: GroupBy) -> frozenset[str]:
     return frozenset(node.keys).union(*map(columns_of, arguments))
 
 
+def _ordered_reads(node: GroupBy) -> list[str]:
+    reads = _reads(node)
+    return [name for name in node.child.names if name in reads]
+
+
 def _is_exact(node: GroupBy, aggregate: AggregateColumn) -> bool:
     if aggregate.function not in EXACT or aggregate.argument is None:
         return aggregate.function == "count"
@@ -83,85 +93,12 @@ def _is_exact(node: GroupBy, aggregate: AggregateColumn) -> bool:
     return kind.precision + SUMMED < WIDEST or kind.scale <= SURE_SCALE
 
 
-# --- the rows that went and that came -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Moves:
-    """Input rows before and after the changes, as far as the group-by reads them."""
-
-    before: tuple[Node, ...]
-    after: tuple[Node, ...]
-
-
-def _moves(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Moves:
-    """From the changes themselves where they tell all; else from the input, each row once."""
-    reads = [c for c in node.child.names if c in _reads(node)]
-    if _are_whole_rows(operator, node, changes, reads):
-        return _whole_rows(changes, reads)
-    ids = operator.plan.ids[node.child]
-    wanted = list(dict.fromkeys((*ids, *reads))) or [node.child.names[0]]
-    before = operator.helper("group: rows touched", _touched(operator, node, changes, PRE, wanted))
-    if node.child in operator.kept:
-        return Moves((before.leaf,), (operator.changed(node.child, before.leaf),))
-    after = operator.helper("group: rows touched", _touched(operator, node, changes, POST, wanted))
-    return Moves((before.leaf,), (after.leaf,))
-
-
-def _touched(
-    operator: Operator,
-    node: GroupBy,
-    changes: Sequence[Change],
-    state: str,
-    wanted: Sequence[str],
-) -> Node:
-    """The input rows that some change names, each once."""
-    rows = operator.input(node.child, state)
-    return _once([keep(semijoin(rows, c.leaf, c.schema.ids), wanted) for c in changes])
-
-
-def _once(nodes: Sequence[Node]) -> Node:
-    return nodes[0] if len(nodes) == 1 else Distinct(union_all(nodes))
-
-
-def _are_whole_rows(
-    operator: Operator, node: GroupBy, changes: Sequence[Change], reads: Sequence[str]
-) -> bool:
-    """Whether every change stands for whole rows, of which none is meant by two changes."""
-    ids = set(operator.plan.ids[node.child])
-    one_source = len(frozenset[int]().union(*(change.sources for change in changes))) == 1
-    return one_source and all(
-        change.exact
-        and set(change.schema.ids) == ids
-        and (change.schema.kind == INSERT or change.schema.knows_before(reads))
-        and (change.schema.kind == DELETE or change.schema.knows_after(reads))
-        for change in changes
-    )
-
-
-def _whole_rows(changes: Sequence[Change], reads: Sequence[str]) -> Moves:
-    before = [
-        project(c.leaf, {name: Column(c.schema.value_before(name)) for name in reads} or _ONE)
-        for c in changes
-        if c.schema.kind != INSERT
-    ]
-    after = [
-        project(c.leaf, {name: Column(c.schema.value_after(name)) for name in reads} or _ONE)
-        for c in changes
-        if c.schema.kind != DELETE
-    ]
-    return Moves(tuple(before), tuple(after))
-
-
-_ONE: dict[str, Expression] = {"#one": literal(1)}
-
-
 # --- sums, counts and averages --------------------------------------------------------------------
 
 
 def _incremental(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> None:
     delta = operator.helper("group: by how much", _delta(operator, node, changes))
-    sources = frozenset[int]().union(*(change.sources for change in changes))
+    sources = sources_of(changes)
     ids, attributes = operator.ids, operator.attributes
     output = project(
         operator.output(PRE),
@@ -196,7 +133,7 @@ def _come_and_go(
 
 def _delta(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Node:
     """For each group: by how much each sum and count changes."""
-    moves = _moves(operator, node, changes)
+    moves = moved_rows(operator, "group", node.child, _ordered_reads(node), changes)
     signed = [_signed(node, rows, -1) for rows in moves.before]
     signed += [_signed(node, rows, 1) for rows in moves.after]
     columns = [name for name in signed[0].names if name not in operator.ids]
@@ -331,9 +268,9 @@ def _old_rows(
     operator: Operator, node: GroupBy, change: Change
 ) -> tuple[Node, Callable[[Expression], Expression]]:
     """The rows as they were, beside the values that they get, and how to read the latter."""
-    schema, reads = change.schema, [c for c in node.child.names if c in _reads(node)]
+    schema, reads = change.schema, _ordered_reads(node)
     changed = {c: post(c) for c in schema.changed if c in reads}
-    if _are_whole_rows(operator, node, [change], reads):
+    if are_whole_rows(operator.plan.ids[node.child], [change], reads):
         values = {c: Column(schema.value_before(c)) for c in reads}
         values |= {new: Column(new) for new in changed.values()}
         return project(change.leaf, values), lambda e: renamed(e, changed)
@@ -359,9 +296,9 @@ def _difference(
 
 def _by_groups(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> None:
     """The groups that rows left or joined are computed anew from the input."""
-    sources = frozenset[int]().union(*(change.sources for change in changes))
-    touched = [project(rows, _group_of(node)) for rows in _in_groups(operator, node, changes)]
-    affected = operator.helper("group: groups touched", Distinct(union_all(touched)))
+    sources = sources_of(changes)
+    reads = _ordered_reads(node) if node.keys else ()
+    affected = touched_keys(operator, "group: group", node.child, _group_of(node), reads, changes)
     old = semijoin(operator.output(PRE), affected.leaf, operator.ids)
     before = operator.helper("group: before", old)
     current: Node = operator.input(node.child, POST)
@@ -372,11 +309,3 @@ def _by_groups(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> 
         new = semijoin(new, affected.leaf, operator.ids)
     after = operator.helper("group: after", new)
     compare(operator, "group any", before.leaf, after.leaf, sources)
-
-
-def _in_groups(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> Sequence[Node]:
-    """Rows by whose groups the affected ones are known; without groups any change will do."""
-    if not node.keys:
-        return [change.leaf for change in changes]
-    moves = _moves(operator, node, changes)
-    return (*moves.before, *moves.after)

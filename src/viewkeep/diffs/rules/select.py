@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from viewkeep.diffs.model import DELETE, DiffSchema
-from viewkeep.diffs.rules.build import fails, holds, select, semijoin
+from viewkeep.diffs.rules.build import fails, holds, project, select, semijoin
 from viewkeep.diffs.rules.common import POST, Change, Operator, as_insert, pass_on, recompute
-from viewkeep.query.algebra import Select
-from viewkeep.query.expressions import columns_of, conjunction
+from viewkeep.query.algebra import Node, Select
+from viewkeep.query.expressions import Column, columns_of, conjunction
 
 
 def select_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
@@ -58,6 +58,8 @@ def _touched(operator: Operator, node: Select, change: Change) -> None:
     comes = operator.helper(
         "select u: +", select(change.leaf, conjunction([fails(before), holds(after)]))
     )
-    rows = semijoin(operator.input(node.child, POST), comes.leaf, schema.ids)
+    rows: Node = semijoin(operator.input(node.child, POST), comes.leaf, schema.ids)
+    if change.exact and schema.knows_after(node.child.names):
+        rows = project(comes.leaf, {n: Column(schema.value_after(n)) for n in node.child.names})
     inserted = as_insert(rows, operator.ids, operator.attributes)
     operator.emit("select u: +", *inserted, change.sources, change.exact)

@@ -17,8 +17,8 @@ from viewkeep.query.types.rules import is_decimal
 _COUNT = DECIMAL(20, 0)
 
 
-def aggregate_text(aggregate: AggregateColumn, schema: Schema) -> str:
-    """The text of an aggregate over rows of a schema.
+def aggregate_text(aggregate: AggregateColumn, schema: Schema, over: str = "") -> str:
+    """The text of an aggregate over rows of a schema, or over those of a window.
 
     >>> from viewkeep.query.expressions import Column
     >>> from viewkeep.query.types.data_types import INT, Field
@@ -26,30 +26,30 @@ def aggregate_text(aggregate: AggregateColumn, schema: Schema) -> str:
     CAST(sum("a") AS BIGINT)
     """
     if aggregate.argument is None:
-        return "count(*)"
+        return f"count(*){over}"
     argument = expression_text(aggregate.argument, schema)
     match aggregate.function:
         case "sum":
-            return _sum(argument).sql
+            return _sum(argument, over).sql
         case "avg":
-            return _average(argument)
-    return f"{aggregate.function}({argument.sql})"
+            return _average(argument, over)
+    return f"{aggregate.function}({argument.sql}){over}"
 
 
 def _result(function: str, argument: Text) -> Type:
     return aggregate_result(function, Typed(argument.type, True), grouped=False).type
 
 
-def _sum(argument: Text) -> Text:
+def _sum(argument: Text, over: str) -> Text:
     type_ = _result("sum", argument)
     if type_ == DOUBLE:
         argument = cast(argument, DOUBLE)
-    return Text(f"CAST(sum({argument.sql}) AS {type_name(type_)})", type_)
+    return Text(f"CAST(sum({argument.sql}){over} AS {type_name(type_)})", type_)
 
 
-def _average(argument: Text) -> str:
+def _average(argument: Text, over: str) -> str:
     """Spark divides the sum by the count: a decimal one exactly, any other as doubles."""
-    count = Text(f"count({argument.sql})", BIGINT, nullable=False)
+    count = Text(f"count({argument.sql}){over}", BIGINT, nullable=False)
     if is_decimal(argument.type):
-        return quotient(_sum(argument), cast(count, _COUNT), _result("avg", argument)).sql
-    return f"(sum({cast(argument, DOUBLE).sql}) / {count.sql})"
+        return quotient(_sum(argument, over), cast(count, _COUNT), _result("avg", argument)).sql
+    return f"(sum({cast(argument, DOUBLE).sql}){over} / {count.sql})"

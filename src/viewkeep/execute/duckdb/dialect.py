@@ -12,8 +12,10 @@ from viewkeep.execute.duckdb.expressions import expression_text
 from viewkeep.execute.duckdb.text import Text, quote, type_name
 from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin
 from viewkeep.query.expressions import Expression, columns_of
-from viewkeep.query.types.data_types import DOUBLE, FLOAT, TIMESTAMP, Type
+from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, INT, TIMESTAMP, Type
+from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema
+from viewkeep.query.windows import WindowColumn, window_result
 from viewkeep.sql.text import Dialect
 
 
@@ -40,9 +42,26 @@ class DuckdbDialect(Dialect):
         text = expression_text(node, schema)
         return _volatile(text.sql) if text.fails else text.sql
 
-    def aggregate(self, aggregate: AggregateColumn, schema: Schema) -> str:
-        """An aggregate over rows of a schema."""
-        return aggregate_text(aggregate, schema)
+    def aggregate(self, aggregate: AggregateColumn, schema: Schema, over: str = "") -> str:
+        """An aggregate over rows of a schema, or over those of a window."""
+        return aggregate_text(aggregate, schema, over)
+
+    def window_function(self, column: WindowColumn, schema: Schema, over: str) -> str:
+        """A function that only windows have, of the type that Spark gives it."""
+        arguments = [expression_text(each, schema) for each in column.arguments]
+        nulls = " IGNORE NULLS" if column.ignore_nulls else ""
+        text = f"{column.function}({', '.join(each.sql for each in arguments)}{nulls}){over}"
+        types = [Typed(each.type, each.nullable, each.value) for each in arguments]
+        result = window_result(column.function, types).type
+        return f"CAST({text} AS {type_name(result)})" if result == INT else text
+
+    def range_offset(self, distance: int, type_: Type) -> str:
+        """How far a range reaches over an order column of a type."""
+        if type_ == DATE:
+            return f"INTERVAL {distance} DAY"
+        if type_ == TIMESTAMP:
+            return f"INTERVAL {distance} MICROSECOND"
+        return f"CAST({distance} AS {type_name(type_)})"
 
     def condition(self, parts: Sequence[Expression], schema: Schema) -> str:
         """A conjunction; what may fail is computed where the rest is true."""

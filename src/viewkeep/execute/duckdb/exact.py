@@ -19,6 +19,7 @@ from viewkeep.query.algebra import (
     Project,
     Select,
     SemiJoin,
+    Window,
     show,
     walk,
 )
@@ -136,3 +137,6 @@ def _expressions(node: Node) -> Iterator[tuple[Expression, Schema]]:
             for aggregate in node.aggregates:
                 if aggregate.argument is not None:
                     yield aggregate.argument, node.child.schema
+        case Window():
+            for column in node.columns:
+                yield from ((argument, node.child.schema) for argument in column.arguments)

@@ -35,6 +35,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     children,
     walk,
 )
@@ -53,6 +54,7 @@ from viewkeep.query.evaluate.rows import (
     project,
     select,
 )
+from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Column
 from viewkeep.query.types.inference import find_field
 
@@ -151,7 +153,7 @@ class Driver:
         self.read += len(rows)
         return _arranged(rows, [field.name for field in fetched.schema(source)], _below(leaf))
 
-    def _computed(self, node: Select | Project | GroupBy | Distinct, rows: Rows) -> Rows:
+    def _computed(self, node: Select | Project | GroupBy | Distinct | Window, rows: Rows) -> Rows:
         try:
             match node:
                 case Select():
@@ -162,6 +164,8 @@ class Driver:
                     return distinct(node, rows)
                 case GroupBy():
                     return group(node, rows)
+                case Window():
+                    return window(node, rows)
         except _REFUSED as error:
             if isinstance(node, Select | Project):
                 return self._inputs.in_spark(node, rows) if rows else []
@@ -288,8 +292,8 @@ class Driver:
                 sources = {o.name: o.expression for o in node.outputs}
                 plain = {n: e.name for n, e in sources.items() if isinstance(e, Column)}
                 return self._computed(node, self._probed(node.child, keys.renamed(plain)))
-            case GroupBy():
-                own = keys.on(node.keys)
+            case GroupBy() | Window():
+                own = keys.on(node.keys if isinstance(node, GroupBy) else node.partition_by)
                 rows = self._probed(node.child, own)
                 key = key_of(own.columns, node.child.schema)
                 # Of other groups some rows may be missing.
@@ -341,6 +345,9 @@ class Driver:
                 return self.possible(node.child, columns)
             case GroupBy():
                 inside = set(columns) <= set(node.keys)
+                return self.possible(node.child, columns) if inside else None
+            case Window():
+                inside = set(columns) <= set(node.child.names)
                 return self.possible(node.child, columns) if inside else None
             case UnionAll():
                 found = [self.possible(each, columns) for each in node.inputs]

@@ -27,12 +27,13 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Window,
     walk,
 )
 from viewkeep.query.evaluate.rows import Pair, equal_columns
 from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
 from viewkeep.query.types.inference import find_field
-from viewkeep.sql.text import expression
+from viewkeep.sql.text import SPARK, expression
 
 
 class Builder:
@@ -72,6 +73,10 @@ class Builder:
                 return self._grouped(node)
             case Distinct():
                 return distinct(self.frame(node.child))
+            case Window():
+                computed = [_named(SPARK.window(node, each), each.name) for each in node.columns]
+                names = map(quote, node.child.names)
+                return self.frame(node.child).selectExpr(*names, *computed)
             case UnionAll():
                 return reduce(DataFrame.union, map(self.frame, node.inputs))
             case Join():
@@ -160,6 +165,8 @@ class Builder:
                 return _wider(self._keys(side, column))
             case SemiJoin() | AntiJoin():
                 return _wider(self._keys(node.left, column))
+            case Window() if column in node.child.names:
+                return self._keys(node.child, column)
             case GroupBy() if column in node.keys:
                 return self._keys(node.child, column)
             case UnionAll():

@@ -35,6 +35,7 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     Stored,
+    Window,
     rewrite,
     walk,
     with_children,
@@ -229,6 +230,8 @@ def _names_read(node: Node) -> frozenset[str]:
         case GroupBy():
             arguments = [a.argument for a in node.aggregates if a.argument is not None]
             return frozenset(node.keys).union(*map(columns_of, arguments))
+        case Window():
+            return node.reads
         case Distinct():
             return frozenset(node.names)  # what differs in any column differs
     return frozenset()

@@ -178,15 +178,20 @@ def group(node: GroupBy, rows: Iterable[Row]) -> Rows:
 
 @lru_cache(maxsize=COMPILED)
 def _aggregates(node: GroupBy) -> list[Callable[[Rows], Any]]:
-    return [_aggregate(node, each) for each in node.aggregates]
+    return [
+        aggregate_function(each, node.child.schema, find_field(each.name, node.schema).type)
+        for each in node.aggregates
+    ]
 
 
-def _aggregate(node: GroupBy, aggregate: AggregateColumn) -> Callable[[Rows], Any]:
+def aggregate_function(
+    aggregate: AggregateColumn, schema: Schema, result: Type
+) -> Callable[[Rows], Any]:
+    """The aggregate of rows of a schema, as a value of a type."""
     if aggregate.argument is None:
         return len
-    result = find_field(aggregate.name, node.schema).type
-    argument = compile_exact(aggregate.argument, node.child.schema)
-    compute = _computed(aggregate, type_of(aggregate.argument, node.child.schema).type)
+    argument = compile_exact(aggregate.argument, schema)
+    compute = _computed(aggregate, type_of(aggregate.argument, schema).type)
     fit = fitting(result)
 
     def aggregated(rows: Rows) -> Any:
