@@ -19,7 +19,9 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     UnionAll,
+    Window,
 )
+from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
 from viewkeep.query.types.data_types import INTEGRAL, Type
 
@@ -53,6 +55,8 @@ def evaluate(node: Node, data: Data) -> Bag:
             return sum((evaluate(child, data) for child in node.inputs), Counter())
         case GroupBy():
             return _group(node, data)
+        case Window():
+            return Counter(window(node, evaluate(node.child, data).elements()))
         case Distinct():
             return Counter(dict.fromkeys(evaluate(node.child, data), 1))
 

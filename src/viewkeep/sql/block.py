@@ -16,6 +16,7 @@ from viewkeep.sql.items import select_items
 from viewkeep.sql.outputs import renamed
 from viewkeep.sql.scalar import Translator, constant
 from viewkeep.sql.scope import Scalar, Scope
+from viewkeep.sql.top import unwrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,8 @@ def _subquery(
     query: exp.Expr, context: Context, needs_items: bool
 ) -> tuple[Node, list[Scalar], tuple[Expression, ...]]:
     """The rows of a subquery, its output columns and the conditions on the outer query."""
-    query = query.unnest()
-    if isinstance(query, exp.Select) and not is_grouped(query):
+    query = unwrapped(query)
+    if isinstance(query, exp.Select) and not is_grouped(query) and not _chooses_rows(query):
         refuse_clauses(query, context.source)
         context = with_common_tables(query, context)
         block = translate_block(query, context, correlated=True)
@@ -157,6 +158,14 @@ def _subquery(
     rows = renamed(rows, [f"{alias}.{name}" for name in rows.names], context.places)
     columns = [Scalar(Column(f.name), Typed(f.type, f.nullable)) for f in rows.schema]
     return rows, columns, ()
+
+
+def _chooses_rows(query: exp.Select) -> bool:
+    """Whether which rows a query has, or what they hold, depends on its other rows."""
+    clauses = ("limit", "offset", "qualify")
+    return any(query.args.get(each) is not None for each in clauses) or any(
+        each.find(exp.Window) is not None for each in query.expressions
+    )
 
 
 def _check_local(filters: Sequence[Filter], own: set[str], context: Context) -> None:

@@ -8,17 +8,14 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.query.types.functions import AGGREGATES
 from viewkeep.sql.source import Source
 
-_SELECT = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint"}
-_SET_OPERATION = {"this", "expression", "distinct", "with_"}
+_BLOCK = "expressions from_ joins where group having windows qualify distinct with_ hint"
+_TOP = ("order", "limit", "offset")
+_SELECT = {*_BLOCK.split(), *_TOP}
+_SET_OPERATION = {"this", "expression", "distinct", "with_", *_TOP}
 _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
-    "order": ("ORDER BY", (TokenType.ORDER_BY,)),
     "sort": ("SORT BY", (TokenType.SORT_BY,)),
     "cluster": ("CLUSTER BY", (TokenType.CLUSTER_BY,)),
     "distribute": ("DISTRIBUTE BY", (TokenType.DISTRIBUTE_BY,)),
-    "limit": ("LIMIT", (TokenType.LIMIT, TokenType.FETCH)),
-    "offset": ("OFFSET", (TokenType.OFFSET,)),
-    "qualify": ("QUALIFY", (TokenType.QUALIFY,)),
-    "windows": ("WINDOW", (TokenType.WINDOW,)),
     "laterals": ("LATERAL VIEW", (TokenType.LATERAL,)),
     "pivots": ("PIVOT", ()),
     "sample": ("TABLESAMPLE", (TokenType.TABLE_SAMPLE,)),
@@ -73,7 +70,8 @@ def is_grouped(select: exp.Select) -> bool:
 
 
 def contains_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression aggregates, not counting its subqueries and windows."""
+    """Whether an expression aggregates, not counting its subqueries; the function of a window does
+    not, but what it is computed from may."""
     return any(
         isinstance(part, exp.Anonymous) and part.name.lower() in AGGREGATE_NAMES
         for part in _own_parts(node)
@@ -81,7 +79,16 @@ def contains_aggregate(node: exp.Expr) -> bool:
 
 
 def _own_parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    if not isinstance(node, exp.Query | exp.Window):
+    if isinstance(node, exp.Window):
+        function = node.this
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            yield from _own_parts(function.expression) if function.args.get("expression") else ()
+            function = function.this
+        order = node.args.get("order")
+        parts = (*function.iter_expressions(), *(node.args.get("partition_by") or ()))
+        for part in (*parts, order) if order is not None else parts:
+            yield from _own_parts(part)
+    elif not isinstance(node, exp.Query):
         yield node
         for child in node.iter_expressions():
             yield from _own_parts(child)

@@ -17,6 +17,7 @@ from viewkeep.sql.joins import join
 from viewkeep.sql.outputs import renamed
 from viewkeep.sql.scalar import Translator
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn, first_named, hide
+from viewkeep.sql.top import unwrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def _table(node: exp.Expr, context: Context) -> Relation:
         case exp.Subquery() if isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
             relation = _table(node.this, context)
         case exp.Subquery():
-            relation = _derived(context.nested(node.unnest()), node, (), context)
+            relation = _derived(context.nested(unwrapped(node)), node, (), context)
         case exp.Table() if isinstance(node.this, exp.Identifier):
             relation = _named(node, context)
         case _:

@@ -12,6 +12,7 @@ from viewkeep.sql.select import translate_select
 from viewkeep.sql.set_operation import translate_set_operation
 from viewkeep.sql.source import Source
 from viewkeep.sql.syntax import refuse_syntax
+from viewkeep.sql.top import top_of_outputs
 
 
 def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
@@ -48,12 +49,15 @@ def translate_query(query: exp.Expr, context: Context) -> Node:
         case exp.SetOperation():
             return translate_set_operation(query, context)
         case exp.Subquery() if not _modifiers(query):
-            return translate_query(query.this, context)
+            return top_of_outputs(query, translate_query(query.this, context), context)
     raise context.source.unsupported(f"{type(query).__name__.upper()} as a query", query)
 
 
 def _modifiers(query: exp.Subquery) -> bool:
-    return any(value for part, value in query.args.items() if part not in ("this", "with_"))
+    return any(value for part, value in query.args.items() if part not in _PARTS)
+
+
+_PARTS = ("this", "with_", "order", "limit", "offset")
 
 
 def _single_query(source: Source) -> exp.Expr:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from decimal import Decimal
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -51,7 +52,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "<=>",
 }
 _REFUSED: dict[type[exp.Expr], str] = {
-    exp.Window: "a window function",
+    exp.Window: "a window function outside the select list and QUALIFY",
     exp.Subquery: "a scalar subquery",
     exp.Select: "a scalar subquery",
     exp.Exists: "EXISTS outside a conjunction of WHERE or HAVING",
@@ -88,6 +89,13 @@ _KEYWORDS: dict[type[exp.Expr], tuple[TokenType, ...]] = {
 }
 
 
+class Windows(Protocol):
+    """Takes the window functions that a clause may have."""
+
+    def translate(self, node: exp.Window, translator: "Translator") -> Scalar:
+        """The column that a window function becomes."""
+
+
 class Translator:
     """Translates the expressions of one clause; a correlated one may read the outer query."""
 
@@ -97,6 +105,7 @@ class Translator:
         self.correlated = correlated
         self.earlier: Collection[str] = ()
         self.later: Collection[str] = ()
+        self.windows: Windows | None = None
 
     @property
     def subquery_scope(self) -> Scope:
@@ -336,6 +345,8 @@ class Translator:
                 return self.call("concat", self._both(node), node)
             case exp.Concat():
                 return self.call("concat", self._all(node.expressions), node)
+            case exp.Window() if self.windows is not None:
+                return self.windows.translate(node, self)
             case exp.Extract() | exp.Substring() | exp.Trim() | exp.StrPosition():
                 return self._keyword_function(node)
         raise self._refusal(node)

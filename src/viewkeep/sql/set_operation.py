@@ -11,6 +11,7 @@ from viewkeep.sql.clauses import refuse_clauses
 from viewkeep.sql.context import Context, Places
 from viewkeep.sql.distinct import distinct
 from viewkeep.sql.outputs import renamed
+from viewkeep.sql.top import top_of_outputs
 
 
 def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
@@ -19,6 +20,10 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
     EXCEPT and INTERSECT compare whole rows, in which NULLs are equal to each other.
     """
     refuse_clauses(query, context.source)
+    return top_of_outputs(query, _combined(query, context), context)
+
+
+def _combined(query: exp.SetOperation, context: Context) -> Node:
     left, right = context.nested(query.this), context.nested(query.expression)
     types = _common_types(left, right, query, context)
     right = _typed(right, left.names, types, context.places)

@@ -16,7 +16,7 @@ _STATEMENTS: dict[type[exp.Expr], TokenType] = {
     exp.Command: TokenType.COMMAND,
 }
 _PARTS: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.Subquery: ("this", "alias", "joins", "with_"),
+    exp.Subquery: ("this", "alias", "joins", "with_", "order", "limit", "offset"),
     exp.Table: ("this", "db", "catalog", "alias", "joins"),
     exp.TableAlias: ("this", "columns"),
     exp.With: ("expressions", "recursive"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from viewkeep.diffs.model import DELETE, DiffSchema
 from viewkeep.diffs.rules.build import fails, holds, project, select, semijoin
 from viewkeep.diffs.rules.common import POST, Change, Operator, as_insert, pass_on, recompute
-from viewkeep.query.algebra import Node, Select
+from viewkeep.query.algebra import Node, Select, Window, walk
 from viewkeep.query.expressions import Column, columns_of, conjunction
 
 
@@ -59,7 +59,12 @@ def _touched(operator: Operator, node: Select, change: Change) -> None:
         "select u: +", select(change.leaf, conjunction([fails(before), holds(after)]))
     )
     rows: Node = semijoin(operator.input(node.child, POST), comes.leaf, schema.ids)
-    if change.exact and schema.knows_after(node.child.names):
+    if change.exact and schema.knows_after(node.child.names) and _has_window(node.child):
         rows = project(comes.leaf, {n: Column(schema.value_after(n)) for n in node.child.names})
     inserted = as_insert(rows, operator.ids, operator.attributes)
     operator.emit("select u: +", *inserted, change.sources, change.exact)
+
+
+def _has_window(node: Node) -> bool:
+    """Whether looking a row up would compute its partition again."""
+    return any(isinstance(each, Window) for each in walk(node))

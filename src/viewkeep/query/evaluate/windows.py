@@ -15,7 +15,7 @@ from viewkeep.query.evaluate.exact import InexactError, compile_exact
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import COMPILED, Rows, aggregate_function, key_of
 from viewkeep.query.types.inference import find_field
-from viewkeep.query.windows import RANKING, RANGE, ROWS, Frame, Order, WindowColumn
+from viewkeep.query.windows import RANGE, RANKING, ROWS, Frame, Order, WindowColumn
 
 MOST_STEPS = 200_000
 """The most rows that the frames of one column may have together."""
