@@ -103,9 +103,9 @@ def test_experience_corrects_estimates() -> None:
     assert known.recompute(size=300, estimate=9.0) == 4.5
     assert Experience().recompute(size=300, estimate=9.0) == 9.0
     slow = known.after_measuring({"t": 1}, seconds=3.0, estimate=1.0)
-    assert [slow.corrected({name: 1}, 2.0) for name in "tu"] == [6.0, 2.0]
+    assert [slow.corrected({name: 1}, 2.0) for name in "tu"] == [4.0, 2.0], "by half"
     assert slow.after_measuring({"t": 1}, 1.0, 1.0).corrected({"t": 1}, 2.0) == 2.0
-    assert 2.0 < slow.after_avoiding({"t": 1}).corrected({"t": 1}, 2.0) < 6.0
+    assert 2.0 < slow.after_avoiding({"t": 1}).corrected({"t": 1}, 2.0) < 4.0
     assert Costs.from_notes(Costs({"duckdb": slow}).notes()).of("duckdb") == slow
 
 

@@ -120,7 +120,7 @@ class Experience:
         if not estimate:
             return self
         factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
-        known = self.factors.get(_key(changes), factor)
+        known = self.factors.get(_key(changes), 1.0)
         return self._with_factor(changes, min(factor, (known + factor) / 2))
 
     def after_avoiding(self, changes: Changes) -> "Experience":

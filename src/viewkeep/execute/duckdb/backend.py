@@ -8,9 +8,8 @@ from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Writ
 from viewkeep.execute.budget import budgeted
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
-from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
-from viewkeep.execute.duckdb.script_run import DuckdbRun, prepare_run
+from viewkeep.execute.duckdb.script_run import DuckdbRun, PreparedRun, prepare_run
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueries, is_small
@@ -32,13 +31,13 @@ class DuckdbBackend:
     def __init__(self, few_rows: bool = True) -> None:
         """`few_rows`: scripts over a few thousand rows are run in Python."""
         self._few_rows = few_rows
-        self._prepared: dict[int, Prepared] = {}
+        self._prepared: dict[int, PreparedRun] = {}
         self._pruned: dict[int, PrunedQueries] = {}
 
     def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
         with connected() as connection, duckdb_errors(place):
-            text = statements.query(query, OpenRelations(connection, relations).of_leaf)
+            text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
             return Written(write_query(connection, text, query.schema, target))
 
     @contextmanager
@@ -70,7 +69,7 @@ class DuckdbBackend:
         except LeftToEngineError:
             return None
 
-    def _prepare(self, script: Script) -> Prepared:
+    def _prepare(self, script: Script) -> PreparedRun:
         """The texts of a script, which are made once; a view keeps its scripts."""
         known = self._prepared.get(id(script))
         if known is None or known.script is not script:

@@ -6,6 +6,7 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source
+from viewkeep.execute.duckdb.file_schemas import FILE_SCHEMAS
 from viewkeep.execute.duckdb.statements import typed
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.query.algebra import Leaf, Scan
@@ -44,6 +45,10 @@ class OpenRelations:
         """The relation of a leaf of a query, opened."""
         self.open([_source(leaf)])
         return self.names[_source(leaf)]
+
+    def text_of_leaf(self, leaf: Leaf) -> str:
+        """The text of the relation of a leaf, for a query that is run once."""
+        return self.text(self._relations[_source(leaf)])
 
     def open_leaves(self, leaves: Iterable[Leaf]) -> None:
         """Make what a query reads known to DuckDB."""
@@ -84,19 +89,19 @@ class OpenRelations:
         places = [each.location(folder or "") for each in rows.files]
         if folder is None or not places or rows.snapshot.partitions or _have_wildcards(places):
             return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
-        options = f"hive_partitioning = false, union_by_name = {str(len(places) > 1).lower()}"
-        text = f"read_parquet([{', '.join(map(_text, places))}], {options})"
         try:
-            found = self._connection.execute(f"DESCRIBE SELECT * FROM {text}").fetchall()
-        except duckdb.IOException as error:
+            schemas = set(FILE_SCHEMAS.get(self._connection, places))
+        except (duckdb.IOException, FileNotFoundError) as error:
             raise StorageError(
                 f"{rows.snapshot.uri}: files of version {rows.snapshot.version} are gone, probably "
                 f"vacuumed; repair the views that need this version ({error})"
             ) from error
-        missing = {field.name for field in rows.snapshot.fields} - {row[0] for row in found}
-        if missing:  # columns that were added after the files were written
+        names = {name for schema in schemas for name, _ in schema}
+        if not {field.name for field in rows.snapshot.fields} <= names:  # added after all files
             return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
-        return text
+        # Files of one schema need not all be opened before a query is planned.
+        options = f"hive_partitioning = false, union_by_name = {str(len(schemas) > 1).lower()}"
+        return f"read_parquet([{', '.join(map(_text, places))}], {options})"
 
     def _overlaid(self, rows: OverlaidRows) -> str:
         base, live, covered = map(self.text, (rows.base, rows.live, rows.covered))

@@ -1,12 +1,13 @@
 """A delta script over the relations of a lake: which rows of each kept relation change, and how.
 
-compute   every diff, into a temporary table
+compute   every diff, and rows that are looked up more than once, into a temporary table
 old       the rows of a kept relation that diffs name, into a temporary table
 new       the same rows with the diffs applied
-gone      old EXCEPT ALL new;   came   new EXCEPT ALL old
+gone      old EXCEPT new;   came   new EXCEPT old;   IDs are a key, so that no row is there twice
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -16,6 +17,7 @@ from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.backend import Relations, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
+from viewkeep.execute.duckdb.look_ups import share_look_ups
 from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
@@ -28,10 +30,22 @@ from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.snapshots import DataFile
 
 
-def prepare_run(script: Script) -> Prepared:
-    """A script with its texts, for any number of runs."""
+@dataclass(frozen=True)
+class PreparedRun:
+    """A script with its texts, for any number of runs, and by Apply the computed relation that has
+    all the rows which it names."""
+
+    script: Script
+    prepared: Prepared
+    sources: Mapping[Apply, str]
+
+
+def prepare_run(script: Script) -> PreparedRun:
+    """A script with its texts."""
     targets = {each.name: _temporary("new", each.name) for each in script.materialized}
-    return Prepared(script, OpenRelations.names, targets)
+    shared = share_look_ups(script)
+    prepared = Prepared(shared.script, OpenRelations.names, targets)
+    return PreparedRun(script, prepared, shared.sources)
 
 
 class DuckdbRun:
@@ -41,8 +55,9 @@ class DuckdbRun:
     accesses = None
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, prepared: Prepared, relations: Relations
+        self, connection: duckdb.DuckDBPyConnection, run: PreparedRun, relations: Relations
     ) -> None:
+        prepared, self._sources = run.prepared, run.sources
         kept = {each.name: each for each in prepared.script.materialized}
         self._connection, self._kept = connection, kept
         self._relations, self._prepared = OpenRelations(connection, relations), prepared
@@ -58,7 +73,7 @@ class DuckdbRun:
         names = ", ".join(map(quote, kept.definition.names))
         same = _same(kept.ids, kept.ids, "old", null_safe=True)
         rows = (
-            f"SELECT {names} FROM {self._relations.names[name]} AS target "
+            f"SELECT {names} FROM {self._stored_rows(name)} AS target "
             f"ANTI JOIN {_temporary('old', name)} AS old ON {same} "
             f"UNION ALL SELECT {names} FROM {_temporary('new', name)}"
         )
@@ -84,17 +99,16 @@ class DuckdbRun:
 
     def _take_old(self, kept: Materialized, applies: Iterable[Apply]) -> None:
         """The rows that diffs name, and a copy of them to change."""
-        self._relations.open([kept.name])
-        parts: dict[tuple[str, ...], list[str]] = {}
+        parts: dict[tuple[tuple[str, ...], str | None], list[str]] = {}
         for each in applies:
             ids = matched_ids(kept, each.schema)
             columns = ", ".join(
                 f"{quote(each.schema.value_after(name))} AS {quote(name)}" for name in ids
             )
             diff = self._prepared.names.stored(each.diff)
-            parts.setdefault(ids, []).append(f"SELECT {columns or '1'} FROM {diff}")
-        names = ", ".join(f"target.{quote(name)}" for name in kept.definition.names)
-        found = [self._matches(kept.name, names, ids, keys) for ids, keys in parts.items()]
+            keys = parts.setdefault((ids, self._sources.get(each)), [])
+            keys.append(f"SELECT {columns or '1'} FROM {diff}")
+        found = [self._matches(kept, *place, keys) for place, keys in parts.items()]
         rows = " UNION ALL ".join(found)
         if len(found) > 1:
             once = ", ".join(map(quote, kept.ids)) or "1"
@@ -103,16 +117,25 @@ class DuckdbRun:
         self._connection.execute(f"CREATE TEMP TABLE {old} AS {rows}")
         self._connection.execute(f"CREATE TEMP TABLE {new} AS FROM {old}")
 
-    def _matches(self, name: str, names: str, ids: tuple[str, ...], keys: list[str]) -> str:
+    def _matches(
+        self, kept: Materialized, ids: tuple[str, ...], source: str | None, keys: list[str]
+    ) -> str:
         """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
+        names = ", ".join(f"target.{quote(name)}" for name in kept.definition.names)
         listed = f"({' UNION '.join(keys)})"
-        schema = self._kept[name].definition.schema
+        schema = kept.definition.schema
         nullable = [each for each in ids if find_field(each, schema).nullable]
         nulls = " OR ".join(f"{quote(each)} IS NULL" for each in nullable)
         null_safe = bool(nulls) and self._exists(f"SELECT 1 FROM {listed} WHERE {nulls}")
         same = _same(ids, ids, "keys", null_safe)
-        rows = self._relations.names[name]
+        rows = (
+            self._stored_rows(kept.name) if source is None else self._prepared.names.stored(source)
+        )
         return f"SELECT {names} FROM {rows} AS target SEMI JOIN {listed} AS keys ON {same}"
+
+    def _stored_rows(self, name: str) -> str:
+        self._relations.open([name])
+        return self._relations.names[name]
 
     def _exists(self, query: str) -> bool:
         return self._connection.execute(f"{query} LIMIT 1").fetchone() is not None
@@ -121,8 +144,8 @@ class DuckdbRun:
         old, new = _temporary("old", name), _temporary("new", name)
         fields = self._kept[name].definition.schema
         with duckdb_errors(f"comparing the rows of {name}"):
-            gone = self._rows(f"FROM {old} EXCEPT ALL FROM {new}", fields)
-            came = self._rows(f"FROM {new} EXCEPT ALL FROM {old}", fields)
+            gone = self._rows(f"FROM {old} EXCEPT FROM {new}", fields)
+            came = self._rows(f"FROM {new} EXCEPT FROM {old}", fields)
         return RowChanges(gone, came)
 
     def _rows(self, query: str, fields: Iterable[Field]) -> pa.Table:

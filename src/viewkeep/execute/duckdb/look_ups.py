@@ -1,0 +1,213 @@
+"""Look-ups that a script makes more than once, as statements of their own.
+
+A query joins a kept relation with a diff, and an Apply names the same rows of it:
+
+    t := group(cache ⋈[pid] d);  APPLY d TO cache      becomes
+    l := cache ⋉[pid] d;  t := group(l ⋈[pid] d);  APPLY d TO cache, whose rows are all in l
+
+Files are then read once. The diff of the Apply may also be computed from the one that is joined:
+its keys are among the others'.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
+from viewkeep.execute.apply_rows import matched_ids
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    children,
+    rewrite,
+)
+from viewkeep.query.evaluate.rows import equal_columns
+from viewkeep.query.expressions import Call, Column, Expression
+from viewkeep.query.types.inference import find_field
+
+Columns = tuple[str, ...]
+Origin = tuple[str, Columns]
+"""Columns of a diff."""
+_KEY = "#looked up"
+
+
+@dataclass(frozen=True)
+class SharedLookUps:
+    """A script, and by Apply the look-up that has all the rows that it names."""
+
+    script: Script
+    sources: Mapping[Apply, str]
+
+
+def share_look_ups(script: Script) -> SharedLookUps:
+    """A script that looks rows up once, where keys of queries and changes are the same."""
+    return _Sharing(script).run()
+
+
+@dataclass
+class _Sharing:
+    script: Script
+    queries: dict[str, Node] = field(default_factory=dict)
+    names: dict[tuple[str, Columns, Origin], str] = field(default_factory=dict)
+    sources: dict[Apply, str] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+
+    def run(self) -> SharedLookUps:
+        self.queries = {each.name: each.query for each in self.script.computes()}
+        for each in self.script.computes():
+            query = rewrite(each.query, self._rewritten)
+            self.statements.append(replace(each, query=query))
+        self.statements += self.script.applies()
+        return SharedLookUps(replace(self.script, statements=tuple(self.statements)), self.sources)
+
+    def _rewritten(self, node: Node) -> Node:
+        match node:
+            case Join():
+                left, right = self._near(node, True), self._near(node, False)
+            case SemiJoin():
+                left, right = self._near(node, True), self._near(node, False)
+            case AntiJoin():  # left rows that meet nothing are wanted
+                left, right = node.left, self._near(node, False)
+            case _:
+                return node
+        same = left is node.left and right is node.right
+        return node if same else replace(node, left=left, right=right)
+
+    def _near(self, node: Join | SemiJoin | AntiJoin, is_left: bool) -> Node:
+        """A side of a join, over rows that were looked up if a change names them as well."""
+        side, other = (node.left, node.right) if is_left else (node.right, node.left)
+        leaf = _only_leaf(side)
+        kept = {each.name: each for each in self.script.materialized}.get(leaf.name if leaf else "")
+        if leaf is None or kept is None:
+            return side
+        pairs = {}
+        for first, second, _ in equal_columns(node):
+            own, key = (first, second) if is_left else (second, first)
+            stored = _traced_down(side, own)
+            if stored is not None:
+                pairs[stored] = key
+        name = self._look_up(kept, leaf, other, pairs)
+        return side if name is None else _over(side, replace(leaf, name=name))
+
+    def _look_up(
+        self, kept: Materialized, leaf: Stored, other: Node, pairs: Mapping[str, str]
+    ) -> str | None:
+        for apply in self.script.applies():
+            ids = matched_ids(kept, apply.schema)
+            if apply.target != kept.name or not ids or not set(ids) <= pairs.keys():
+                continue
+            if any(find_field(each, leaf.schema).nullable for each in ids):
+                continue  # a change takes NULL for a value of an ID
+            met = list(self._origins(other, tuple(pairs[each] for each in ids)))
+            changed = tuple(apply.schema.value_after(each) for each in ids)
+            for origin in self._of_diff(apply.diff, changed):
+                if origin in met:
+                    name = self._statement(leaf, ids, origin)
+                    self.sources.setdefault(apply, name)
+                    return name
+        return None
+
+    def _statement(self, leaf: Stored, ids: Columns, origin: Origin) -> str:
+        """The look-up of these keys, made before the statement that reads it first."""
+        known = (leaf.name, ids, origin)
+        if known not in self.names:
+            self.names[known] = name = f"{leaf.name} near {len(self.names)}"
+            diff, columns = origin
+            self.statements.append(Compute(name, _semijoin(leaf, ids, self._stored(diff), columns)))
+        return self.names[known]
+
+    def _stored(self, diff: str) -> Stored:
+        return Stored(diff, self.queries[diff].schema)
+
+    def _of_diff(self, diff: str, columns: Columns) -> Iterator[Origin]:
+        """A diff, and those whose values in some columns its own are among."""
+        if diff in self.queries:
+            yield diff, columns
+            yield from self._origins(self.queries[diff], columns)
+
+    def _origins(self, node: Node, columns: Columns) -> Iterator[Origin]:
+        """Computed diffs that have all the values of some columns of a node, nearest first."""
+        match node:
+            case Stored():
+                yield from self._of_diff(node.name, columns)
+            case Select() | Distinct():
+                yield from self._origins(node.child, columns)
+            case GroupBy():
+                if set(columns) <= set(node.keys):
+                    yield from self._origins(node.child, columns)
+            case Project():
+                own = _renamed(node, columns)
+                if own is not None:
+                    yield from self._origins(node.child, own)
+            case SemiJoin() | AntiJoin():
+                yield from self._origins(node.left, columns)
+            case Join():
+                yield from self._origins_of_join(node, columns)
+            case UnionAll():
+                first, *rest = (list(self._origins(each, columns)) for each in children(node))
+                yield from (each for each in first if all(each in others for others in rest))
+            case Scan():
+                return
+
+    def _origins_of_join(self, node: Join, columns: Columns) -> Iterator[Origin]:
+        pairs = [(first, second) for first, second, _ in equal_columns(node)]
+        to_left, to_right = {b: a for a, b in pairs}, dict(pairs)
+        for side, same in ((node.left, to_left), (node.right, to_right)):
+            own = tuple(each if each in side.names else same.get(each, "") for each in columns)
+            if all(own):
+                yield from self._origins(side, own)
+
+
+def _only_leaf(node: Node) -> Stored | None:
+    """The relation whose rows a node selects and projects."""
+    while isinstance(node, Select | Project):
+        node = node.child
+    return node if isinstance(node, Stored) else None
+
+
+def _over(node: Node, leaf: Stored) -> Node:
+    """The same selections and projections over another relation."""
+    if isinstance(node, Select | Project):
+        return replace(node, child=_over(node.child, leaf))
+    return leaf
+
+
+def _traced_down(node: Node, column: str) -> str | None:
+    """The column of the relation below selections and projections, if it is passed on."""
+    while isinstance(node, Select | Project):
+        if isinstance(node, Project):
+            own = _renamed(node, (column,))
+            if own is None:
+                return None
+            column = own[0]
+        node = node.child
+    return column
+
+
+def _renamed(node: Project, columns: Columns) -> Columns | None:
+    """The input's columns that a projection passes on under these names."""
+    passed = {
+        each.name: each.expression.name
+        for each in node.outputs
+        if isinstance(each.expression, Column)
+    }
+    if not set(columns) <= passed.keys():
+        return None
+    return tuple(passed[each] for each in columns)
+
+
+def _semijoin(leaf: Stored, ids: Columns, diff: Stored, columns: Columns) -> Node:
+    outputs = [Output(f"{own}{_KEY}", Column(key)) for own, key in zip(ids, columns, strict=True)]
+    equal: list[Expression] = [Call("=", (Column(own), Column(f"{own}{_KEY}"))) for own in ids]
+    condition = reduce(lambda a, b: Call("and", (a, b)), equal)
+    return SemiJoin(leaf, Project(diff, tuple(outputs)), condition)
