@@ -11,7 +11,7 @@ from viewkeep.engine.frames import as_table
 from viewkeep.engine.intake import (
     Row,
     check_hashable,
-    given_inputs,
+    check_inputs,
 )
 from viewkeep.engine.interpreter.partitions import Partition
 from viewkeep.engine.live import LiveOptions, LiveQuery
@@ -147,7 +147,7 @@ class Maintainer:
         The payload is the count, or a tuple of the aggregates. Inputs of an access pattern are
         given. Updating meanwhile ends the enumeration with an error.
         """
-        inputs = given_inputs(self.query, given)
+        inputs = check_inputs(self.query, given)
         self.flush()
         return self._live.enumerate(inputs, self._live.version)
 
@@ -158,7 +158,7 @@ class Maintainer:
 
         Columns are the outputs, then `count`, or a column for each aggregate.
         """
-        inputs = given_inputs(self.query, given)
+        inputs = check_inputs(self.query, given)
         if type(rows) is not int or not 0 < rows < 1 << 31:
             raise QueryError(f"rows={rows!r}: expected a whole number from 1 to 2^31 - 1")
         with self._gate:
@@ -172,7 +172,7 @@ class Maintainer:
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple; zero, or None for aggregates, if it is absent."""
-        inputs = given_inputs(self.query, given)
+        inputs = check_inputs(self.query, given)
         if not isinstance(row, tuple) or len(row) != len(self.query.outputs):
             raise SchemaError(f"{row!r} does not fit the output ({', '.join(self.query.outputs)})")
         check_hashable(row)
@@ -185,7 +185,7 @@ class Maintainer:
         if self.query.outputs:
             head = ", ".join(self.query.outputs)
             raise QueryError(f"query {self.query.name} has outputs ({head}): use enumerate()")
-        inputs = given_inputs(self.query, given)
+        inputs = check_inputs(self.query, given)
         with self._gate:
             self._live.flush()
             return self.payload.result(self._live.element((), inputs))
@@ -194,7 +194,7 @@ class Maintainer:
         """Whether there is any output tuple; without outputs, whether the count is not zero."""
         if self.query.outputs:
             return next(self.enumerate(given), None) is not None
-        inputs = given_inputs(self.query, given)
+        inputs = check_inputs(self.query, given)
         with self._gate:
             self._live.flush()
             return not self.payload.ring.is_zero(self._live.element((), inputs))

@@ -38,11 +38,11 @@ class Workload:
     ) -> None:
         if not queries:
             raise QueryError("a workload needs at least one query")
-        known = constrain(queries, constraints)
-        self.analysis: WorkloadAnalysis = analyze_workload(known)
+        own = constrain(queries, constraints)
+        self.analysis: WorkloadAnalysis = analyze_workload(own)
         self.lock = RLock()
-        self._members = {query.name: Member(self, query, options) for query in known}
-        self.relations = tuple(dict.fromkeys(r for query in known for r in query.relations))
+        self._members = {query.name: Member(self, query, options) for query in own}
+        self.relations = tuple(dict.fromkeys(r for query in own for r in query.relations))
         for name in self._members:
             if name in self.relations:
                 raise QueryError(f'"{name}" is the name of a query and of a relation')
@@ -204,9 +204,11 @@ class Member:
 
 def _with_what_may_change(rewriting: ConjunctiveQuery, query: ConjunctiveQuery) -> ConjunctiveQuery:
     """The rewriting, which refuses the same updates as the query; carriers only grow as it does."""
-    known = query.constraints
-    static = known.static & frozenset(rewriting.relations)
-    return rewriting.with_constraints(Constraints(static=static, insert_only=known.insert_only))
+    constraints = query.constraints
+    static = constraints.static & frozenset(rewriting.relations)
+    return rewriting.with_constraints(
+        Constraints(static=static, insert_only=constraints.insert_only)
+    )
 
 
 def _reusable(rows: Any, relation: str) -> Any:

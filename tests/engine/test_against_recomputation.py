@@ -38,11 +38,11 @@ def run_everywhere(
 ):
     """One stream through every way of maintenance, compared after every update."""
     stream = data.draw(streams(query, multiplicities, values=values))
-    given_inputs = [data.draw(given_values(query)) for _ in stream]
+    check_inputs = [data.draw(given_values(query)) for _ in stream]
     for way in ways_of(query, **known):
         live, database = vk.maintain(query, **way, **known), Database()
         assert_equals_recomputation(live, query, database, dict.fromkeys(query.inputs, 0))
-        for (relation, row, multiplicity), inputs in zip(stream, given_inputs, strict=True):
+        for (relation, row, multiplicity), inputs in zip(stream, check_inputs, strict=True):
             live.update(relation, row, multiplicity)
             database.apply([(relation, row, multiplicity)])
             assert_equals_recomputation(live, query, database, inputs)

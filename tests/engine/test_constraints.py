@@ -245,5 +245,5 @@ def test_access_patterns_answer_for_every_given_input(way, text):
         live.update(relation, row, multiplicity)
         database.apply([(relation, row, multiplicity)])
     for values in product((*VALUES, 7), repeat=len(query.inputs)):
-        given_inputs = dict(zip(query.inputs, values, strict=True))
-        assert_equals_recomputation(live, query, database, given_inputs)
+        check_inputs = dict(zip(query.inputs, values, strict=True))
+        assert_equals_recomputation(live, query, database, check_inputs)

@@ -69,8 +69,8 @@ class RowFormat:
         place = self.key_of(row)
         self.check_names(values, self.place(place))
         columns = [column for column in self._columns if column[0].name in values]
-        given = [values[field.name] for field, _ in columns]
-        fitted = self._fit(given, columns, place)
+        own = [values[field.name] for field, _ in columns]
+        fitted = self._fit(own, columns, place)
         new = dict(zip((field.name for field, _ in columns), fitted, strict=True))
         return tuple([new.get(name, old) for name, old in zip(self.names, row, strict=True)])
 

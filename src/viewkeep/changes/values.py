@@ -270,5 +270,5 @@ def shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
-def _wrong_type(value: Any, wanted: str) -> MisfitError:
-    return MisfitError(f"{shown(value)} is of type {type(value).__name__}; give {wanted}")
+def _wrong_type(value: Any, expected: str) -> MisfitError:
+    return MisfitError(f"{shown(value)} is of type {type(value).__name__}; give {expected}")

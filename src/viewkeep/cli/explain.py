@@ -36,7 +36,7 @@ Stated = tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str], Seque
 """The constraints as stated: dependencies, keys, foreign keys, degrees, static, inserts only."""
 
 
-class Wanted(NamedTuple):
+class Details(NamedTuple):
     """Which delta script, and how much of it."""
 
     changes: tuple[str, ...]
@@ -113,14 +113,14 @@ def explain(
     explanation, read = _explain(query, schema, stated)
     about_script = (script, bool(changes), tuple_based, svg is not None)
     tree = _only_view(explanation, read) if any(about_script) else None
-    wanted = Wanted(tuple(changes or ()), tuple_based, script, tree)
+    details = Details(tuple(changes or ()), tuple_based, script, tree)
     if svg is not None:
         assert tree is not None
-        draw(explanation.outcomes[0].name, tree, wanted.options, svg)
+        draw(explanation.outcomes[0].name, tree, details.options, svg)
     if as_json:
-        write(json.dumps(_document(explanation, wanted), indent=2) + "\n")
+        write(json.dumps(_document(explanation, details), indent=2) + "\n")
     else:
-        show(_page(explanation, wanted))
+        show(_page(explanation, details))
     if explanation.failed:
         raise typer.Exit(SOME_FAILED)
 
@@ -157,7 +157,7 @@ def _only_view(explanation: "Explanation", read: Read) -> "Node":
     return read()
 
 
-def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
+def _page(explanation: "Explanation", details: Details) -> "RenderableType":
     """One query in full, several in a table."""
     from rich.console import Group
 
@@ -171,11 +171,11 @@ def _page(explanation: "Explanation", wanted: Wanted) -> "RenderableType":
     match explanation.outcomes:
         case (Analyzed(_, analysis),):
             page = analysis_page(analysis, engine_obstacle(analysis.query))
-            if wanted.tree is None:
+            if details.tree is None:
                 return page
-            return Group(page, *script_sections(wanted.tree, wanted.options))
+            return Group(page, *script_sections(details.tree, details.options))
         case (Unclassified(name, tree, reason),):
-            return algebra_page(name, tree, reason, wanted.options)
+            return algebra_page(name, tree, reason, details.options)
         case outcomes:
             return workload_page([_line(each) for each in outcomes], explanation.cascades)
 
@@ -195,13 +195,13 @@ def _line(outcome: "Outcome") -> "Line":
     assert_never(outcome)
 
 
-def _document(explanation: "Explanation", wanted: Wanted) -> dict[str, Any]:
+def _document(explanation: "Explanation", details: Details) -> dict[str, Any]:
     from viewkeep.report.query.as_json import document
 
-    return document([_json(each, wanted) for each in explanation.outcomes], explanation.cascades)
+    return document([_json(each, details) for each in explanation.outcomes], explanation.cascades)
 
 
-def _json(outcome: "Outcome", wanted: Wanted) -> dict[str, Any]:
+def _json(outcome: "Outcome", details: Details) -> dict[str, Any]:
     from viewkeep.explain import Analyzed
     from viewkeep.maintainer import engine_obstacle
     from viewkeep.reading import Failed, Unclassified
@@ -210,10 +210,12 @@ def _json(outcome: "Outcome", wanted: Wanted) -> dict[str, Any]:
 
     match outcome:
         case Analyzed(_, analysis):
-            known = analysis_json(analysis, engine_obstacle(analysis.query))
-            return known | script_json(wanted.tree, wanted.options) if wanted.tree else known
+            document = analysis_json(analysis, engine_obstacle(analysis.query))
+            return (
+                document | script_json(details.tree, details.options) if details.tree else document
+            )
         case Unclassified(name, tree, reason):
-            script = script_json(tree, wanted.options)
+            script = script_json(tree, details.options)
             return {**unsupported_json(name, tree, reason), **script}
         case Failed(name, error):
             return failed_json(name, error)

@@ -81,5 +81,5 @@ def _document(
     from viewkeep.report.lake.refreshes import FORMAT
     from viewkeep.report.script.page import script_json
 
-    known = {"format": FORMAT, "view": name, "strategy": strategy, "explanation": head}
-    return {**known, **script_json(tree, options)}
+    about = {"format": FORMAT, "view": name, "strategy": strategy, "explanation": head}
+    return {**about, **script_json(tree, options)}

@@ -37,8 +37,8 @@ app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"viewkeep {version('viewkeep')}")
         raise typer.Exit
 

@@ -240,10 +240,10 @@ def _finish(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> N
         show(heavy_section(live.program, partitions), stderr=True)
 
 
-def _inputs(given: Sequence[str]) -> dict[str, Any]:
+def _inputs(texts: Sequence[str]) -> dict[str, Any]:
     from viewkeep.csv_input import read_value
 
-    pairs = [_pair(each, "--given a=1") for each in given]
+    pairs = [_pair(each, "--given a=1") for each in texts]
     return {name: read_value(value) for name, value in pairs}
 
 

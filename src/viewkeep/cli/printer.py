@@ -29,22 +29,22 @@ class Printer:
     def __init__(
         self,
         stream: "Stream",
-        given: Mapping[str, Any],
+        inputs: Mapping[str, Any],
         deltas: bool,
         every: int | None,
         limit: int | None,
         quiet: bool,
         as_json: bool,
     ) -> None:
-        self._stream, self._given = stream, given
+        self._stream, self._inputs = stream, inputs
         self._deltas, self._quiet, self._as_json = deltas, quiet, as_json
         self._grouped = every is not None
         self.every = 1 if deltas and every is None else every
         default = 0 if as_json else SHOWN_ROWS
         self._limit = default if limit is None else limit
         self._bar: Live | None = None
-        if given or not deltas:
-            stream.live.enumerate(given)  # says what is wrong with the inputs, and reads nothing
+        if inputs or not deltas:
+            stream.live.enumerate(inputs)  # says what is wrong with the inputs, and reads nothing
 
     def start(self, with_program: bool) -> None:
         """What comes before any result, once all rows are loaded."""
@@ -79,7 +79,7 @@ class Printer:
 
     def _rows(self) -> tuple[list["Output"], bool]:
         """As many rows as are wanted, and whether there are more."""
-        output = self._stream.result(self._given)
+        output = self._stream.result(self._inputs)
         if not self._limit:
             return list(output), False
         rows = list(islice(output, self._limit + 1))
@@ -92,7 +92,7 @@ class Printer:
         changes = [
             (each.row, each.before, each.after)
             for each in self._stream.take_changes()
-            if self._wanted(each)
+            if self._fits_inputs(each)
         ]
         if not changes:
             return
@@ -102,12 +102,12 @@ class Printer:
             heading = f"after {counted(updates, 'update')}\n" if self._grouped else ""
             write(heading + "".join(f"{change_line(query, *each)}\n" for each in changes))
 
-    def _wanted(self, change: "OutputChange") -> bool:
+    def _fits_inputs(self, change: "OutputChange") -> bool:
         """Whether a change is one for the inputs that are given."""
         query = self._stream.live.query
         values = change.row[len(query.outputs) :]
         inputs = zip(query.inputs, values, strict=True)
-        return not self._given or all(self._given[name] == value for name, value in inputs)
+        return not self._inputs or all(self._inputs[name] == value for name, value in inputs)
 
     def summary(self, interrupted: bool = False) -> None:
         """What was done and what it cost."""

@@ -190,9 +190,9 @@ def apply(
         raise ViewkeepError("standard input (-) can be read only once")
     with opened(lake, "applying ...") as keeper:
         declared = keeper.table(table)
-        given = {kind: read_rows_file(file, declared) for kind, file in named.items()}
-        version = keeper.apply(table, **given)
-    counts = {kind: len(rows) for kind, rows in given.items()}
+        rows_by_kind = {kind: read_rows_file(file, declared) for kind, file in named.items()}
+        version = keeper.apply(table, **rows_by_kind)
+    counts = {kind: len(rows) for kind, rows in rows_by_kind.items()}
     amounts = ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())
     document = {"table": table, "version": version, **counts}
     confirm(as_json, document, f"{amounts}: {table} is at version {version}")

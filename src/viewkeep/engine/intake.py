@@ -169,7 +169,7 @@ def _plain(rows: Iterable[Row]) -> Iterator[Row]:
         yield tuple([value.item() if hasattr(value, "item") else value for value in row])
 
 
-def known_relation(intakes: Mapping[str, Intake], relation: str, query: ConjunctiveQuery) -> Intake:
+def find_intake(intakes: Mapping[str, Intake], relation: str, query: ConjunctiveQuery) -> Intake:
     """The intake of a relation, or an error that names the relations there are."""
     intake = intakes.get(relation) if isinstance(relation, str) else None
     if intake is None:
@@ -180,11 +180,11 @@ def known_relation(intakes: Mapping[str, Intake], relation: str, query: Conjunct
     return intake
 
 
-def given_inputs(query: ConjunctiveQuery, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_inputs(query: ConjunctiveQuery, values: Mapping[str, Any] | None) -> dict[str, Any]:
     """The inputs of an access pattern, checked: all of them, and no others."""
-    if given is not None and not isinstance(given, Mapping):
-        raise QueryError(f"given={given!r}: expected the inputs by name")
-    inputs = dict(given or {})
+    if values is not None and not isinstance(values, Mapping):
+        raise QueryError(f"given={values!r}: expected the inputs by name")
+    inputs = dict(values or {})
     for name in inputs:
         if name not in query.inputs:
             hint = did_you_mean(str(name), query.inputs)

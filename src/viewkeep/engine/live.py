@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from viewkeep.engine.gate import Gate
-from viewkeep.engine.intake import Change, Row, intakes_of, known_relation
+from viewkeep.engine.intake import Change, Row, find_intake, intakes_of
 from viewkeep.engine.interpreter.check import Checker
 from viewkeep.engine.pending import Pending
 from viewkeep.engine.runner import Runner
@@ -93,7 +93,7 @@ class LiveQuery:
         runner = self.runner
         if self._lazy or self.subscribers or runner.careful:
             return False
-        changes = known_relation(self._intakes, relation, self.query).changes(row, multiplicity)
+        changes = find_intake(self._intakes, relation, self.query).changes(row, multiplicity)
         if not (self._version + 1) % _OFTEN:
             runner.note(_OFTEN)  # from now on another engine may run, which can refuse
             return False
@@ -115,7 +115,7 @@ class LiveQuery:
                 return
             if overflow:
                 self.runner.leave_64_bits()
-        self.submit(known_relation(self._intakes, relation, self.query).changes(row, multiplicity))
+        self.submit(find_intake(self._intakes, relation, self.query).changes(row, multiplicity))
 
     def update_after_overflow(self, relation: str, row: Row, multiplicity: int = 1) -> None:
         """Take an update that left 64 bits in machine code, which has taken it back."""
@@ -135,7 +135,7 @@ class LiveQuery:
     def update_batch(self, relation: str, table: Any, multiplicities: Any) -> None:
         """Many updates to one relation; all or, if one is refused, none."""
         if not self._lazy and not isinstance(table, Iterator):
-            known_relation(self._intakes, relation, self.query)
+            find_intake(self._intakes, relation, self.query)
             if self.runner.apply_table(relation, table, multiplicities):
                 self._version += 1
                 return
@@ -145,7 +145,7 @@ class LiveQuery:
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False
     ) -> list[Change]:
         """The net changes of a batch, atom by atom, after every row was checked."""
-        intake = known_relation(self._intakes, relation, self.query)
+        intake = find_intake(self._intakes, relation, self.query)
         return sorted(intake.net_changes(rows, multiplicities, loading), key=itemgetter(0))
 
     def submit(self, changes: list[Change]) -> None:

@@ -318,13 +318,13 @@ class Runner:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+    def enumerate(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Output tuples with their payloads."""
-        return self._portions(given) if self.compiled else self.engine.enumerate(given)
+        return self._portions(inputs) if self.compiled else self.engine.enumerate(inputs)
 
-    def _portions(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+    def _portions(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Where the compiled engine cannot tell the first output tuple, the other one does."""
-        rows = self.held(lambda: self._first_and_rest(given))
+        rows = self.held(lambda: self._first_and_rest(inputs))
         if rows is None:
             return
         first, rest = rows
@@ -336,14 +336,14 @@ class Runner:
             raise RingError(f"{reason}: enumerate once more") from None
 
     def batches(
-        self, given: dict[str, Any], query: ConjunctiveQuery, payload: Payload, rows: int
+        self, inputs: dict[str, Any], query: ConjunctiveQuery, payload: Payload, rows: int
     ) -> "Iterator[RecordBatch]":
         """Output tuples as Arrow record batches."""
         if missing := missing_libraries():
             raise ViewkeepError(f"Arrow batches need {missing}: {INSTALL}")
         from viewkeep.engine.compiled.output import batches_of  # loads Arrow
 
-        return batches_of(self.engine, self.enumerate, given, query, payload, rows)
+        return batches_of(self.engine, self.enumerate, inputs, query, payload, rows)
 
     def memory(self) -> dict[str, int]:
         """Bytes of each map's table and indexes."""
@@ -352,9 +352,9 @@ class Runner:
         return self.engine.memory()
 
     def _first_and_rest(
-        self, given: dict[str, Any]
+        self, inputs: dict[str, Any]
     ) -> tuple[tuple[Row, Any], Iterator[tuple[Row, Any]]] | None:
-        rows = iter(self.engine.enumerate(given))
+        rows = iter(self.engine.enumerate(inputs))
         first = next(rows, None)
         return None if first is None else (first, rows)
 

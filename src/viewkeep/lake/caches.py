@@ -95,10 +95,10 @@ class Cache:
     def _whole(self, rows: pa.Table, live: bool) -> pa.Table:
         """Rows with all columns of the table; those that are not known are NULL."""
         schema, count = self.overlay.schema, rows.num_rows
-        known = {name: rows[name] for name in rows.column_names}
-        known[LIVE] = pa.array([live] * count, pa.bool_())
+        by_name = {name: rows[name] for name in rows.column_names}
+        by_name[LIVE] = pa.array([live] * count, pa.bool_())
         columns = [
-            known[f.name].cast(f.type) if f.name in known else pa.nulls(count, f.type)
+            by_name[f.name].cast(f.type) if f.name in by_name else pa.nulls(count, f.type)
             for f in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
@@ -107,8 +107,8 @@ class Cache:
 def order_of(script: Script, name: str) -> tuple[str, ...]:
     """The IDs by which most diffs name rows of a cache: looking them up then reads few pages."""
     kept = next(each for each in script.caches if each.name == name)
-    found = [each.schema for each in script.applies() if each.target == name]
-    some = [each for each in found if set(each.ids) < set(kept.ids) and each.kind != INSERT]
+    schemas = [each.schema for each in script.applies() if each.target == name]
+    some = [each for each in schemas if set(each.ids) < set(kept.ids) and each.kind != INSERT]
     some.sort(key=lambda schema: schema.kind != UPDATE)
     return some[0].ids if some else kept.ids[:1]
 

@@ -47,9 +47,9 @@ class TableDefinition:
         }
 
     @staticmethod
-    def from_json(name: str, said: Mapping[str, Any]) -> "TableDefinition":
+    def from_json(name: str, values: Mapping[str, Any]) -> "TableDefinition":
         """The definition of JSON values."""
-        return TableDefinition(name, _table_from_json(said), said["location"], said["owned"])
+        return TableDefinition(name, _table_from_json(values), values["location"], values["owned"])
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,18 @@ class ViewDefinition:
         }
 
     @staticmethod
-    def from_json(name: str, said: Mapping[str, Any]) -> "ViewDefinition":
+    def from_json(name: str, values: Mapping[str, Any]) -> "ViewDefinition":
         """The definition of JSON values."""
         return ViewDefinition(
             name,
-            said["sql"],
-            tuple(said["inputs"]),
-            _table_from_json(said, nullable_key=True),
-            said["location"],
-            said["strategy"],
-            said["policy"],
-            said["build"],
-            said["ready"],
+            values["sql"],
+            tuple(values["inputs"]),
+            _table_from_json(values, nullable_key=True),
+            values["location"],
+            values["strategy"],
+            values["policy"],
+            values["build"],
+            values["ready"],
         )
 
 
@@ -129,54 +129,54 @@ class Catalog:
 
     def table(self, name: str) -> TableDefinition:
         """A table, or an error that names the nearest one."""
-        return self._found(name, self.tables, "table")
+        return self._get(name, self.tables, "table")
 
     def view(self, name: str) -> ViewDefinition:
         """A view, or an error that names the nearest one."""
-        return self._found(name, self.views, "view")
+        return self._get(name, self.views, "view")
 
     def finished_view(self, name: str) -> ViewDefinition:
         """A view that is there, and not only defined."""
-        found = self.view(name)
-        if not found.ready:
+        view = self.view(name)
+        if not view.ready:
             raise CatalogError(f'view "{name}" was never finished; create it again, or drop it')
-        return found
+        return view
 
     @staticmethod
-    def _found(name: str, known: Mapping[str, T], what: str) -> T:
-        if name not in known:
-            hint = did_you_mean(str(name), known)
-            listed = ", ".join(known) or "none yet"
+    def _get(name: str, entries: Mapping[str, T], what: str) -> T:
+        if name not in entries:
+            hint = did_you_mean(str(name), entries)
+            listed = ", ".join(entries) or "none yet"
             raise CatalogError(f'there is no {what} "{name}" in this lake ({listed}){hint}')
-        return known[name]
+        return entries[name]
 
     def check_free(self, name: str) -> None:
         """Refuse a name that something has; SQL does not tell upper from lower case."""
-        for known in self.entries:
-            if known.lower() == name.lower():
-                what = "table" if known in self.tables else "view"
-                raise CatalogError(f'there is a {what} "{known}" already; choose another name')
+        for other in self.entries:
+            if other.lower() == name.lower():
+                what = "table" if other in self.tables else "view"
+                raise CatalogError(f'there is a {what} "{other}" already; choose another name')
 
     def readers(self, name: str) -> list[str]:
         """The views that read a table or view."""
         return [view.name for view in self.views.values() if name in view.inputs]
 
-    def order(self, wanted: Iterable[str] | None = None) -> list[ViewDefinition]:
-        """The views that are ready, each after the views it reads; with those below `wanted`."""
+    def order(self, names: Iterable[str] | None = None) -> list[ViewDefinition]:
+        """The views that are ready, each after the views it reads; with those below `names`."""
         views = {name: each for name, each in self.views.items() if each.ready}
         graph = {name: [i for i in each.inputs if i in views] for name, each in views.items()}
         try:
             ordered = list(TopologicalSorter(graph).static_order())
         except CycleError as error:
             raise CatalogError(f"views read each other: {' -> '.join(error.args[1])}") from None
-        if wanted is not None:
-            needed = self._below(wanted, graph)
+        if names is not None:
+            needed = self._below(names, graph)
             ordered = [name for name in ordered if name in needed]
         return [views[name] for name in ordered]
 
-    def _below(self, wanted: Iterable[str], graph: Mapping[str, list[str]]) -> set[str]:
+    def _below(self, names: Iterable[str], graph: Mapping[str, list[str]]) -> set[str]:
         needed: set[str] = set()
-        todo = [self.finished_view(name).name for name in wanted]
+        todo = [self.finished_view(name).name for name in names]
         while todo:
             name = todo.pop()
             needed.add(name)
@@ -185,11 +185,11 @@ class Catalog:
 
     def above(self, name: str) -> list[ViewDefinition]:
         """The views that are ready and read a view, or one that reads it, in their order."""
-        found: dict[str, ViewDefinition] = {}
+        readers: dict[str, ViewDefinition] = {}
         for each in self.order():
-            if {name, *found} & set(each.inputs):
-                found[each.name] = each
-        return list(found.values())
+            if {name, *readers} & set(each.inputs):
+                readers[each.name] = each
+        return list(readers.values())
 
     def check_unread(self, name: str) -> None:
         """Refuse to drop what views read."""
@@ -247,14 +247,14 @@ class CatalogStore:
             snapshot = self._table.snapshot()
         rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
         try:
-            found = self._placed([_entry(*row) for row in rows])
+            definitions = self._placed([_entry(*row) for row in rows])
         except (KeyError, ValueError, TypeError) as error:
             raise StorageError(f"{self._table.uri}: the catalog is damaged: {error!r}") from error
-        return Catalog(snapshot.version, {each.name: each for each in found})
+        return Catalog(snapshot.version, {each.name: each for each in definitions})
 
-    def _placed(self, found: Sequence[Definition]) -> list[Definition]:
+    def _placed(self, definitions: Sequence[Definition]) -> list[Definition]:
         """Definitions with the locations that they have now."""
-        own = [e for e in found if isinstance(e, ViewDefinition) or e.owned]
+        own = [e for e in definitions if isinstance(e, ViewDefinition) or e.owned]
         former = former_lake((each.name, each.location) for each in own)
 
         def place(each: Definition) -> str:
@@ -264,7 +264,7 @@ class CatalogStore:
                 return f"{self._lake}/{each.location.removeprefix(f'{former}/')}"
             return absolute_location(self._lake, each.location)
 
-        return [replace(each, location=place(each)) for each in found]
+        return [replace(each, location=place(each)) for each in definitions]
 
     def _stored(self, catalog: Catalog) -> Catalog:
         """The catalog as it is kept."""
@@ -304,18 +304,18 @@ class CatalogStore:
 
 
 def _for_people(catalog: Catalog) -> str:
-    said = {
+    document = {
         "tables": {name: each.as_json() for name, each in catalog.tables.items()},
         "views": {name: each.as_json() for name, each in catalog.views.items()},
     }
-    return json.dumps(said, indent=2) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _entry(kind: str, name: str, definition: str) -> Definition:
-    said = json.loads(definition)
+    values = json.loads(definition)
     if kind == "table":
-        return TableDefinition.from_json(name, said)
-    return ViewDefinition.from_json(name, said)
+        return TableDefinition.from_json(name, values)
+    return ViewDefinition.from_json(name, values)
 
 
 def typed_columns(table: Table) -> dict[str, str]:
@@ -333,9 +333,9 @@ def _table_as_json(table: Table) -> dict[str, Any]:
     }
 
 
-def _table_from_json(said: Mapping[str, Any], nullable_key: bool = False) -> Table:
-    about = (said["key"], said["foreign_keys"], said["fds"], said["static"])
+def _table_from_json(values: Mapping[str, Any], nullable_key: bool = False) -> Table:
+    about = (values["key"], values["foreign_keys"], values["fds"], values["static"])
     try:
-        return Table(said["columns"], *about, nullable_key=nullable_key)
+        return Table(values["columns"], *about, nullable_key=nullable_key)
     except QueryError as error:
         raise ValueError(str(error)) from error

@@ -65,13 +65,13 @@ def _is_struct(data: Any) -> bool:
 
 def _arrow_column(field: pa.Field) -> tuple[str, Field]:
     kind = pa.timestamp("us", "UTC") if pa.types.is_timestamp(field.type) else field.type
-    found = declared_fields(pa.schema([field.with_type(kind)]))
-    if not found:
+    fields = declared_fields(pa.schema([field.with_type(kind)]))
+    if not fields:
         raise SchemaError(
             f'column "{field.name}" has the type {field.type}, which views cannot read; '
             "convert it or leave it out"
         )
-    return field.name, found[0]
+    return field.name, fields[0]
 
 
 def _spark_column(field: Mapping[str, Any]) -> tuple[str, Field]:
@@ -129,8 +129,8 @@ def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:
 
 
 def _refuse_repeated(name: str, declared: Table, key: tuple[Any, ...]) -> None:
-    said = ", ".join(f"{n} = {value!r}" for n, value in zip(declared.key, key, strict=True))
-    raise ChangeError(f'table "{name}", key ({said}): two rows have this key; keep one of them')
+    values = ", ".join(f"{n} = {value!r}" for n, value in zip(declared.key, key, strict=True))
+    raise ChangeError(f'table "{name}", key ({values}): two rows have this key; keep one of them')
 
 
 def _refuse_nulls(name: str, columns: Sequence[str]) -> None:

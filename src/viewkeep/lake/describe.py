@@ -11,7 +11,7 @@ from viewkeep.lake.lake import Lake
 def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) -> TableDescription:
     """A table with what its log tells; what is wrong with it is told, not raised."""
     table = definition.table
-    known = TableDescription(
+    declared = TableDescription(
         definition.name,
         definition.owned,
         definition.location,
@@ -25,10 +25,10 @@ def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) ->
     try:
         snapshot = lake.at(definition.location).snapshot()
     except ViewkeepError as error:
-        return replace(known, problem=str(error))
+        return replace(declared, problem=str(error))
     counted = all(each.rows >= 0 for each in snapshot.files)
     rows = snapshot.rows if counted else None
-    return replace(known, version=snapshot.version, rows=rows, size=snapshot.size)
+    return replace(declared, version=snapshot.version, rows=rows, size=snapshot.size)
 
 
 def describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescription:

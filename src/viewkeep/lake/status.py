@@ -30,17 +30,17 @@ def view_status(
         return _with_problem(empty, problem)
     try:
         view = plan(definition, catalog)
-        found = view.stored()
-        reason = _replaced_below(view, found, catalog, plan)
-        behind, waiting = unseen_changes(lake, catalog, found)
+        stored = view.stored()
+        reason = _replaced_below(view, stored, catalog, plan)
+        behind, waiting = unseen_changes(lake, catalog, stored)
         return ViewStatus(
             definition.name,
-            found.report.rows,
+            stored.report.rows,
             view.decision.strategy,
             definition.policy,
             behind,
             waiting,
-            found.report,
+            stored.report,
             speed_up(view.history()),
             _problem(lake, definition, reason),
         )
@@ -48,9 +48,9 @@ def view_status(
         return _with_problem(empty, problem_of(error))
 
 
-def _replaced_below(view: View, found: StoredView, catalog: Catalog, plan: Plan) -> str:
+def _replaced_below(view: View, stored: StoredView, catalog: Catalog, plan: Plan) -> str:
     """Why the view, or one that it reads, has to be computed anew."""
-    reason = replaced_history(view, found.state)
+    reason = replaced_history(view, stored.state)
     for name in view.definition.inputs:
         if not reason and name in catalog.views:
             lower = plan(catalog.views[name], catalog)
@@ -72,12 +72,12 @@ def _with_problem(status: ViewStatus, problem: str) -> ViewStatus:
 
 
 def unseen_changes(
-    lake: Lake, catalog: Catalog, found: StoredView
+    lake: Lake, catalog: Catalog, stored: StoredView
 ) -> tuple[dict[str, int | None], float]:
     """For each table below, the changes that the view has not seen; and how old the oldest is."""
     behind: dict[str, int | None] = {}
     oldest = float("inf")
-    for name, seen in found.state.tables.items():
+    for name, seen in stored.state.tables.items():
         definition = catalog.table(name)
         table = lake.at(definition.location)
         newest = table.version()

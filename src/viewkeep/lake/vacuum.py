@@ -48,15 +48,15 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     begun = earliest(local_path(lake.uri), now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, begun - _CLOCKS if begun < now else now)
     needed = _needed(catalog, views)
-    found = {
+    removable = {
         name: each.removable(cutoff, now, needed[name])
         for name, each in stored.items()
         if name in needed
     }
     if not dry_run:
-        for name, files in found.items():
+        for name, files in removable.items():
             Folder(stored[name].table).remove_files(files)
-    return {name: len(files) for name, files in found.items()}
+    return {name: len(files) for name, files in removable.items()}
 
 
 def check_hours(hours: float, force: bool) -> None:
@@ -72,11 +72,11 @@ def check_hours(hours: float, force: bool) -> None:
 
 def _views(catalog: Catalog, plan: Plan) -> list[View]:
     """The views that can be planned."""
-    found = []
+    views = []
     for each in catalog.order():
         with suppress(ViewkeepError):
-            found.append(plan(each, catalog))
-    return found
+            views.append(plan(each, catalog))
+    return views
 
 
 def _places(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, LakeTable]:
@@ -98,10 +98,10 @@ def _needed(catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
     inputs: list[tuple[str, int]] = []
     for view in views:
         with suppress(ViewkeepError):
-            found = view.stored()
-            needed[view.name] = {found.version}
-            needed |= {f"{view.name}/{n}": {v} for n, v in found.state.caches.items()}
-            inputs += found.state.inputs.items()
+            stored = view.stored()
+            needed[view.name] = {stored.version}
+            needed |= {f"{view.name}/{n}": {v} for n, v in stored.state.caches.items()}
+            inputs += stored.state.inputs.items()
     for name, version in inputs:
         if name in needed:
             needed[name].add(version)
@@ -125,23 +125,23 @@ class _Stored:
         for version in needed:
             with suppress(StorageError):  # a version that is gone needs nothing
                 kept |= _paths(self.table.snapshot(version))
-        known = {path for each in commits for path in (*each.added, *each.removed)}
-        kept, known = set(map(unquote, kept)), set(map(unquote, known))
+        logged = {path for each in commits for path in (*each.added, *each.removed)}
+        kept, logged = set(map(unquote, kept)), set(map(unquote, logged))
         return [
             each
             for each in self.listed
-            if each.path not in kept and (each.modified < young or each.path in known)
+            if each.path not in kept and (each.modified < young or each.path in logged)
         ]
 
     def _commits(self, since: float) -> Iterator[Commit]:
         """Newest first; without a time, a commit counts as new."""
         for version in range(self.newest.version, -1, -1):
             try:
-                (found,) = self.table.log(version - 1, version)
+                (commit,) = self.table.log(version - 1, version)
             except MissingEntryError:
                 return
-            yield found if found.timestamp else replace(found, timestamp=sys.maxsize)
-            if 0 < found.timestamp < since:
+            yield commit if commit.timestamp else replace(commit, timestamp=sys.maxsize)
+            if 0 < commit.timestamp < since:
                 return
 
 

@@ -100,11 +100,11 @@ class View:
         """The script for some kinds of changes; made once."""
         if self.is_recursive:  # all its scripts keep the same relations
             return self.recursive_script(self.changing[0], None)
-        known = repr(kinds)
-        if known not in self.scripts:
+        key = repr(kinds)
+        if key not in self.scripts:
             tuple_based = self.decision.strategy == "tuple"
-            self.scripts[known] = generate(self.node, kinds, tuple_based).script
-        return self.scripts[known]
+            self.scripts[key] = generate(self.node, kinds, tuple_based).script
+        return self.scripts[key]
 
     @cached_property
     def queries(self) -> tuple[Node, ...]:
@@ -139,10 +139,10 @@ class View:
         self, table: str, kinds: Iterable[tuple[str, frozenset[str]]] | None
     ) -> Script:
         """The script for the changes of one table; made once."""
-        known = repr((table, kinds))
-        if known not in self.scripts:
-            self.scripts[known] = generate_recursive(self.node, table, self.changing, kinds)
-        return self.scripts[known]
+        key = repr((table, kinds))
+        if key not in self.scripts:
+            self.scripts[key] = generate_recursive(self.node, table, self.changing, kinds)
+        return self.scripts[key]
 
     @property
     def changing(self) -> list[str]:
@@ -199,27 +199,27 @@ class View:
 
     def history(self) -> list[RefreshReport]:
         """The reports of all refreshes, newest first, as far as the log goes back."""
-        found = []
+        reports = []
         with suppress(MissingEntryError):  # those before were cleaned up
             for each in self._commits(self.table.version()):
                 if each.notes is not None and REPORT in each.notes:
                     report = RefreshReport.from_notes(
                         each.notes[REPORT], each.version, each.timestamp
                     )
-                    found.append(report)
-        return found
+                    reports.append(report)
+        return reports
 
     def caches(self, state: ViewState) -> dict[str, Cache]:
         """The caches at the versions that a state names; none, if they were left out."""
-        found = {}
+        caches = {}
         for kept in self.script.caches if state.caches and self.is_incremental else ():
             table = self.cache_table(kept)
             try:
                 snapshot = table.snapshot(state.caches[kept.name])
             except StorageError as error:
                 raise StorageError(f"a cache is gone ({error}); repair the view") from error
-            found[kept.name] = Cache(kept, table, snapshot)
-        return found
+            caches[kept.name] = Cache(kept, table, snapshot)
+        return caches
 
     def cache_table(self, kept: Materialized) -> LakeTable:
         """Where a cache is."""

@@ -59,10 +59,10 @@ class RecursivePlanner:
         self.views = {(everything, head): self.result}
         pending = [self.result]
         while pending:
-            view, known = pending.pop(), len(self.views)
+            view, count = pending.pop(), len(self.views)
             for atom in sorted(view.atoms):
                 self._parts(view, atom)
-            pending += list(self.views.values())[known:]
+            pending += list(self.views.values())[count:]
 
     def program(
         self,
@@ -117,8 +117,8 @@ class RecursivePlanner:
 
     def _name(self, atoms: frozenset[int], key: tuple[str, ...]) -> str:
         name = "V_" + "".join(self.leaves[i].name for i in sorted(atoms))
-        taken = {view.name for view in self.views.values()}
-        return fresh(f"{name}_{''.join(key)}", taken) if name in taken else name
+        names = {view.name for view in self.views.values()}
+        return fresh(f"{name}_{''.join(key)}", names) if name in names else name
 
     def _maps(self) -> Iterator[Map]:
         for leaf in self.leaves.values():

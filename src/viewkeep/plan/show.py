@@ -34,8 +34,8 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"on {trigger.label}({', '.join(trigger.parameters)})"
         for block in trigger.blocks:
             yield from _block(block)
-    given = ", ".join(dict.fromkeys(original for _, original in program.inputs))
-    yield f"output ({', '.join(program.enumerator.head)})" + (f" given {given}" if given else "")
+    inputs = ", ".join(dict.fromkeys(original for _, original in program.inputs))
+    yield f"output ({', '.join(program.enumerator.head)})" + (f" given {inputs}" if inputs else "")
     yield from _steps(program.enumerator.steps, 1)
     if not program.enumerator.distinct:
         yield "  sum over the rest"

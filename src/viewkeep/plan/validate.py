@@ -29,13 +29,13 @@ class ProgramError(ViewkeepError):
 def validate(program: Program) -> None:
     """Every variable bound before use, every loop by an index, every map kept up to date."""
     _check_declared(program)
-    given = tuple(copy for copy, _ in program.inputs)
-    lists = list(step_lists(program.triggers, program.loading, program.enumerator, given))
+    inputs = tuple(copy for copy, _ in program.inputs)
+    lists = list(step_lists(program.triggers, program.loading, program.enumerator, inputs))
     maps = {each.name: each for each in program.maps}
     for steps, bound in lists:
         _check_bindings(maps, steps, bound)
         _check_indexes(maps, steps, bound)
-    _check_reading(program, given)
+    _check_reading(program, inputs)
     _check_maintained(program)
     _check_sources(program)
     _check_parts(program)
@@ -53,29 +53,29 @@ def _check_declared(program: Program) -> None:
 
 
 def _check_bindings(maps: Maps, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
-    known = set(bound)
+    variables = set(bound)
     for step in steps:
         if isinstance(step, Join):
             _require(bool(step.accesses), "a join of no maps")
-            known |= set(step.opens)
+            variables |= set(step.opens)
             for access in step.accesses:
-                _check_access(maps, step, access, known)
+                _check_access(maps, step, access, variables)
         elif isinstance(step, Union):
             for branch in step.branches:
                 inside = (*branch.over, *branch.steps)
-                _check_bindings(maps, inside, frozenset(known))
-                binds = set(step.opens) <= known | _opens(inside)
+                _check_bindings(maps, inside, frozenset(variables))
+                binds = set(step.opens) <= variables | _opens(inside)
                 _require(binds, f"a branch does not bind all of {', '.join(step.opens)}")
-            known |= set(step.opens)
+            variables |= set(step.opens)
         else:
-            _require(set(step.key) <= known, f"{step} writes an unbound variable")
+            _require(set(step.key) <= variables, f"{step} writes an unbound variable")
             if not isinstance(step, Collect):
                 _check_fits(maps, step.target, step.key, step)
 
 
-def _check_access(maps: Maps, join: Join, access: Access, known: set[str]) -> None:
+def _check_access(maps: Maps, join: Join, access: Access, bound: set[str]) -> None:
     _check_fits(maps, access.map, access.arguments, access)
-    _require(set(access.arguments) <= known, f"{access} reads an unbound variable")
+    _require(set(access.arguments) <= bound, f"{access} reads an unbound variable")
     opened = set(join.opens) <= set(access.arguments)
     _require(opened, f"{access} does not bind all of {', '.join(join.opens)}")
 
@@ -89,20 +89,20 @@ def _check_fits(maps: Maps, name: str, key: tuple[str, ...], place: object) -> N
 
 
 def _check_indexes(maps: Maps, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
-    for join, known in joins(steps, bound):
+    for join, variables in joins(steps, bound):
         for access in join.accesses if join.opens else ():
             declared = maps[access.map]
-            columns = tuple(v for v in declared.key if v in known)
+            columns = tuple(v for v in declared.key if v in variables)
             _require(
                 not columns or columns in declared.indexes,
                 f"{access}: no index on ({', '.join(columns)}) to loop by",
             )
 
 
-def _check_reading(program: Program, given: tuple[str, ...]) -> None:
+def _check_reading(program: Program, inputs: tuple[str, ...]) -> None:
     """The output and its changes are read by joins that bind the head."""
     head = set(program.enumerator.head)
-    readings = [(program.enumerator.steps, given)]
+    readings = [(program.enumerator.steps, inputs)]
     readings += [
         (output, trigger.parameters) for trigger in program.triggers for output in trigger.outputs
     ]
@@ -132,18 +132,18 @@ def _check_maintained(program: Program) -> None:
 
 def _check_sources(program: Program) -> None:
     for trigger in program.triggers:
-        known = {UPDATE: trigger.parameters}
+        keys = {UPDATE: trigger.parameters}
         for block in trigger.blocks:
-            _check_source(block, known)
-            known |= {step.local: step.key for step in block.steps if isinstance(step, Collect)}
+            _check_source(block, keys)
+            keys |= {step.local: step.key for step in block.steps if isinstance(step, Collect)}
     maps = {each.name: each.key for each in program.maps} | {NOTHING: ()}
     for block in program.loading:
         _check_source(block, maps)
 
 
-def _check_source(block: Block, known: dict[str, tuple[str, ...]]) -> None:
-    _require(block.source in known, f"a block starts from unknown {block.source}")
-    key = known[block.source]
+def _check_source(block: Block, keys: dict[str, tuple[str, ...]]) -> None:
+    _require(block.source in keys, f"a block starts from unknown {block.source}")
+    key = keys[block.source]
     _require(block.variables == key, f"a block over {block.source} wants ({', '.join(key)})")
 
 
@@ -157,8 +157,8 @@ def _check_parts(program: Program) -> None:
         own = {part.levels for part in program.parts if part.atom == atom}
         splits = [n for n, split in enumerate(program.splits) if atom in split.atoms]
         sizes = [range(len(program.splits[n].thresholds) + 1) for n in splits]
-        wanted = {tuple(zip(splits, levels, strict=True)) for levels in product(*sizes)}
-        _require(own == wanted, f"the parts of atom {atom} do not match its splits")
+        combinations = {tuple(zip(splits, levels, strict=True)) for levels in product(*sizes)}
+        _require(own == combinations, f"the parts of atom {atom} do not match its splits")
     for part in program.parts:
         for number, _ in part.levels:
             declared, variables = program.map(part.map), program.splits[number].variables

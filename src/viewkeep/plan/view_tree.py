@@ -39,8 +39,8 @@ def plan_view_tree(
     notes: tuple[str, ...] = (),
 ) -> Program:
     """The program of a view tree, with the output factorized or as a list."""
-    given = tuple(copy for copy, _ in inputs)
-    planner = ViewTreePlanner(build_tree(shape, order, leaves), shape.rules, head, given)
+    copies = tuple(copy for copy, _ in inputs)
+    planner = ViewTreePlanner(build_tree(shape, order, leaves), shape.rules, head, copies)
     return planner.program(relations, inputs, listed, notes)
 
 
@@ -52,9 +52,9 @@ class ViewTreePlanner:
         tree: Tree,
         rules: tuple[Dependency, ...],
         head: tuple[str, ...],
-        given: tuple[str, ...],
+        inputs: tuple[str, ...],
     ) -> None:
-        self.tree, self.rules, self.head, self.given = tree, rules, head, given
+        self.tree, self.rules, self.head, self.inputs = tree, rules, head, inputs
 
     def program(
         self,
@@ -64,7 +64,7 @@ class ViewTreePlanner:
         notes: tuple[str, ...],
     ) -> Program:
         """Everything put together."""
-        enumerator = Enumerator(self.head, self._enumeration(set(self.given)))
+        enumerator = Enumerator(self.head, self._enumeration(set(self.inputs)))
         triggers = [self._trigger(leaf, relations[leaf.atom], listed) for leaf in self.tree.leaves]
         maps, loading = list(self._maps()), list(self._loading())
         if listed:
@@ -172,12 +172,12 @@ class ViewTreePlanner:
 
     # --- enumeration and loading ------------------------------------------------------------------
 
-    def _enumeration(self, given: set[str]) -> tuple[Step, ...]:
-        joins, bound = list(self._look_up_roots(self.tree.roots, None)), set(given)
+    def _enumeration(self, inputs: set[str]) -> tuple[Step, ...]:
+        joins, bound = list(self._look_up_roots(self.tree.roots, None)), set(inputs)
         for root in self.tree.roots:
             if root.top:
                 joins += self._read(root, bound)
-        return look_ups_first(joins, given)
+        return look_ups_first(joins, inputs)
 
     def _read(self, node: Node, bound: set[str]) -> Iterator[Join]:
         """The values of a variable on top, then those below it; payloads where they are final."""
@@ -228,21 +228,21 @@ def join_all(
 
     Inputs that open the same variables are intersected, the smallest group iterated.
     """
-    rest, known = list(inputs), set(bound)
+    rest, variables = list(inputs), set(bound)
     while rest:
-        chosen = min(rest, key=lambda each: _open_cost(each, known, rules))
-        opens = opened(known, chosen.key)
-        same = [each for each in rest if set(opened(known, each.key)) == set(opens)]
+        chosen = min(rest, key=lambda each: _open_cost(each, variables, rules))
+        opens = opened(variables, chosen.key)
+        same = [each for each in rest if set(opened(variables, each.key)) == set(opens)]
         yield Join(tuple(Access(e.name, e.key, weigh and not e.live) for e in same), opens)
-        known |= set(opens)
+        variables |= set(opens)
         rest = [each for each in rest if each not in same]
 
 
-def _open_cost(each: Input, known: set[str], rules: tuple[Dependency, ...]) -> tuple[bool, int]:
+def _open_cost(each: Input, bound: set[str], rules: tuple[Dependency, ...]) -> tuple[bool, int]:
     """Whether more than a bounded number of values may be opened, and for how many variables."""
-    opens = opened(known, each.key)
+    opens = opened(bound, each.key)
     own = [rule for rule in rules if rule.guard in each.atoms]
-    return not set(opens) <= closure(known & set(each.key), own), len(opens)
+    return not set(opens) <= closure(bound & set(each.key), own), len(opens)
 
 
 def look_ups(node: Node) -> int:
@@ -254,11 +254,11 @@ def look_ups(node: Node) -> int:
 def look_ups_first(joins: Iterable[Join], bound: set[str]) -> tuple[Step, ...]:
     """Every look-up as soon as its variables are bound, so that no loop runs for nothing: with
     Q(a | b) = S(a, b) * T(b), a given b that T lacks must not cost a step for each a."""
-    rest, known, steps = list(joins), set(bound), list[Step]()
+    rest, variables, steps = list(joins), set(bound), list[Step]()
     while rest:
-        ready = [j for j in rest if all(known.issuperset(a.arguments) for a in j.accesses)]
+        ready = [j for j in rest if all(variables.issuperset(a.arguments) for a in j.accesses)]
         chosen = ready or rest[:1]
         steps += chosen
-        known |= {v for join in chosen for v in join.opens}
+        variables |= {v for join in chosen for v in join.opens}
         rest = [join for join in rest if all(join is not each for each in chosen)]
     return tuple(steps)

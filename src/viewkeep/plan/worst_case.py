@@ -16,22 +16,22 @@ class Projections:
     """The projections that joins have asked for, per atom."""
 
     leaves: Sequence[Leaf]
-    wanted: dict[tuple[int, tuple[str, ...]], str] = field(default_factory=dict)
+    names: dict[tuple[int, tuple[str, ...]], str] = field(default_factory=dict)
 
     def access(self, leaf: Leaf, variables: set[str]) -> Access:
         """The atom on these of its variables: itself, weighed, or a projection of it."""
         key = tuple(v for v in leaf.key if v in variables)
         if key == leaf.key:
             return Access(leaf.name, key)
-        if (leaf.atom, key) not in self.wanted:
-            name = fresh(f"{leaf.name}^{''.join(key)}", self.wanted.values())
-            self.wanted[leaf.atom, key] = name
-        return Access(self.wanted[leaf.atom, key], key, weigh=False)
+        if (leaf.atom, key) not in self.names:
+            name = fresh(f"{leaf.name}^{''.join(key)}", self.names.values())
+            self.names[leaf.atom, key] = name
+        return Access(self.names[leaf.atom, key], key, weigh=False)
 
     def maps(self) -> list[Map]:
         """The atoms and their projections."""
         maps = [Map(x.name, x.key, INPUT, frozenset({x.atom})) for x in self.leaves]
-        for (atom, key), name in self.wanted.items():
+        for (atom, key), name in self.names.items():
             leaf = self._leaf(atom)
             text = f"number of {leaf.name}({', '.join(leaf.key)}) for each ({', '.join(key)})"
             maps.append(Map(name, key, text, frozenset({atom}), live=True))
@@ -39,7 +39,7 @@ class Projections:
 
     def of(self, atom: int) -> list[tuple[str, tuple[str, ...]]]:
         """The projections of one atom."""
-        return [(name, key) for (i, key), name in self.wanted.items() if i == atom]
+        return [(name, key) for (i, key), name in self.names.items() if i == atom]
 
     def update(self, leaf: Leaf) -> list[tuple[Step, ...]]:
         """What keeps the atom and its projections up to date."""
@@ -55,13 +55,13 @@ def join_steps(
     projections: Projections, leaves: Iterable[Leaf], bound: Iterable[str], order: Iterable[str]
 ) -> tuple[Step, ...]:
     """Join the atoms, given some variables, opening the others in this order."""
-    rest, known = list(leaves), set(bound)
-    ready = [leaf for leaf in rest if set(leaf.key) <= known]
+    rest, variables = list(leaves), set(bound)
+    ready = [leaf for leaf in rest if set(leaf.key) <= variables]
     steps: list[Step] = [Join(tuple(Access(x.name, x.key) for x in ready))] if ready else []
-    for variable in [v for v in order if v not in known]:
+    for variable in [v for v in order if v not in variables]:
         having = [leaf for leaf in rest if variable in leaf.key]
-        known.add(variable)
-        steps.append(Join(tuple(projections.access(x, known) for x in having), (variable,)))
+        variables.add(variable)
+        steps.append(Join(tuple(projections.access(x, variables) for x in having), (variable,)))
     return tuple(steps)
 
 

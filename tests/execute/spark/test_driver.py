@@ -17,7 +17,7 @@ from tests.diffs.test_random_views import TABLES as RANDOM_TABLES
 from tests.diffs.views import TABLES, VIEWS
 from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.driver import Driver, Inputs
-from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError, Source
+from viewkeep.execute.spark.look_up import LookUps, MissingError, NotHereError, Source
 from viewkeep.query.algebra import Node, Project, Scan, Select, Stored, walk, with_children
 from viewkeep.query.types.inference import Schema
 from viewkeep.sql.parse import parse_view
@@ -41,9 +41,9 @@ class Played:
             scans = (n for n in walk(statement.query) if isinstance(n, Scan))
             self.schemas |= {(n.name, n.state): n.table.columns for n in scans}
         nothing = cast(Any, None)
-        self.fetched = Fetched(nothing, lambda source: nothing, self.schemas, limit=10_000)
+        self.look_ups = LookUps(nothing, lambda source: nothing, self.schemas, limit=10_000)
         if small:  # relations of few rows are read as a whole
-            self.fetched._wholes = {source: self.relations[source] for source in self.schemas}
+            self.look_ups._wholes = {source: self.relations[source] for source in self.schemas}
         self.computed: dict[str, Rows] = {}
         self.pending: dict[str, Node] = {s.name: s.query for s in script.computes()}
         self.counts: Counter[str] = Counter()
@@ -56,8 +56,8 @@ class Played:
             if not late:
                 return self.computed
             self.counts["jobs"] += 1
-            for name, (source, _) in self.fetched.requests().items():
-                self.fetched.put(name, self.relations[source])
+            for name, (source, _) in self.look_ups.requests().items():
+                self.look_ups.put(name, self.relations[source])
         raise AssertionError(f"never computed: {list(self.pending)}")
 
     def _computes(self, name: str, query: Node) -> bool:
@@ -79,11 +79,11 @@ class Played:
 
         pending = {n: q for n, q in self.pending.items() if n not in self.computed}
         return Inputs(
-            self.fetched,
+            self.look_ups,
             rows=rows,
             pending=pending.get,
             is_kept=self.kept.__contains__,
-            is_given=self.relations.__contains__,
+            has_frame=self.relations.__contains__,
             in_spark=self._in_spark,
             limit=10_000,
         )

@@ -292,17 +292,19 @@ class CompiledEngine(Instance):
             for each in self.program.maps
         }
 
-    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+    def enumerate(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; the inputs are given."""
-        return self._output.enumerate(given)
+        return self._output.enumerate(inputs)
 
-    def portions(self, given: dict[str, Any], rows: int = PORTION) -> Iterator[tuple[int, Columns]]:
+    def portions(
+        self, inputs: dict[str, Any], rows: int = PORTION
+    ) -> Iterator[tuple[int, Columns]]:
         """Output tuples as columns, so many rows at a time; the columns are used again."""
-        return self._output.portions(given, rows)
+        return self._output.portions(inputs, rows)
 
-    def lookup(self, row: Row, given: dict[str, Any]) -> Any:
+    def lookup(self, row: Row, inputs: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
-        return self._output.lookup(row, given)
+        return self._output.lookup(row, inputs)
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that this tuple of an atom makes."""

@@ -47,10 +47,10 @@ class Instance:
 
     def _domains_of(self, query: ConjunctiveQuery) -> dict[str, Domain]:
         """The domains of all variables of the program; copies of inputs are like the inputs."""
-        known = dict(self.coder.domains)
+        domains = dict(self.coder.domains)
         for copy, original in self.program.inputs:
-            known.setdefault(copy, known[original])
-        return known
+            domains.setdefault(copy, domains[original])
+        return domains
 
     def domains(self, variables: Iterable[str]) -> list[Domain]:
         """The domains of some variables."""

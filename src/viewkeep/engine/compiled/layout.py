@@ -141,7 +141,7 @@ class _Builder:
         self._use = _Usage(program)
 
     def add_table(self, maps: tuple[Map, ...]) -> None:
-        wanted = {each.name: self._indexes(each, len(maps) > 1) for each in maps}
+        indexes = {each.name: self._indexes(each, len(maps) > 1) for each in maps}
         shapes = {each.name: COUNT if each.live else self.shape for each in maps}
         key, name = maps[0].key, identifier(maps[0].name)
         word, offsets = len(key), dict[str, int]()
@@ -151,7 +151,7 @@ class _Builder:
         places = dict[str, int]()
         for each in maps:
             places[each.name] = word
-            word += len(wanted[each.name])
+            word += len(indexes[each.name])
         table = self._table(name, key, word)
         for each in maps:
             self.stores[each.name] = Store(
@@ -160,18 +160,18 @@ class _Builder:
                 table,
                 offsets[each.name],
                 shapes[each.name],
-                self._built(each.name, key, wanted[each.name], places[each.name]),
+                self._built(each.name, key, indexes[each.name], places[each.name]),
                 len(maps) > 1,
             )
 
     def add_local(self, local: Local) -> None:
-        wanted: dict[Group, tuple[bool, bool]] = {}
+        groups: dict[Group, tuple[bool, bool]] = {}
         if local.listed and local.key:
-            wanted[()] = (True, False)
-        stride = len(local.key) + local.shape.width + len(wanted)
+            groups[()] = (True, False)
+        stride = len(local.key) + local.shape.width + len(groups)
         table = self._table(identifier(local.name), local.key, stride)
         place = len(local.key) + local.shape.width
-        indexes = self._built(local.name, local.key, wanted, place)
+        indexes = self._built(local.name, local.key, groups, place)
         self.stores[local.name] = Store(
             local.name, local.key, table, len(local.key), local.shape, indexes
         )
@@ -196,15 +196,15 @@ class _Builder:
         }
 
     def _built(
-        self, name: str, key: Group, wanted: dict[Group, tuple[bool, bool]], place: int
+        self, name: str, key: Group, uses: dict[Group, tuple[bool, bool]], place: int
     ) -> tuple[Index, ...]:
         built = []
-        for number, (columns, (carries, temporary)) in enumerate(wanted.items()):
+        for number, (columns, (carries, temporary)) in enumerate(uses.items()):
             title = f"{identifier(name)}_by{number}"
-            groups = self._table(title, columns, len(columns) + 3)
+            table = self._table(title, columns, len(columns) + 3)
             rest = tuple(v for v in key if v not in columns)
             built.append(
-                Index(columns, rest, place + number, self.words, groups, carries, temporary)
+                Index(columns, rest, place + number, self.words, table, carries, temporary)
             )
             self.words += POOL_WORDS
         return tuple(built)
@@ -220,16 +220,16 @@ class _Usage:
         self._scanned_with_others: set[str] = set()
         keys = {each.name: each.key for each in program.maps}
         for steps, bound, changes in reads(program):
-            for join, known in joins(steps, bound):
+            for join, bound_before in joins(steps, bound):
                 for access in join.accesses if join.opens else ():
-                    columns = tuple(v for v in keys[access.map] if v in known)
+                    columns = tuple(v for v in keys[access.map] if v in bound_before)
                     self._note(access, columns, changes, len(join.accesses) > 1)
         for steps, bound in _loads(program, skewed_only=True):
             self._keep(program, steps, bound)
         for steps, bound in _loads(program, skewed_only=False):
-            for join, known in joins(steps, bound):
+            for join, bound_before in joins(steps, bound):
                 for access in join.accesses if join.opens and len(join.accesses) > 1 else ():
-                    if not any(v in known for v in keys[access.map]):
+                    if not any(v in bound_before for v in keys[access.map]):
                         self._scanned_with_others.add(access.map)
                         self._scanned.add(access.map)
         for part in program.parts:
@@ -247,9 +247,9 @@ class _Usage:
                 self._scanned_with_others.add(access.map)
 
     def _keep(self, program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
-        for join, known in joins(steps, bound):
+        for join, bound_before in joins(steps, bound):
             for access in join.accesses if join.opens else ():
-                columns = tuple(v for v in program.map(access.map).key if v in known)
+                columns = tuple(v for v in program.map(access.map).key if v in bound_before)
                 if columns:
                     self.kept.add((access.map, columns))
 
@@ -268,9 +268,9 @@ def reads(program: Program) -> Iterator[tuple[tuple[Step, ...], frozenset[str], 
             yield block.steps, frozenset(start), True
         for output in trigger.outputs:
             yield output, frozenset(trigger.parameters), False
-    given, enumerator = frozenset(copy for copy, _ in program.inputs), program.enumerator
-    yield enumerator.steps, given, False
-    yield enumerator.steps, given | frozenset(enumerator.head), False
+    inputs, enumerator = frozenset(copy for copy, _ in program.inputs), program.enumerator
+    yield enumerator.steps, inputs, False
+    yield enumerator.steps, inputs | frozenset(enumerator.head), False
 
 
 def writes_skewed(program: Program, block: Block) -> bool:
@@ -364,5 +364,5 @@ def local_name(number: int, local: str) -> str:
 
 def without_opens(step: Join, bound: Iterable[str]) -> Join:
     """The join with the variables that it still has to open."""
-    known = set(bound)
-    return replace(step, opens=tuple(v for v in step.opens if v not in known))
+    variables = set(bound)
+    return replace(step, opens=tuple(v for v in step.opens if v not in variables))

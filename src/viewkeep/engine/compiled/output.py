@@ -22,7 +22,7 @@ COUNT = "count"
 def batches_of(
     engine: CompiledEngine | ReferenceEngine,
     enumerate_rows: Enumerate,
-    given: dict[str, Any],
+    inputs: dict[str, Any],
     query: ConjunctiveQuery,
     payload: Payload,
     rows: int,
@@ -30,10 +30,10 @@ def batches_of(
     """The output in portions; counts as they are, other payloads as the user sees them."""
     names = [*query.outputs, *(_titles(query) if query.aggregates else [COUNT])]
     if isinstance(engine, ReferenceEngine):
-        yield from _row_by_row(enumerate_rows(given), names, query, payload, rows)
+        yield from _row_by_row(enumerate_rows(inputs), names, query, payload, rows)
         return
     domains = engine.domains(query.outputs)
-    for count, columns in engine.portions(given, max(rows, 2)):
+    for count, columns in engine.portions(inputs, max(rows, 2)):
         keys = [
             decoded(engine.coder, column[:count], domain)
             for column, domain in zip(columns, domains)  # noqa: B905 - inputs and payloads follow

@@ -23,28 +23,32 @@ class OutputReader:
         self._instance = instance
         self._program, self._shape = instance.program, instance.shape
 
-    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+    def enumerate(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; the inputs are given."""
         head, shape = self._program.enumerator.head, self._shape
         domains = self._instance.domains(head)
-        for count, columns in self.portions(given):
+        for count, columns in self.portions(inputs):
             keys = [column[:count] for column in columns[: len(head)]]
             rows = self._instance.coder.rows(keys, domains) if head else iter([()] * count)
             payloads = [column[:count].tolist() for column in columns[len(head) :]]
             decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
             yield from zip(rows, decoded, strict=True)
 
-    def portions(self, given: dict[str, Any], rows: int = PORTION) -> Iterator[tuple[int, Columns]]:
+    def portions(
+        self, inputs: dict[str, Any], rows: int = PORTION
+    ) -> Iterator[tuple[int, Columns]]:
         """Output tuples as columns, so many rows at a time; the columns are used again."""
-        codes = [self._instance.coder.find(given[original]) for _, original in self._program.inputs]
+        codes = [
+            self._instance.coder.find(inputs[original]) for _, original in self._program.inputs
+        ]
         if any(code is None for code in codes):
             return
-        known = [code for code in codes if code is not None]
+        input_codes = [code for code in codes if code is not None]
         if not self._instance.source.collects:
-            yield from self._portions("tell", known, rows)
+            yield from self._portions("tell", input_codes, rows)
             return
         # Others may read before this reading ends, so what was summed up is copied at once.
-        lost = self._instance.call("collect", *known)
+        lost = self._instance.call("collect", *input_codes)
         summed = [
             (count, [column[:count].copy() for column in columns])
             for count, columns in self._portions("tell_output", [], rows)
@@ -54,7 +58,7 @@ class OutputReader:
         yield from summed
 
     def _portions(
-        self, function: str, given: list[int], limit: int
+        self, function: str, input_codes: list[int], limit: int
     ) -> Iterator[tuple[int, Columns]]:
         head, kinds = self._program.enumerator.head, self._shape.kinds
         cursors = np.zeros(self._instance.source.cursors, np.int64)
@@ -63,7 +67,7 @@ class OutputReader:
         places = np.array([column.ctypes.data for column in columns], np.int64)
         while True:
             count = self._instance.call(
-                function, cursors.ctypes.data, places.ctypes.data, limit, *given
+                function, cursors.ctypes.data, places.ctypes.data, limit, *input_codes
             )
             self._instance.check_output(int(self._instance.state.words[0]))
             if count:
@@ -71,10 +75,10 @@ class OutputReader:
             if count < limit:
                 return
 
-    def lookup(self, row: Row, given: dict[str, Any]) -> Any:
+    def lookup(self, row: Row, inputs: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
-        wanted = [*row, *(given[original] for _, original in self._program.inputs)]
-        codes = [self._instance.coder.find(value) for value in wanted]
+        values = [*row, *(inputs[original] for _, original in self._program.inputs)]
+        codes = [self._instance.coder.find(value) for value in values]
         if None in codes:
             return self._instance.ring.zero
         self._instance.check_output(

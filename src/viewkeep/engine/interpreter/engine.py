@@ -49,10 +49,10 @@ class ReferenceEngine:
                 t.atom: self._compiler.trigger(t.blocks, t.parameters) for t in program.triggers
             }
         self._changes: dict[int, Callable[[Row, Any], None]] = {}
-        enumerator, given = program.enumerator, frozenset(copy for copy, _ in program.inputs)
+        enumerator, inputs = program.enumerator, frozenset(copy for copy, _ in program.inputs)
         reader = ReadCompiler(self.maps, ring, self.counter, self._numbers)
-        self._enumerate = reader.reading(enumerator.steps, given)
-        self._lookup = reader.reading(enumerator.steps, given | set(enumerator.head))
+        self._enumerate = reader.reading(enumerator.steps, inputs)
+        self._lookup = reader.reading(enumerator.steps, inputs | set(enumerator.head))
 
     @property
     def steps(self) -> int:
@@ -124,9 +124,9 @@ class ReferenceEngine:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def enumerate(self, given: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
+    def enumerate(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; the inputs are given."""
-        bindings = self._given(given)
+        bindings = self._bind_inputs(inputs)
         head = [self._numbers[v] for v in self.program.enumerator.head]
         payloads = self._enumerate(bindings, self.ring.one)
         rows = ((tuple([bindings[i] for i in head]), payload) for payload in payloads)
@@ -135,9 +135,9 @@ class ReferenceEngine:
             return ((row, payload) for row, payload in rows if not is_zero(payload))
         return iter(self._summed(rows).items())
 
-    def lookup(self, row: Row, given: dict[str, Any]) -> Any:
+    def lookup(self, row: Row, inputs: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
-        bindings = self._given(given)
+        bindings = self._bind_inputs(inputs)
         for variable, value in zip(self.program.enumerator.head, row, strict=True):
             bindings[self._numbers[variable]] = value
         total = self.ring.zero
@@ -145,10 +145,10 @@ class ReferenceEngine:
             total = self.ring.add(total, payload)
         return total
 
-    def _given(self, given: dict[str, Any]) -> Bindings:
+    def _bind_inputs(self, inputs: dict[str, Any]) -> Bindings:
         bindings: Bindings = [None] * len(self._numbers)
         for copy, original in self.program.inputs:
-            bindings[self._numbers[copy]] = given[original]
+            bindings[self._numbers[copy]] = inputs[original]
         return bindings
 
     def _summed(self, rows: Iterable[tuple[Row, Any]]) -> dict[Row, Any]:
@@ -186,13 +186,13 @@ class ReferenceEngine:
         )
 
     def _moving(self, trigger: Trigger) -> tuple[Block, ...]:
-        kept, sources = list[Block](), set[str]()
+        moving, sources = list[Block](), set[str]()
         for block in reversed(trigger.blocks):
             locals_ = {step.local for step in block.steps if isinstance(step, Collect)}
             if self._writes_skewed(block) or locals_ & sources:
-                kept.insert(0, block)
+                moving.insert(0, block)
                 sources.add(block.source)
-        return tuple(kept)
+        return tuple(moving)
 
     def _reload(self) -> None:
         for block in self.program.loading:

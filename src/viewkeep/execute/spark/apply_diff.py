@@ -33,8 +33,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Changed:
-    """A relation that a refresh changes. Its frames are lazy, and made when they are asked for."""
+class TargetChanges:
+    """The diffs that a refresh applies to a target; frames of its rows are lazy."""
 
     kept: Materialized
     make_old: Callable[[], DataFrame] = field(repr=False)
@@ -122,7 +122,7 @@ def _sources(kept: Materialized, part: Part) -> dict[str, str]:
 
 
 def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
-    """What rows that a collected diff means must have, and whether that is all it takes."""
+    """Filters that every row targeted by a collected diff passes, and whether they are exact."""
     table = part.diff.table
     filters = [
         meets(name, Keys(table[source], True), null_safe=True)

@@ -15,11 +15,11 @@ from viewkeep.execute.spark import collect
 from viewkeep.execute.spark.files import write_frame
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.known_rows import Given
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.report import named
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.execute.spark.script_relations import Input
 from viewkeep.query.algebra import Leaf, Node, Scan
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
@@ -95,21 +95,21 @@ class SparkRun:
         written = [each.rows for each in self._done.report.statements if each.kind != "compute"]
         if None in written:
             return None
-        return self._done.fetched.accesses + sum(rows or 0 for rows in written)
+        return self._done.look_ups.accesses + sum(rows or 0 for rows in written)
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
         return _write(self._done.changed[name].after, target)
 
 
-class SparkRelations(Mapping[Source, Given]):
+class SparkRelations(Mapping[Source, Input]):
     """The relations of a lake as a script on Spark reads them, made when they are asked for."""
 
     def __init__(self, spark: SparkSession, relations: Relations) -> None:
         self._spark, self._relations = spark, relations
-        self._made: dict[Source, Given] = {}
+        self._made: dict[Source, Input] = {}
 
-    def __getitem__(self, source: Source) -> Given:
+    def __getitem__(self, source: Source) -> Input:
         if source not in self._made:
             self._made[source] = self._make(self._relations[source])
         return self._made[source]
@@ -130,7 +130,7 @@ class SparkRelations(Mapping[Source, Given]):
             return rows.frame
         return rows if isinstance(rows, DataFrame) else collect.local(self._spark, rows).frame
 
-    def _make(self, relation: Relation) -> Given:
+    def _make(self, relation: Relation) -> Input:
         match relation:
             case StoredRows():
                 return self._stored(relation)

@@ -10,38 +10,38 @@ from pyspark.sql import DataFrame
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.apply_rows import apply_to_rows, keys_and_values, matched_ids
 from viewkeep.execute.row_changes import RowChanges
-from viewkeep.execute.spark.apply_diff import Changed, Part
+from viewkeep.execute.spark.apply_diff import Part, TargetChanges
 from viewkeep.execute.spark.collect import collect
-from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
+from viewkeep.execute.spark.look_up import LookUps, MissingError, NotHereError
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows, key_of
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 
 
 def find_rows(
-    changes: Mapping[str, Changed], fetched: Fetched, limit: int
+    changes: Mapping[str, TargetChanges], look_ups: LookUps, limit: int
 ) -> dict[str, RowChanges | None]:
     """The changed rows of relations, by at most one job; None where they are too many."""
-    fetched.limit = limit
+    look_ups.limit = limit
     frames: dict[str, DataFrame] = {}
     for name, changed in changes.items():
         with suppress(MissingError):
             try:
-                looked_up(changed.kept, changed.parts, fetched)
+                looked_up(changed.kept, changed.parts, look_ups)
             except NotHereError:
                 frames |= {f"old {name}": changed.old_rows, f"new {name}": changed.new_rows}
-    tables = collect(frames | fetched.frames(), limit)
-    fetched.fill(tables)
+    tables = collect(frames | look_ups.frames(), limit)
+    look_ups.fill(tables)
     rows: dict[str, RowChanges | None] = {}
     for name, changed in changes.items():
         if f"old {name}" in frames:
             rows[name] = _collected(changed, tables[f"old {name}"], tables[f"new {name}"], limit)
         else:
-            rows[name] = _on_driver(changed, fetched)
+            rows[name] = _on_driver(changed, look_ups)
     return rows
 
 
-def looked_up(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> Rows:
+def looked_up(kept: Materialized, parts: Sequence[Part], look_ups: LookUps) -> Rows:
     """The old rows that diffs mean, each once; what was not fetched is asked for."""
     by_key: dict[Row, Row] = {}
     missing: MissingError | None = None
@@ -49,7 +49,7 @@ def looked_up(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> Ro
     for part in parts:
         try:
             ids, values = matched_ids(kept, part.schema), _values(kept, part)
-            rows = fetched.look_up(kept.name, ids, set(values))
+            rows = look_ups.look_up(kept.name, ids, set(values))
             by_key |= {key(row): row for row in rows}
         except MissingError as error:
             missing = error
@@ -58,27 +58,29 @@ def looked_up(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> Ro
     return list(by_key.values())
 
 
-def rows_changed(kept: Materialized, parts: Sequence[Part], fetched: Fetched) -> dict[str, int]:
+def rows_changed(kept: Materialized, parts: Sequence[Part], look_ups: LookUps) -> dict[str, int]:
     """How many rows each diff changes after those before it, where the rows are at hand."""
     counts: dict[str, int] = {}
     with suppress(MissingError, NotHereError):
-        rows = looked_up(kept, parts, fetched)
+        rows = looked_up(kept, parts, look_ups)
         for part in parts:
             rows, counts[part.name] = applied(kept, part, rows)
     return counts
 
 
-def _on_driver(changed: Changed, fetched: Fetched) -> RowChanges | None:
+def _on_driver(changed: TargetChanges, look_ups: LookUps) -> RowChanges | None:
     try:
-        gone = came = looked_up(changed.kept, changed.parts, fetched)
+        old_rows = new_rows = looked_up(changed.kept, changed.parts, look_ups)
         for part in changed.parts:
-            came, _ = applied(changed.kept, part, came)
+            new_rows, _ = applied(changed.kept, part, new_rows)
     except NotHereError:
         return None
-    return _differing(changed.kept, gone, came)
+    return _differing(changed.kept, old_rows, new_rows)
 
 
-def _collected(changed: Changed, gone: pa.Table, came: pa.Table, limit: int) -> RowChanges | None:
+def _collected(
+    changed: TargetChanges, gone: pa.Table, came: pa.Table, limit: int
+) -> RowChanges | None:
     if max(gone.num_rows, came.num_rows) > limit:
         return None
     return _differing(changed.kept, to_rows(gone), to_rows(came))

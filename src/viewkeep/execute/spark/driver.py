@@ -3,7 +3,7 @@
 A query is a diff-driven loop plan (id_based_ivm, appendix A; `diffs.accesses` counts the same
 plan): it starts from collected rows; a join of rows that are there with a large relation looks up
 their keys in it, and the rows found drive the next join. What is not there yet comes with the
-next job (`fetch`), and so does, where the keys to come are known to be among a few, what will be
+next job (`look_up`), and so does, where the keys to come are known to be among a few, what will be
 looked up after it. Expressions that Python would not compute as Spark does are left to Spark's
 optimizer, which needs no job for them; queries that need more than that, to Spark as a whole.
 """
@@ -16,7 +16,7 @@ from viewkeep.errors import QueryError
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.spark.look_up import (
     Columns,
-    Fetched,
+    LookUps,
     MissingError,
     NotHereError,
     Source,
@@ -89,14 +89,14 @@ class SearchKeys:
 class Inputs:
     """What queries read, and who computes what Python does not."""
 
-    fetched: Fetched
+    look_ups: LookUps
     rows: Callable[[str], Rows | None]
     """The rows of a relation that are on the driver."""
     pending: Callable[[str], Node | None]
     """The query of a relation whose rows are still to come."""
     is_kept: Callable[[str], bool]
     """Whether a relation is large, and rows of it are looked up."""
-    is_given: Callable[[Source], bool]
+    has_frame: Callable[[Source], bool]
     """Whether a relation is there at all."""
     in_spark: Callable[[Select | Project, Rows], Rows]
     """An operator over rows, computed without a job."""
@@ -146,12 +146,12 @@ class Driver:
     def _whole(self, leaf: Leaf) -> Rows:
         """A table, cache or view that is so small that all of it is read."""
         source = _source(leaf)
-        if not self._inputs.is_given(source):
+        if not self._inputs.has_frame(source):
             raise NotHereError(f"{leaf.name} as a whole")
-        fetched = self._inputs.fetched
-        rows = fetched.all_rows(source)
+        look_ups = self._inputs.look_ups
+        rows = look_ups.all_rows(source)
         self.read += len(rows)
-        return _arranged(rows, [field.name for field in fetched.schema(source)], _below(leaf))
+        return _arranged(rows, [field.name for field in look_ups.schema(source)], _below(leaf))
 
     def _computed(self, node: Select | Project | GroupBy | Distinct | Window, rows: Rows) -> Rows:
         try:
@@ -242,15 +242,15 @@ class Driver:
         columns = tuple(own for own, _, _ in pairs)
         try:
             values = self.possible(outer, columns)
-            if values is not None and 0 < len(values) <= MOST_AHEAD and self._is_given(inner):
+            if values is not None and 0 < len(values) <= MOST_AHEAD and self._has_tables(inner):
                 self._probed(inner, _named_keys(pairs, values))
         except (MissingError, NotHereError):
             pass
 
-    def _is_given(self, node: Node) -> bool:
+    def _has_tables(self, node: Node) -> bool:
         """Whether all tables are there; one that turns out not to be needed need not be."""
         scans = [each for each in walk(node) if isinstance(each, Scan)]
-        return all(self._inputs.is_given((scan.name, scan.state)) for scan in scans)
+        return all(self._inputs.has_frame((scan.name, scan.state)) for scan in scans)
 
     def _starts(self, node: Node) -> bool:
         """Whether diffs lead to the rows of a node, without reading a relation as a whole."""
@@ -277,10 +277,10 @@ class Driver:
         if self._starts(node):
             return self.rows(node)
         if (node, keys) not in self._probes:
-            self._probes[node, keys] = self._found(node, keys)
+            self._probes[node, keys] = self._probe(node, keys)
         return self._probes[node, keys]
 
-    def _found(self, node: Node, keys: SearchKeys) -> Rows:
+    def _probe(self, node: Node, keys: SearchKeys) -> Rows:
         match node:
             case Scan() | Stored():
                 return self._looked_up(node, keys)
@@ -301,11 +301,11 @@ class Driver:
         return self._computed(node, self._probed(node.child, keys))
 
     def _looked_up(self, leaf: Leaf, keys: SearchKeys) -> Rows:
-        fetched, source, below = self._inputs.fetched, _source(leaf), _below(leaf)
+        look_ups, source, below = self._inputs.look_ups, _source(leaf), _below(leaf)
         own = keys.renamed(dict(zip(leaf.names, below, strict=True)))
-        rows = fetched.look_up(source, own.columns, own.values)
+        rows = look_ups.look_up(source, own.columns, own.values)
         self.read += len(rows)
-        return _arranged(rows, [field.name for field in fetched.schema(source)], below)
+        return _arranged(rows, [field.name for field in look_ups.schema(source)], below)
 
     def _chained(self, node: Paired, keys: SearchKeys) -> Rows:
         """First the side that has the keys, then the other one by what was found."""
@@ -330,10 +330,10 @@ class Driver:
     def possible(self, node: Node, columns: Columns) -> set[Row] | None:
         """A few values, at least those that some columns will have, if they can be known."""
         if (node, columns) not in self._possible:
-            self._possible[node, columns] = self._found_possible(node, columns)
+            self._possible[node, columns] = self._possible_values(node, columns)
         return self._possible[node, columns]
 
-    def _found_possible(self, node: Node, columns: Columns) -> set[Row] | None:
+    def _possible_values(self, node: Node, columns: Columns) -> set[Row] | None:
         match node:
             case Stored():
                 return self._possible_stored(node, columns)
@@ -350,9 +350,9 @@ class Driver:
                 inside = set(columns) <= set(node.child.names)
                 return self.possible(node.child, columns) if inside else None
             case UnionAll():
-                found = [self.possible(each, columns) for each in node.inputs]
-                known = [each for each in found if each is not None]
-                return set().union(*known) if len(known) == len(found) else None
+                parts = [self.possible(each, columns) for each in node.inputs]
+                few = [each for each in parts if each is not None]
+                return set().union(*few) if len(few) == len(parts) else None
             case Join() | SemiJoin() | AntiJoin():
                 return self._possible_joined(node, columns)
         return None
@@ -371,11 +371,11 @@ class Driver:
         to_right = {left: right for left, right, _ in pairs}
         for side, equal in ((node.left, to_left), (node.right, to_right)):
             own = [column if column in side.names else equal.get(column) for column in columns]
-            known = tuple(column for column in own if column is not None)
-            if len(known) == len(columns):
-                found = self.possible(side, known)
-                if found is not None:
-                    return found
+            names = tuple(column for column in own if column is not None)
+            if len(names) == len(columns):
+                values = self.possible(side, names)
+                if values is not None:
+                    return values
         return None
 
 
@@ -398,11 +398,11 @@ def usable_pairs(node: Paired) -> list[Pair]:
     return list(filter(usable, equal_columns(node)))
 
 
-def _arranged(rows: Rows, have: Sequence[str], wanted: Sequence[str]) -> Rows:
-    """Rows in another order of columns; one that no query reads was not fetched."""
-    if list(have) == list(wanted):
+def _arranged(rows: Rows, have: Sequence[str], names: Sequence[str]) -> Rows:
+    """Rows in another order of columns; one that no query reads was not look_ups."""
+    if list(have) == list(names):
         return rows
-    places = [have.index(name) if name in have else None for name in wanted]
+    places = [have.index(name) if name in have else None for name in names]
     return [tuple([None if i is None else row[i] for i in places]) for row in rows]
 
 
@@ -416,5 +416,5 @@ def _named_keys(pairs: list[Pair], values: set[Row]) -> SearchKeys:
     if not pairs:
         raise NotHereError("no key to look up by")
     strict = [i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe]
-    found = frozenset(key for key in values if all(key[i] is not None for i in strict))
-    return SearchKeys(tuple(inner for _, inner, _ in pairs), found)
+    keys = frozenset(key for key in values if all(key[i] is not None for i in strict))
+    return SearchKeys(tuple(inner for _, inner, _ in pairs), keys)

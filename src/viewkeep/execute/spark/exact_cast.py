@@ -42,8 +42,8 @@ class ExactColumn:
 
 def exact_columns(frame: DataFrame, table: Table) -> list[ExactColumn]:
     """How the columns of a DataFrame become those of a table."""
-    found = {field.name: field.dataType for field in frame.schema}
-    return [_column(field, found[field.name], field.name in table.key) for field in table.columns]
+    types = {field.name: field.dataType for field in frame.schema}
+    return [_column(field, types[field.name], field.name in table.key) for field in table.columns]
 
 
 def refuse_misfit(name: str, table: Table, frame: DataFrame) -> None:
@@ -63,9 +63,9 @@ def refuse_misfit(name: str, table: Table, frame: DataFrame) -> None:
         raise SchemaError(f'table "{name}", rows: column "{field.name}" ({field.type}): {problem}')
 
 
-def _column(field: Field, found: DataType, in_key: bool) -> ExactColumn:
+def _column(field: Field, source: DataType, in_key: bool) -> ExactColumn:
     name = quote(field.name)
-    fits, value = _exact(name, found, field)
+    fits, value = _exact(name, source, field)
     conditions = [] if fits == "TRUE" else [f"({name} IS NULL OR {fits})"]
     if in_key and field.type.name in _FLOATS:
         conditions.append(f"NOT isnan({name})")
@@ -74,37 +74,37 @@ def _column(field: Field, found: DataType, in_key: bool) -> ExactColumn:
     return ExactColumn(field, " AND ".join(conditions) or "TRUE", value)
 
 
-def _exact(name: str, found: DataType, field: Field) -> tuple[str, str]:
+def _exact(name: str, source: DataType, field: Field) -> tuple[str, str]:
     """When a value that is not NULL fits, and the value."""
-    wanted = spark_type(field.type)
+    spark_target = spark_type(field.type)
     target = field.type.name
     cast = f"CAST({name} AS {field.type})"
-    given = found.simpleString().partition("(")[0]
+    kind = source.simpleString().partition("(")[0]
     if field.type.parts:
-        same = type_text(found) == str(field.type)
+        same = type_text(source) == str(field.type)
         return ("TRUE", cast) if same else ("FALSE", f"CAST(NULL AS {field.type})")
-    if found == wanted or given == "void":
-        return "TRUE", name if found == wanted else cast
-    if given in _INTS and target in _INTS:
+    if source == spark_target or kind == "void":
+        return "TRUE", name if source == spark_target else cast
+    if kind in _INTS and target in _INTS:
         most = 2 ** (_INTS[target] - 1) - 1
         return f"{name} BETWEEN -{most}L - 1L AND {most}L", cast
-    if given in _INTS and target in _FLOATS:
+    if kind in _INTS and target in _FLOATS:
         return f"{name} BETWEEN -{EXACT_INTS[target]}L AND {EXACT_INTS[target]}L", cast
-    if given in _FLOATS and target in _INTS:
+    if kind in _FLOATS and target in _INTS:
         most = min(2 ** (_INTS[target] - 1), EXACT_INTS["double"])
         wide = f"CAST({name} AS DOUBLE)"
         top = f"{wide} {'<=' if target == 'bigint' else '<'} {most}D"
         return f"({wide} >= -{most}D AND {top} AND {wide} = floor({wide}))", cast
-    if given in _FLOATS and target in _FLOATS:
+    if kind in _FLOATS and target in _FLOATS:
         return _narrowed(name) if target == "float" else "TRUE", cast
-    if (given in _INTS or given == "decimal") and target == "decimal":
+    if (kind in _INTS or kind == "decimal") and target == "decimal":
         tried = f"try_cast({name} AS {field.type})"
         # Compared in the given type: the common type of two decimals may have fewer digits.
-        back = f"try_cast({tried} AS {found.simpleString()})"
+        back = f"try_cast({tried} AS {source.simpleString()})"
         return f"coalesce({back} = {name}, FALSE)", tried
-    if given == "timestamp_ntz" and target == "timestamp":
+    if kind == "timestamp_ntz" and target == "timestamp":
         return "TRUE", f"timestamp_micros(timestampdiff(MICROSECOND, {_EPOCH}, {name}))"
-    if target == "string" and given in ("char", "varchar"):
+    if target == "string" and kind in ("char", "varchar"):
         return "TRUE", cast
     return "FALSE", f"CAST(NULL AS {field.type})"
 

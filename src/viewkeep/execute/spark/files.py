@@ -36,19 +36,19 @@ def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile
     try:
         rows = reader.parquet(*places)
     except AnalysisException as error:
-        raise _gone(snapshot, str(error)) from error
-    found = {_place(each): each for each in rows.inputFiles()}
+        raise _missing_file(snapshot, str(error)) from error
+    readable = {_place(each): each for each in rows.inputFiles()}
     # Spark may take a file that is not there for an empty one.
-    missing = [each for each in places if _place(each) not in found]
+    missing = [each for each in places if _place(each) not in readable]
     if missing:
-        raise _gone(snapshot, missing[0])
+        raise _missing_file(snapshot, missing[0])
     if len(own) < len(snapshot.fields):
-        named = {found[_place(place)]: each for place, each in places.items()}
+        named = {readable[_place(place)]: each for place, each in places.items()}
         rows = _with_partitions(spark, rows, snapshot, named)
     return rows.selectExpr(*(quote(each.name) for each in snapshot.fields))
 
 
-def _gone(snapshot: Snapshot, which: str) -> StorageError:
+def _missing_file(snapshot: Snapshot, which: str) -> StorageError:
     return StorageError(
         f"{snapshot.uri}: files of version {snapshot.version} are gone, probably vacuumed; "
         f"repair the views that need this version ({which})"
@@ -100,9 +100,9 @@ def _with_partitions(
         for place, f in files.items()
     ]
     schema = [Field(_FILE, STRING), Field(_KNOWN, BOOLEAN), *fields]
-    known = local(spark, to_arrow(schema, values), spark_schema(schema)).frame
+    partitions = local(spark, to_arrow(schema, values), spark_schema(schema)).frame
     placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
-    joined = placed.join(F.broadcast(known), _FILE, "left")
+    joined = placed.join(F.broadcast(partitions), _FILE, "left")
     lost = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
     return joined.where(f"CASE WHEN {quote(_KNOWN)} THEN TRUE ELSE {lost} END")
 

@@ -113,8 +113,8 @@ class Builder:
         pairs = equal_columns(node)
         met = self._met(node, pairs)
         if met is not None:
-            wanted = met if kind == "left_semi" else misses(met)
-            return self.frame(node.left).where(wanted)
+            rows_to_keep = met if kind == "left_semi" else misses(met)
+            return self.frame(node.left).where(rows_to_keep)
         condition = F.expr(expression(node.condition))
         left = self.frame(node.left) if kind == "left_anti" else self._filtered(node, "left")
         right = self._filtered(node, "right")
@@ -201,9 +201,9 @@ def _wider(keys: Keys | None) -> Keys | None:
 
 
 def _together(parts: list[Keys | None]) -> Keys | None:
-    known = [keys for keys in parts if keys is not None]
-    if len(known) < len(parts) or len({keys.values.type for keys in known}) > 1:
+    lists = [keys for keys in parts if keys is not None]
+    if len(lists) < len(parts) or len({keys.values.type for keys in lists}) > 1:
         return None
-    chunks = [chunk for keys in known for chunk in keys.values.chunks]
-    values = pa.chunked_array(chunks, known[0].values.type)
-    return Keys(values, all(keys.exact for keys in known))
+    chunks = [chunk for keys in lists for chunk in keys.values.chunks]
+    values = pa.chunked_array(chunks, lists[0].values.type)
+    return Keys(values, all(keys.exact for keys in lists))

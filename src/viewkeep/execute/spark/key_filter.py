@@ -47,8 +47,8 @@ def one_of(column: str, values: Iterable[Any]) -> str:
     '(`a` IN (2) OR `a` IS NULL)'
     """
     distinct = dict.fromkeys(values)
-    found = [expression(literal(value)) for value in distinct if value is not None]
-    parts = [f"{quote(column)} IN ({', '.join(found)})"] if found else []
+    literals = [expression(literal(value)) for value in distinct if value is not None]
+    parts = [f"{quote(column)} IN ({', '.join(literals)})"] if literals else []
     parts += [f"{quote(column)} IS NULL"] if None in distinct else []
     return f"({' OR '.join(parts) or 'FALSE'})"
 
@@ -60,8 +60,8 @@ def between(column: str, values: Iterable[Any]) -> str:
     '(`a` BETWEEN 2 AND 7 OR `a` IS NULL)'
     """
     distinct = set(values)
-    found = distinct - {None}
-    least, most = (expression(literal(end(found))) for end in (min, max))
+    ends = distinct - {None}
+    least, most = (expression(literal(end(ends))) for end in (min, max))
     null = f" OR {quote(column)} IS NULL" if None in distinct else ""
     return f"({quote(column)} BETWEEN {least} AND {most}{null})"
 
@@ -69,9 +69,9 @@ def between(column: str, values: Iterable[Any]) -> str:
 def meets(column: str, keys: Keys, null_safe: bool) -> tuple[Column, bool]:
     """Whether a column has one of the keys, and whether the condition is not wider than that."""
     values = pc.unique(keys.values.combine_chunks())
-    found: list[Any] = (values if null_safe else values.drop_null()).to_pylist()
-    listed = len(found) <= MAX_KEYS
-    text = one_of(column, found) if listed else between(column, found)
+    distinct: list[Any] = (values if null_safe else values.drop_null()).to_pylist()
+    listed = len(distinct) <= MAX_KEYS
+    text = one_of(column, distinct) if listed else between(column, distinct)
     return F.expr(text), listed and keys.exact
 
 

@@ -30,7 +30,7 @@ WHOLE_ROWS = 10_000
 """Relations with fewer rows are read as a whole: looking rows up takes as long."""
 
 Columns = tuple[str, ...]
-Wanted = Mapping[Columns, set[Row]]
+KeySets = Mapping[Columns, set[Row]]
 """Keys by the columns that have them."""
 
 
@@ -42,22 +42,22 @@ class NotHereError(Exception):
     """What the driver cannot or should not compute."""
 
 
-class Fetched:
-    """The rows that were fetched, and those that are to be."""
+class LookUps:
+    """The rows that were look_ups, and those that are to be."""
 
     def __init__(
         self,
         spark: SparkSession,
-        given: Callable[[Source], DataFrame | Scanned | Layered],
+        relation_of: Callable[[Source], DataFrame | Scanned | Layered],
         schemas: Mapping[Source, Schema],
         limit: int,
     ) -> None:
-        self._spark, self._given, self._schemas = spark, given, schemas
+        self._spark, self._relation_of, self._schemas = spark, relation_of, schemas
         self.limit = limit
-        self._found: dict[Source, dict[Columns, dict[Row, Rows]]] = {}
-        self._wanted: dict[Source, dict[Columns, set[Row]]] = {}
+        self._indexes: dict[Source, dict[Columns, dict[Row, Rows]]] = {}
+        self._pending: dict[Source, dict[Columns, set[Row]]] = {}
         self._refused: list[tuple[Source, Columns, set[Row], int]] = []
-        self._asked: dict[str, tuple[Source, Wanted]] = {}
+        self._requests: dict[str, tuple[Source, KeySets]] = {}
         self._for_spark: list[str] = []
         self._wholes: dict[Source, Rows | None] = {}
         self._scanned: set[Source] = set()
@@ -65,29 +65,29 @@ class Fetched:
     @property
     def accesses(self) -> int:
         """The keys that were looked up, the rows that were found, and those read as a whole."""
-        indexes = [index for found in self._found.values() for index in found.values()]
-        found = sum(len(index) + sum(map(len, index.values())) for index in indexes)
-        return found + sum(len(self._wholes[source] or ()) for source in self._scanned)
+        indexes = [index for own in self._indexes.values() for index in own.values()]
+        by_key = sum(len(index) + sum(map(len, index.values())) for index in indexes)
+        return by_key + sum(len(self._wholes[source] or ()) for source in self._scanned)
 
     def schema(self, source: Source) -> Schema:
-        """The columns of the rows that are fetched, in order."""
+        """The columns of the rows that are look_ups, in order."""
         return self._schemas[source]
 
     def look_up(self, source: Source, columns: Iterable[str], keys: Set[Row]) -> Rows:
         """The rows that have one of the keys in these columns, where NULL is a value."""
         order, keys = self._ordered(source, tuple(columns), keys)
-        found = self._known(source, order, keys)
-        if found is not None:
-            return found
+        rows = self._from_indexes(source, order, keys)
+        if rows is not None:
+            return rows
         if self._is_refused(source, order, keys):
             raise NotHereError(f"too many rows of {source}")
         whole = self._whole(source)
         if whole is not None:
             self._take(source, {order: keys}, whole)
-            return self._known(source, order, keys) or []
-        known = self._found.get(source, {}).get(order, {})
-        wanted = self._wanted.setdefault(source, {}).setdefault(order, set())
-        wanted |= keys - known.keys()
+            return self._from_indexes(source, order, keys) or []
+        index = self._indexes.get(source, {}).get(order, {})
+        pending = self._pending.setdefault(source, {}).setdefault(order, set())
+        pending |= keys - index.keys()
         raise MissingError(source)
 
     def all_rows(self, source: Source) -> Rows:
@@ -101,8 +101,8 @@ class Fetched:
     def _whole(self, source: Source) -> Rows | None:
         """All rows, read once, if they are so few that it is not worth while to choose."""
         if source not in self._wholes:
-            given = self._given(source)
-            base = _base(given)
+            relation = self._relation_of(source)
+            base = _base(relation)
             table = None
             if isinstance(base, Scanned):
                 table = base.read(self._schemas[source], WHOLE_ROWS)
@@ -129,14 +129,14 @@ class Fetched:
             raise NotHereError(f"{source} has no key that can be listed")
         return order, project_keys(columns, keys, order)
 
-    def _known(self, source: Source, columns: Columns, keys: Set[Row]) -> Rows | None:
+    def _from_indexes(self, source: Source, columns: Columns, keys: Set[Row]) -> Rows | None:
         """The rows, where they were fetched by these columns or by some of them."""
-        for known, index in self._found.get(source, {}).items():
-            if set(known) <= set(columns):
-                own = project_keys(columns, keys, known)
+        for by, index in self._indexes.get(source, {}).items():
+            if set(by) <= set(columns):
+                own = project_keys(columns, keys, by)
                 if own <= index.keys():
                     rows = [row for key in own for row in index[key]]
-                    return rows if known == columns else self._having(source, rows, columns, keys)
+                    return rows if by == columns else self._having(source, rows, columns, keys)
         return None if keys else []
 
     def _having(self, source: Source, rows: Rows, columns: Columns, keys: Set[Row]) -> Rows:
@@ -151,19 +151,19 @@ class Fetched:
 
     def read_here(self) -> bool:
         """Read what the driver can of what was asked for since; whether there was any."""
-        found = False
+        any_here = False
         for name, request in self.requests().items():
             rows = self._read_here(*request)
             if rows is None:
                 self._for_spark.append(name)
             else:
-                found = True
+                any_here = True
                 self.fill({name: rows})
-        return found
+        return any_here
 
-    def _read_here(self, source: Source, wanted: Wanted) -> pa.Table | None:
-        base = _base(self._given(source))
-        return base.look_up(self._schemas[source], wanted) if isinstance(base, Scanned) else None
+    def _read_here(self, source: Source, key_sets: KeySets) -> pa.Table | None:
+        base = _base(self._relation_of(source))
+        return base.look_up(self._schemas[source], key_sets) if isinstance(base, Scanned) else None
 
     # --- one job --------------------------------------------------------------------------------
 
@@ -171,28 +171,28 @@ class Fetched:
         """What has to be collected for what was asked for since; one scan of each relation."""
         self.read_here()
         names, self._for_spark = self._for_spark, []
-        return {name: self._frame(*self._asked[name]) for name in names}
+        return {name: self._frame(*self._requests[name]) for name in names}
 
-    def requests(self) -> dict[str, tuple[Source, Wanted]]:
+    def requests(self) -> dict[str, tuple[Source, KeySets]]:
         """The keys that were asked for since, by a name for what has to be collected."""
-        found: dict[str, tuple[Source, Wanted]] = {}
-        for source, wanted in self._wanted.items():
-            short = {c: keys for c, keys in wanted.items() if _listed(c, keys)}
-            long = [{c: keys} for c, keys in wanted.items() if c not in short]
+        requests: dict[str, tuple[Source, KeySets]] = {}
+        for source, key_sets in self._pending.items():
+            short = {c: keys for c, keys in key_sets.items() if _listed(c, keys)}
+            long = [{c: keys} for c, keys in key_sets.items() if c not in short]
             for part in [short, *long] if short else long:
-                found[f"rows {len(found)} of {source}"] = source, part
-        self._wanted = {}
-        self._asked |= found
-        return found
+                requests[f"rows {len(requests)} of {source}"] = source, part
+        self._pending = {}
+        self._requests |= requests
+        return requests
 
-    def _frame(self, source: Source, wanted: Wanted) -> DataFrame:
+    def _frame(self, source: Source, key_sets: KeySets) -> DataFrame:
         schema = self._schemas[source]
         names = [quote(field.name) for field in schema]
-        base = _base(self._given(source))
+        base = _base(self._relation_of(source))
         frame = base.frame if isinstance(base, Scanned) else base
         rows = with_schema(frame.selectExpr(*names), schema)
-        rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in wanted.items()))
-        for columns, keys in wanted.items():
+        rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in key_sets.items()))
+        for columns, keys in key_sets.items():
             if not _listed(columns, keys):
                 rows = self._met(rows, source, columns, keys)
         return rows
@@ -208,25 +208,25 @@ class Fetched:
 
     def fill(self, tables: Mapping[str, pa.Table]) -> None:
         """Take what was collected; a result that is too large is refused from now on."""
-        for name in tables.keys() & self._asked.keys():
+        for name in tables.keys() & self._requests.keys():
             if tables[name].num_rows > self.limit:
-                source, wanted = self._asked.pop(name)
-                self._refused += [(source, c, keys, self.limit) for c, keys in wanted.items()]
+                source, key_sets = self._requests.pop(name)
+                self._refused += [(source, c, keys, self.limit) for c, keys in key_sets.items()]
             else:
-                self.put(name, self._rows(self._asked[name][0], tables[name]))
+                self.put(name, self._rows(self._requests[name][0], tables[name]))
 
-    def _rows(self, source: Source, found: pa.Table) -> Rows:
-        given = self._given(source)
-        return given.completed(found) if isinstance(given, Layered) else to_rows(found)
+    def _rows(self, source: Source, table: pa.Table) -> Rows:
+        relation = self._relation_of(source)
+        return relation.completed(table) if isinstance(relation, Layered) else to_rows(table)
 
     def put(self, name: str, rows: Rows) -> None:
         """Take the rows of a request; those that have other keys do not matter."""
-        source, wanted = self._asked.pop(name)
-        self._take(source, wanted, rows)
+        source, key_sets = self._requests.pop(name)
+        self._take(source, key_sets, rows)
 
-    def _take(self, source: Source, wanted: Mapping[Columns, Set[Row]], rows: Rows) -> None:
-        for columns, keys in wanted.items():
-            index = self._found.setdefault(source, {}).setdefault(columns, {})
+    def _take(self, source: Source, key_sets: Mapping[Columns, Set[Row]], rows: Rows) -> None:
+        for columns, keys in key_sets.items():
+            index = self._indexes.setdefault(source, {}).setdefault(columns, {})
             index.update({key: [] for key in keys})
             places = self._places(source, columns)
             for row in rows:
@@ -235,19 +235,19 @@ class Fetched:
                     index[key].append(row)
 
 
-def _base(given: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
-    return given.base if isinstance(given, Layered) else given
+def _base(relation: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
+    return relation.base if isinstance(relation, Layered) else relation
 
 
-def project_keys(columns: Columns, keys: Set[Row], wanted: Columns) -> Set[Row]:
+def project_keys(columns: Columns, keys: Set[Row], names: Columns) -> Set[Row]:
     """Keys of some of the columns.
 
     >>> sorted(project_keys(("a", "b"), {(1, 2), (3, 2)}, ("b",)))
     [(2,)]
     """
-    if columns == wanted:
+    if columns == names:
         return keys
-    places = [columns.index(column) for column in wanted]
+    places = [columns.index(column) for column in names]
     return {tuple([key[i] for i in places]) for key in keys}
 
 
@@ -260,10 +260,10 @@ def _condition(columns: Columns, keys: Set[Row]) -> str:
     """Where each column has one of its values: a little more than the keys."""
     values = {column: {key[i] for key in keys} for i, column in enumerate(columns)}
     parts = [
-        one_of(column, sorted(found, key=_nulls_first))
-        if len(found) <= MAX_KEYS
-        else between(column, found)
-        for column, found in values.items()
+        one_of(column, sorted(distinct, key=_nulls_first))
+        if len(distinct) <= MAX_KEYS
+        else between(column, distinct)
+        for column, distinct in values.items()
     ]
     return f"({' AND '.join(parts)})"
 

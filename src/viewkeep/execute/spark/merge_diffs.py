@@ -25,7 +25,7 @@ def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[P
     groups: dict[object, list[Part]] = {}
     for part in parts:
         alone = not matched_ids(kept, part.schema)
-        groups.setdefault(id(part) if alone else _said(kept, part), []).append(part)
+        groups.setdefault(id(part) if alone else _signature(kept, part), []).append(part)
     return [_one(spark, kept, group) for group in groups.values()]
 
 
@@ -42,14 +42,14 @@ def check_effective(kept: Materialized, part: Part) -> None:
 
 def _conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
     seen: dict[Key, Key] = {}
-    rows = ((row[:ids], row[ids:]) for row in to_rows(_picked(part, names)))
-    return any(not same(seen.setdefault(key, said), said) for key, said in rows)
+    rows = ((row[:ids], row[ids:]) for row in to_rows(_columns(part, names)))
+    return any(not same(seen.setdefault(key, values), values) for key, values in rows)
 
 
 def _conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
     columns = [quote(part.schema.value_after(name)) for name in names]
-    said = distinct(part.diff.frame.selectExpr(*columns))
-    counts = said.groupBy(*map(F.col, columns[:ids])).count()
+    rows = distinct(part.diff.frame.selectExpr(*columns))
+    counts = rows.groupBy(*map(F.col, columns[:ids])).count()
     return not counts.where("count > 1").isEmpty()
 
 
@@ -58,13 +58,13 @@ def set_columns(schema: DiffSchema) -> tuple[str, ...]:
     return schema.after if schema.kind == INSERT else schema.changed
 
 
-def _said(kept: Materialized, part: Part) -> object:
-    """What diffs must have in common to be one: the columns and their types."""
+def _signature(kept: Materialized, part: Part) -> object:
+    """Kind, IDs, columns and types: diffs are merged where these are equal."""
     ids = matched_ids(kept, part.schema)
     values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
-    types = {field.name: field.type for field in part.diff.schema}
-    said = tuple(types[part.schema.value_after(name)] for name in (*sorted(ids), *values))
-    return part.schema.kind, frozenset(ids), values, said
+    by_name = {field.name: field.type for field in part.diff.schema}
+    types = tuple(by_name[part.schema.value_after(name)] for name in (*sorted(ids), *values))
+    return part.schema.kind, frozenset(ids), values, types
 
 
 def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
@@ -78,7 +78,7 @@ def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
     if any(part.diff.table is None for part in group):
         return Part(name, schema, Relation(_united(group, schema, (*ids, *values))))
     # Without the tables' schemas, which may differ in what can be NULL.
-    picked = [_picked(part, (*ids, *values)).columns for part in group]
+    picked = [_columns(part, (*ids, *values)).columns for part in group]
     tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
     table = pa.concat_tables(tables)
     last = {row[: len(ids)]: i for i, row in enumerate(to_rows(table))}
@@ -95,6 +95,6 @@ def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> Da
     return reduce(DataFrame.union, frames)
 
 
-def _picked(part: Part, names: tuple[str, ...]) -> pa.Table:
+def _columns(part: Part, names: tuple[str, ...]) -> pa.Table:
     assert part.diff.table is not None
     return part.diff.table.select([part.schema.value_after(name) for name in names])

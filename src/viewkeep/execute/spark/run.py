@@ -10,7 +10,7 @@ statement needs for the changes at hand does not have to be there. A base diff m
 table, which saves Spark the trouble.
 
 Small diffs are computed on the driver from the rows whose keys they name, which one job looks up
-in all relations (`rounds`, `driver`, `fetch`); a result of more than `local_rows` rows stays in
+in all relations (`schedule`, `driver`, `look_up`); a result of more than `local_rows` rows stays in
 Spark, persisted until the run is closed. `changed_rows` reuses what was looked up and takes at
 most one more job; with `find_changed`, the run looks up what it will need by its own jobs.
 """
@@ -26,17 +26,17 @@ from viewkeep.diffs.script import Apply, Script
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import StatementReport
 from viewkeep.execute.row_changes import RowChanges
-from viewkeep.execute.spark.apply_diff import Changed, Part
+from viewkeep.execute.spark.apply_diff import Part, TargetChanges
 from viewkeep.execute.spark.changed_rows import find_rows, rows_changed
 from viewkeep.execute.spark.collect import Relation, with_schema
 from viewkeep.execute.spark.count_accesses import apply_accesses, compute_accesses
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.known_rows import Frames, Known, given_frame
-from viewkeep.execute.spark.look_up import Fetched
+from viewkeep.execute.spark.look_up import LookUps
 from viewkeep.execute.spark.merge_diffs import check_effective, merged
 from viewkeep.execute.spark.report import SparkReport, named
 from viewkeep.execute.spark.schedule import Rounds
+from viewkeep.execute.spark.script_relations import Frames, ScriptRelations, input_frame
 from viewkeep.query.algebra import Leaf, Stored
 
 LOCAL_ROWS = 20_000
@@ -53,9 +53,9 @@ class Run:
     large to be collected are persisted until then.
     """
 
-    changed: Mapping[str, Changed]
+    changed: Mapping[str, TargetChanges]
     report: SparkReport
-    fetched: Fetched = field(repr=False)
+    look_ups: LookUps = field(repr=False)
     persisted: tuple[DataFrame, ...] = field(default=(), repr=False)
 
     @property
@@ -82,18 +82,18 @@ class Run:
 
 def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[str, DataFrame]:
     """The caches and the view, lazy, each with the columns and types of its definition."""
-    found: dict[str, DataFrame] = {}
+    created: dict[str, DataFrame] = {}
 
     def relation(leaf: Leaf) -> Relation:
-        made = found.get(leaf.name) if isinstance(leaf, Stored) else None
-        return Relation(given_frame(spark, frames, leaf) if made is None else made)
+        made = created.get(leaf.name) if isinstance(leaf, Stored) else None
+        return Relation(input_frame(spark, frames, leaf) if made is None else made)
 
     builder = Builder(relation)
     for kept in script.materialized:
         with named(f"CREATE {kept.name}"):
             frame = with_schema(builder.frame(kept.definition), kept.definition.schema)
-        found[kept.name] = frame
-    return found
+        created[kept.name] = frame
+    return created
 
 
 def run_script(
@@ -106,41 +106,41 @@ def run_script(
 ) -> Run:
     """Compute the changes of the caches and of the view."""
     start = perf_counter()
-    known = Known(spark, script, frames, local_rows)
+    relations = ScriptRelations(spark, script, frames, local_rows)
     try:
         with counted_jobs(spark) as jobs:
-            refresh = _Refresh(known, script, find_changed)
+            refresh = _Refresh(relations, script, find_changed)
             changed = refresh.changed()
             statements = refresh.reports(count_accesses)
             report = SparkReport(tuple(statements), perf_counter() - start, jobs.count)
     except BaseException:
-        known.unpersist()
+        relations.unpersist()
         raise
-    return Run(changed, report, known.fetched, tuple(known.persisted))
+    return Run(changed, report, relations.look_ups, tuple(relations.persisted))
 
 
 def changed_rows(run: Run, limit: int = CHANGED_ROWS) -> dict[str, RowChanges | None]:
     """The changed rows of every changed relation, by at most one job; None where there are more
     than `limit`: then the frames of `run.changed` say what to write."""
     with named("looking the changed rows up"):
-        return find_rows(run.changed, run.fetched, limit)
+        return find_rows(run.changed, run.look_ups, limit)
 
 
 class _Refresh:
     """One run of a script: computations, then changes."""
 
-    def __init__(self, known: Known, script: Script, find_changed: bool) -> None:
-        self._known, self._script, self._find_changed = known, script, find_changed
-        self._rounds = Rounds(known, script, find_changed)
+    def __init__(self, relations: ScriptRelations, script: Script, find_changed: bool) -> None:
+        self._relations, self._script, self._find_changed = relations, script, find_changed
+        self._rounds = Rounds(relations, script, find_changed)
         self._rounds.compute()
         self._parts: dict[str, list[Part]] = {}
 
-    def changed(self) -> dict[str, Changed]:
+    def changed(self) -> dict[str, TargetChanges]:
         """The kept relations with their diffs, where those have rows."""
         for statement in self._script.applies():
             start = perf_counter()
             part = self._part(statement)
-            if statement.diff not in self._known.empty:
+            if statement.diff not in self._relations.empty:
                 self._parts.setdefault(statement.target, []).append(part)
             self._rounds.seconds[str(statement)] += perf_counter() - start
         changed = {name: self._changed(name, parts) for name, parts in self._parts.items()}
@@ -148,37 +148,37 @@ class _Refresh:
             self._look_up(changed)
         return changed
 
-    def _look_up(self, changed: dict[str, Changed]) -> None:
+    def _look_up(self, changed: dict[str, TargetChanges]) -> None:
         """Fetch the rows that change; every change has a share of the time."""
         start = perf_counter()
         with named("looking the changed rows up"):
-            find_rows(changed, self._known.fetched, CHANGED_ROWS)
+            find_rows(changed, self._relations.look_ups, CHANGED_ROWS)
         names = [part.name for parts in self._parts.values() for part in parts]
         for name in names:
             self._rounds.seconds[name] += (perf_counter() - start) / len(names)
 
     def _part(self, statement: Apply) -> Part:
-        kept = self._known.kept.get(statement.target)
+        kept = self._relations.kept.get(statement.target)
         if kept is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
-        part = Part(str(statement), statement.schema, self._known.relation(statement.diff))
+        part = Part(str(statement), statement.schema, self._relations.relation(statement.diff))
         with named(str(statement)):
             check_effective(kept, part)
         return part
 
-    def _changed(self, name: str, parts: list[Part]) -> Changed:
-        kept = self._known.kept[name]
+    def _changed(self, name: str, parts: list[Part]) -> TargetChanges:
+        kept = self._relations.kept[name]
 
         def old() -> DataFrame:
-            return with_schema(self._known.frame(name), kept.definition.schema)
+            return with_schema(self._relations.frame(name), kept.definition.schema)
 
-        return Changed(kept, old, tuple(merged(self._known.spark, kept, parts)))
+        return TargetChanges(kept, old, tuple(merged(self._relations.spark, kept, parts)))
 
     # --- reporting ------------------------------------------------------------------------------
 
     def reports(self, count_accesses: bool) -> list[StatementReport]:
         """A report per statement, computes first."""
-        known, rounds = self._known, self._rounds
+        relations, rounds = self._relations, self._rounds
         applies = list(self._script.applies())
         accesses: dict[str, int] = {}
         if count_accesses:
@@ -188,12 +188,12 @@ class _Refresh:
             StatementReport(
                 name,
                 "compute",
-                known.rows(name),
+                relations.rows(name),
                 rounds.seconds[name],
                 rounds.reads.get(name),
                 accesses.get(name),
             )
-            for name in known.computes
+            for name in relations.computes
         ]
         written = self._written()
         applied = [
@@ -202,7 +202,7 @@ class _Refresh:
                 each.schema.kind,
                 written.get(str(each)),
                 rounds.seconds[str(each)],
-                known.rows(each.diff),
+                relations.rows(each.diff),
                 accesses.get(str(each)),
             )
             for each in applies
@@ -211,14 +211,14 @@ class _Refresh:
 
     def _written(self) -> dict[str, int]:
         """The rows that changes write, where they are known."""
-        found = {str(e): 0 for e in self._script.applies() if e.diff in self._known.empty}
+        counts = {str(e): 0 for e in self._script.applies() if e.diff in self._relations.empty}
         for name, parts in self._parts.items():
-            found |= rows_changed(self._known.kept[name], parts, self._known.fetched)
-        return found
+            counts |= rows_changed(self._relations.kept[name], parts, self._relations.look_ups)
+        return counts
 
     def _accesses(self, applies: list[Apply]) -> dict[str, int]:
-        builder = self._known.builder()
-        found = compute_accesses(self._script.computes(), self._known.kept.keys(), builder)
-        parts = [(self._known.kept[each.target], self._part(each)) for each in applies]
-        olds = {kept.name: self._known.frame(kept.name) for kept, _ in parts}
-        return found | apply_accesses(parts, olds)
+        builder = self._relations.builder()
+        accesses = compute_accesses(self._script.computes(), self._relations.kept.keys(), builder)
+        parts = [(self._relations.kept[each.target], self._part(each)) for each in applies]
+        olds = {kept.name: self._relations.frame(kept.name) for kept, _ in parts}
+        return accesses | apply_accesses(parts, olds)

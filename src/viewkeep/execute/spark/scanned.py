@@ -49,7 +49,7 @@ class Scanned:
         return rows.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in self.names.items()))
 
     def look_up(
-        self, schema: Schema, wanted: Mapping[tuple[str, ...], set[tuple[object, ...]]]
+        self, schema: Schema, key_sets: Mapping[tuple[str, ...], set[tuple[object, ...]]]
     ) -> pa.Table | None:
         """Rows with these columns that have one of the keys, and perhaps some others; None if
         Spark should read them."""
@@ -57,7 +57,7 @@ class Scanned:
         columns = self._stored(schema)
         if columns is None:
             return None
-        keys = [self._keys(fields, names, found) for names, found in wanted.items()]
+        keys = [self._keys(fields, names, values) for names, values in key_sets.items()]
         files = [each for each in self.files if any(may_hold(each, some) for some in keys)]
         if sum(each.size for each in files) > DRIVER_BYTES:
             return None
@@ -82,10 +82,10 @@ class Scanned:
         return columns if len(columns) == len(own) else None
 
     def _keys(
-        self, fields: Mapping[str, Field], names: tuple[str, ...], found: set[tuple[object, ...]]
+        self, fields: Mapping[str, Field], names: tuple[str, ...], values: set[tuple[object, ...]]
     ) -> pa.Table:
         own = [fields[self.names[name]] for name in names]
-        columns = zip(*found, strict=True) if found else [()] * len(own)
+        columns = zip(*values, strict=True) if values else [()] * len(own)
         arrays = [pa.array(c, arrow_type(f.type)) for c, f in zip(columns, own, strict=True)]
         return pa.Table.from_arrays(arrays, [field.name for field in own])
 

@@ -23,17 +23,17 @@ from viewkeep.execute.spark.apply_diff import Part
 from viewkeep.execute.spark.changed_rows import looked_up
 from viewkeep.execute.spark.collect import Collected, collect, with_schema
 from viewkeep.execute.spark.driver import MOST_AHEAD, Driver
-from viewkeep.execute.spark.known_rows import Known
 from viewkeep.execute.spark.look_up import MissingError, NotHereError
 from viewkeep.execute.spark.report import SPARK_ERRORS, named
+from viewkeep.execute.spark.script_relations import ScriptRelations
 from viewkeep.query.algebra import Node, Scan, Stored, walk
 
 
 class Rounds:
     """Computes all diffs of a script."""
 
-    def __init__(self, known: Known, script: Script, find_changed: bool) -> None:
-        self._known, self._script, self._find_changed = known, script, find_changed
+    def __init__(self, relations: ScriptRelations, script: Script, find_changed: bool) -> None:
+        self._relations, self._script, self._find_changed = relations, script, find_changed
         self._applied = {each.diff for each in script.applies()}
         self._uses: Counter[str] = Counter()
         self._waiting: dict[str, Node] = {}
@@ -42,42 +42,42 @@ class Rounds:
 
     def compute(self) -> None:
         """All diffs that have rows."""
-        known = self._known
-        self._collect_given()
+        relations = self._relations
+        self._collect_inputs()
         diffs = self._script.diffs
-        if diffs and all(diff.name in known.empty for diff in diffs):
-            known.empty.update(known.computes)  # a script may recompute without any diff
-        left = [each for each in map(self._pruned, known.computes.values()) if each is not None]
+        if diffs and all(diff.name in relations.empty for diff in diffs):
+            relations.empty.update(relations.computes)  # a script may recompute without any diff
+        left = [each for each in map(self._pruned, relations.computes.values()) if each is not None]
         self._uses = _uses(self._script, left)
         while left:
             check_time()
-            known.queries |= {each.name: each.query for each in left}
+            relations.queries |= {each.name: each.query for each in left}
             left = self._round(left)
-            if left and known.fetched.read_here():
+            if left and relations.look_ups.read_here():
                 continue
             if not self._collect(left) and left:
                 raise RunError(f"{left[0].name} waits for rows that nothing can bring")
 
-    def _collect_given(self) -> None:
+    def _collect_inputs(self) -> None:
         """The diffs that are given; those that are on the driver already need no job."""
-        names = self._given_names()
+        names = self._input_names()
         with named(f"reading {', '.join(names)}"):
-            remote = self._known.take_given(names)
-            for name, table in collect(remote, self._known.local_rows).items():
-                self._known.take_collected(name, remote[name], table)
+            remote = self._relations.take_inputs(names)
+            for name, table in collect(remote, self._relations.local_rows).items():
+                self._relations.take_collected(name, remote[name], table)
 
-    def _given_names(self) -> list[str]:
+    def _input_names(self) -> list[str]:
         """The diffs that statements read, and those that tell whether anything changed."""
-        known = self._known
-        read = [each for compute in known.computes.values() for each in _names(compute.query)]
+        relations = self._relations
+        read = [each for compute in relations.computes.values() for each in _names(compute.query)]
         read += [apply.diff for apply in self._script.applies()]
-        read += [diff.name for diff in self._script.diffs if known.has_frame(diff.name)]
-        computed = known.computes.keys() | known.kept.keys()
+        read += [diff.name for diff in self._script.diffs if relations.has_frame(diff.name)]
+        computed = relations.computes.keys() | relations.kept.keys()
         return [name for name in dict.fromkeys(read) if name not in computed]
 
     def _pruned(self, statement: Compute) -> Compute | None:
         """What is left of a statement when empty diffs are left out."""
-        empty, query = self._known.empty, None
+        empty, query = self._relations.empty, None
         if statement.name not in empty:
             query = prune(statement.query, empty.__contains__)
         if query is None:
@@ -101,7 +101,7 @@ class Rounds:
 
     def _tried(self, statement: Compute, late: dict[str, Compute]) -> bool:
         """Compute a statement, or set it aside; whether that could be done."""
-        driver = Driver(self._known.inputs())
+        driver = Driver(self._relations.inputs())
         try:
             with named(statement.name):
                 rows = driver.rows(statement.query)
@@ -109,9 +109,9 @@ class Rounds:
             return False
         except NotHereError:
             return self._set_aside(statement, late)
-        schema = self._known.computes[statement.name].query.schema
+        schema = self._relations.computes[statement.name].query.schema
         self.reads[statement.name] = driver.read
-        self._known.take(statement.name, Collected(self._known.spark, schema, rows))
+        self._relations.take(statement.name, Collected(self._relations.spark, schema, rows))
         return True
 
     def _set_aside(self, statement: Compute, late: dict[str, Compute]) -> bool:
@@ -124,15 +124,15 @@ class Rounds:
         if late.keys() & set(read) or shared or (waiting and self._reads_kept(statement.query)):
             return False
         self.reads[statement.name] = None
-        query = self._known.spelled_out(statement.query, waiting)
+        query = self._relations.spelled_out(statement.query, waiting)
         for name in waiting:
             del self._waiting[name]
-        self._known.queries[statement.name] = self._waiting[statement.name] = query
+        self._relations.queries[statement.name] = self._waiting[statement.name] = query
         return True
 
     def _reads_kept(self, query: Node) -> bool:
         tables = any(isinstance(each, Scan) for each in walk(query))
-        return tables or any(name in self._known.kept for name in _names(query))
+        return tables or any(name in self._relations.kept for name in _names(query))
 
     # --- one job --------------------------------------------------------------------------------
 
@@ -143,11 +143,11 @@ class Rounds:
         frames = self._results(not late)
         if self._find_changed:
             self._ask_for_changed()
-        fetches = self._known.fetched.frames()
+        fetches = self._relations.look_ups.frames()
         tables = self._collected(frames | fetches)
-        self._known.fetched.fill(tables)
+        self._relations.look_ups.fill(tables)
         for name, frame in frames.items():
-            self._known.take_collected(name, frame, tables[name])
+            self._relations.take_collected(name, frame, tables[name])
         waited = [*frames, *(each.name for each in late)]
         for name in waited:
             self.seconds[name] += (perf_counter() - start) / len(waited)
@@ -155,16 +155,16 @@ class Rounds:
 
     def _results(self, last: bool) -> dict[str, DataFrame]:
         frames = {}
-        builder = self._known.builder()
+        builder = self._relations.builder()
         for name in [n for n in self._waiting if not last or n in self._applied]:
             with named(name):
                 rows = builder.frame(self._waiting.pop(name))
-                schema = self._known.computes[name].query.schema
+                schema = self._relations.computes[name].query.schema
                 frames[name] = with_schema(rows, schema)
         return frames
 
     def _collected(self, frames: dict[str, DataFrame]) -> dict[str, pa.Table]:
-        limit = self._known.local_rows
+        limit = self._relations.local_rows
         try:
             return collect(frames, limit)
         except SPARK_ERRORS:
@@ -172,30 +172,31 @@ class Rounds:
             for name, frame in frames.items():  # which of them was it?
                 with named(name):
                     tables |= collect(
-                        {name: frame.limit(self._known.local_rows + 1)}, self._known.local_rows
+                        {name: frame.limit(self._relations.local_rows + 1)},
+                        self._relations.local_rows,
                     )
             return tables
 
     def _ask_for_changed(self) -> None:
         """The rows that changes mean, as far as their keys are known, come with the same job."""
-        driver = Driver(self._known.inputs())
+        driver = Driver(self._relations.inputs())
         for statement in self._script.applies():
             with suppress(MissingError, NotHereError):
                 self._ask_for(driver, statement)
 
     def _ask_for(self, driver: Driver, statement: Apply) -> None:
-        known, kept = self._known, self._known.kept.get(statement.target)
-        if kept is None or statement.diff in known.empty:
+        relations, kept = self._relations, self._relations.kept.get(statement.target)
+        if kept is None or statement.diff in relations.empty:
             return
-        relation = known.relations.get(statement.diff)
+        relation = relations.by_name.get(statement.diff)
         if relation is not None:
-            looked_up(kept, [Part(str(statement), statement.schema, relation)], known.fetched)
+            looked_up(kept, [Part(str(statement), statement.schema, relation)], relations.look_ups)
             return
         ids = matched_ids(kept, statement.schema)
-        leaf = Stored(statement.diff, known.computes[statement.diff].query.schema)
+        leaf = Stored(statement.diff, relations.computes[statement.diff].query.schema)
         values = driver.possible(leaf, tuple(map(statement.schema.value_after, ids)))
         if values is not None and len(values) <= MOST_AHEAD:
-            known.fetched.look_up(kept.name, ids, values)
+            relations.look_ups.look_up(kept.name, ids, values)
 
 
 def _names(query: Node) -> list[str]:

@@ -46,9 +46,9 @@ def freshness(status: ViewStatus) -> Text:
         return Text("broken", BAD)
     if status.is_fresh:
         return Text("fresh", GOOD)
-    known = sum(count or 0 for count in status.behind.values())
+    changes = sum(count or 0 for count in status.behind.values())
     more = "+" if None in status.behind.values() else ""
-    return Text(f"{known:,}{more} behind" if known else "behind", FAIR)
+    return Text(f"{changes:,}{more} behind" if changes else "behind", FAIR)
 
 
 def created_text(report: RefreshReport, status: ViewStatus) -> Text:

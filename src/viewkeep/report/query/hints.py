@@ -137,11 +137,11 @@ def _changes(query: ConjunctiveQuery) -> Iterator[tuple[str, str, ConjunctiveQue
 
 def _useful_dependencies(query: ConjunctiveQuery) -> Iterator[str]:
     """Dependencies x -> y inside an atom that are new and extend another atom or the head."""
-    known = dependencies(query)
+    rules = dependencies(query)
     for x, y in permutations(query.variables, 2):
         together = query.atoms_of[x] & query.atoms_of[y]
         extends = query.atoms_of[x] - query.atoms_of[y] or (x in query.free and y in query.bound)
-        if together and extends and y not in closure({x}, known):
+        if together and extends and y not in closure({x}, rules):
             yield f"{x} -> {y}"
 
 

@@ -39,13 +39,13 @@ def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) ->
 
 def _moving(program: Program, trigger: Trigger) -> list[Block]:
     """The blocks that change what depends on how relations are split, and what they need."""
-    kept, wanted = list[Block](), set[str]()
+    moving, sources = list[Block](), set[str]()
     for block in reversed(trigger.blocks):
         locals_ = {step.local for step in block.steps if isinstance(step, Collect)}
-        if writes_skewed(program, block) or locals_ & wanted:
-            kept.insert(0, block)
-            wanted.add(block.source)
-    return kept
+        if writes_skewed(program, block) or locals_ & sources:
+            moving.insert(0, block)
+            sources.add(block.source)
+    return moving
 
 
 class _Splits(PartWriter):

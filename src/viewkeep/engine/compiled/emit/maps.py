@@ -122,18 +122,18 @@ def _index_text(store: Store, index: Index, number: int) -> Iterator[Function]:
         "    " + set_word(k, "entry", len(index.rest) + i, p)
         for i, (k, p) in enumerate(zip(store.shape.kinds, payload, strict=True))
     ]
-    given = f"b, row, {joined([names], payload if index.carries else [])}"
+    parameters = f"b, row, {joined([names], payload if index.carries else [])}"
     lines = [find]
     if arity:
         insert = f"insert_{index.groups.shape}({groups}, {key})"
         lines += ["    if g == 0:", f"        g = {insert}", f"    g += {8 * arity}"]
     lines += [f"    row[{index.place}] = g[1]", f"    entry = push_{width}({pool}, g)", *write]
     lines += carried if index.carries else []
-    yield Function(_index_name("append", store, number), given, lines)
+    yield Function(_index_name("append", store, number), parameters, lines)
     if index.carries:
         entry = f"p[0] + (g[0] + row[{index.place}] * {width}) * 8"
         lines = [find, f"    g += {8 * arity}", f"    p = {pool}", f"    entry = {entry}"]
-        yield Function(_index_name("rewrite", store, number), given, [*lines, *carried])
+        yield Function(_index_name("rewrite", store, number), parameters, [*lines, *carried])
     yield _leave_text(store, index, number, find)
 
 

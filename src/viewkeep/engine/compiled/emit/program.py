@@ -200,7 +200,7 @@ class _ProgramWriter:
                 yield f"hint_{table.shape}({descriptor(table.at)}, {key})"
 
     def _first_tables(self, trigger: Trigger) -> Iterator[Table]:
-        stores, known = self.memory.stores, frozenset(trigger.parameters)
+        stores, parameters = self.memory.stores, frozenset(trigger.parameters)
         for number, split in enumerate(self.program.splits):
             if trigger.atom in split.atoms:
                 yield stores[level_name(number)].table
@@ -211,7 +211,7 @@ class _ProgramWriter:
                 for join in [s for s in block.steps if isinstance(s, Join) and s.opens][:1]:
                     for access in join.accesses:
                         index = stores[access.map].index(
-                            tuple(v for v in stores[access.map].key if v in known)
+                            tuple(v for v in stores[access.map].key if v in parameters)
                         )
                         if index is not None:
                             yield index.groups

@@ -31,18 +31,18 @@ class ReadingWriter:
 
     def parts(self) -> Iterator[Function]:
         """Enumeration in portions, the local output, and look-ups."""
-        enumerator, given = self.program.enumerator, self._given()
+        enumerator, inputs = self.program.enumerator, self._input_names()
         output = self.memory.stores[OUTPUT]
         if self.collects:
             writer = StepWriter(self.memory)
             one = Payload(self.shape, None)
-            writer.steps(enumerator.steps, given, one, lambda n, p: _collect(writer, output, n, p))
+            writer.steps(enumerator.steps, inputs, one, lambda n, p: _collect(writer, output, n, p))
             writer.settle()
-            parameters = joined(["s"], list(given.values()))
+            parameters = joined(["s"], list(inputs.values()))
             lines = [*writer.lines, "    return s[0]"]
             yield Function("collect", parameters, lines, public=True)
         else:
-            yield self._tell("tell", enumerator.steps, given)
+            yield self._tell("tell", enumerator.steps, inputs)
         if output.key:
             whole = Join((Access(OUTPUT, output.key),), output.key)
             yield self._tell("tell_output", (whole,), {})
@@ -54,12 +54,12 @@ class ReadingWriter:
             else [f"row = {descriptor(output.table.at)}", *zeroed(output)]
         )
         yield Function("empty_output", "s", [f"    {line}" for line in empty], public=True)
-        yield self._look_up(given)
+        yield self._look_up(inputs)
 
-    def _given(self) -> Names:
-        return {copy: f"given{i}" for i, (copy, _) in enumerate(self.program.inputs)}
+    def _input_names(self) -> Names:
+        return {copy: f"input{i}" for i, (copy, _) in enumerate(self.program.inputs)}
 
-    def _tell(self, name: str, steps: tuple[Step, ...], given: Names) -> Function:
+    def _tell(self, name: str, steps: tuple[Step, ...], inputs: Names) -> Function:
         """Output rows into columns, at most so many; a further call goes on where it stopped."""
         head, shape = self.program.enumerator.head, self.shape
         writer = StepWriter(self.memory)
@@ -81,17 +81,17 @@ class ReadingWriter:
                 with writer.inside("if m == limit:"):
                     writer.emit(*_saved(writer.cursors or []), "return m")
 
-        writer.steps(steps, given, Payload(shape, None), write_row)
+        writer.steps(steps, inputs, Payload(shape, None), write_row)
         self.cursors = max(self.cursors, writer.next_cursor)
-        parameters = joined(["s", "c", "out", "limit"], list(given.values()))
+        parameters = joined(["s", "c", "out", "limit"], list(inputs.values()))
         lines = [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
         lines += ["    m = 0", *writer.lines, "    return m"]
         return Function(name, parameters, lines, public=True)
 
-    def _look_up(self, given: Names) -> Function:
+    def _look_up(self, inputs: Names) -> Function:
         """The payload of one output tuple, into the words of the total."""
         head = self.program.enumerator.head
-        names = given | {v: f"head{i}" for i, v in enumerate(head)}
+        names = inputs | {v: f"head{i}" for i, v in enumerate(head)}
         writer, total = StepWriter(self.memory), self.memory.stores[TOTAL]
         writer.emit(f"row = {descriptor(total.table.at)}", *zeroed(total))
 
@@ -102,7 +102,7 @@ class ReadingWriter:
                 writer.emit(set_word(kind, "row", total.word + i, value))
 
         writer.steps(self.program.enumerator.steps, names, Payload(self.shape, None), sum_up)
-        arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(given.values()))
+        arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(inputs.values()))
         return Function("look_up", arguments, [*writer.lines, "    return s[0]"], public=True)
 
     def _change(self, atom: int) -> Function:

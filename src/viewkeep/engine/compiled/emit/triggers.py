@@ -41,8 +41,8 @@ class StepWriter(LoopWriter):
         """Add a payload to an entry; the variable that tells whether it appeared or vanished."""
         row = self._row_to_change(store, names)
         key, change = [names[v] for v in store.key], self.fresh("change")
-        given = joined([descriptor(store.table.at), row], key, payload.spelled())
-        call = f"{function_name('add', store)}(s, {given})"
+        arguments = joined([descriptor(store.table.at), row], key, payload.spelled())
+        call = f"{function_name('add', store)}(s, {arguments})"
         self.emit(f"{change} = {call}")
         return change
 

@@ -77,8 +77,8 @@ _new_builtin.argtypes = [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_voi
 def load(module: Module, extra: str = "") -> Code:
     """The code of a module, from disk where it was compiled before; `extra` is LLVM of its own."""
     identity = _identity(module, extra)
-    if (known := _LOADED.get(identity)) is not None:
-        return known
+    if (loaded := _LOADED.get(identity)) is not None:
+        return loaded
     place = _place(identity)
     objects = _read(place)
     if objects is None:

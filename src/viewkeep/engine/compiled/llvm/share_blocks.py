@@ -135,8 +135,8 @@ class _Block:
     node: ast.stmt
     key: str
     places: tuple[int, ...]
-    taken: tuple[str, ...]
-    given: str | None
+    arguments: tuple[str, ...]
+    result: str | None
 
 
 def share(functions: list[ast.FunctionDef], kept: Collection[str] = ()) -> list[ast.FunctionDef]:
@@ -165,21 +165,23 @@ class _Sharing:
     def _find(self, function: ast.FunctionDef) -> None:
         """The blocks of a function that can be cut out."""
         uses = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name))
-        known = {argument.arg for argument in function.args.args}
-        for node, before in _statements(function.body, known):
+        parameters = {argument.arg for argument in function.args.args}
+        for node, before in _statements(function.body, parameters):
             reading = _Reading()
             reading.read(node)
             if reading.size < NODES_AT_LEAST or not reading.closed:
                 continue
-            given = [n for n in reading.names if n in reading.stored and reading.uses[n] < uses[n]]
-            if len(given) > 1 or any(name.startswith("f_") for name in given):
+            results = [
+                n for n in reading.names if n in reading.stored and reading.uses[n] < uses[n]
+            ]
+            if len(results) > 1 or any(name.startswith("f_") for name in results):
                 continue
-            needed = reading.loaded.union(given) & before
-            taken = tuple(name for name in reading.names if name in needed)
-            outer = (*(reading.names[name] for name in (*taken, *given)), len(taken))
+            needed = reading.loaded.union(results) & before
+            arguments = tuple(name for name in reading.names if name in needed)
+            outer = (*(reading.names[name] for name in (*arguments, *results)), len(arguments))
             key = f"{' '.join(reading.text)} | {outer}"
             self._blocks[node] = _Block(
-                node, key, tuple(reading.places), taken, given[0] if given else None
+                node, key, tuple(reading.places), arguments, results[0] if results else None
             )
 
     def _replace(self, statements: list[ast.stmt], count: int) -> None:
@@ -198,11 +200,11 @@ class _Sharing:
             name = self._names[block.key] = f"shared_{len(self._names)}"
             self._cut_out(name, block)
         places = [_place(place) for place in block.places]
-        taken = [ast.Name(each, ast.Load()) for each in block.taken]
-        call = ast.Call(ast.Name(name, ast.Load()), [_state(), *places, *taken], [])
-        if block.given is None:
+        arguments = [ast.Name(each, ast.Load()) for each in block.arguments]
+        call = ast.Call(ast.Name(name, ast.Load()), [_state(), *places, *arguments], [])
+        if block.result is None:
             return ast.Expr(call)
-        return ast.Assign([ast.Name(block.given, ast.Store())], call)
+        return ast.Assign([ast.Name(block.result, ast.Store())], call)
 
     def _cut_out(self, name: str, block: _Block) -> None:
         """A function of the block, in which smaller blocks may be shared in turn."""
@@ -213,14 +215,14 @@ class _Sharing:
                 if block_of_original is not None:
                     self._blocks[copy] = block_of_original
         places = {place: f"place_{number}" for number, place in enumerate(block.places)}
-        names = [_STATE, *places.values(), *block.taken]
+        names = [_STATE, *places.values(), *block.arguments]
         body: list[ast.stmt] = [node]
         for statements in _bodies(node):
             self._replace(statements, self._counts[block.key])
         _Renaming(places).visit(node)
         result: ast.expr = ast.Constant(0)
-        if block.given is not None:
-            result = ast.Name(block.given, ast.Load())
+        if block.result is not None:
+            result = ast.Name(block.result, ast.Load())
         body.append(ast.Return(result))
         arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
         self._cut.append(ast.FunctionDef(name, arguments, body, [], None))
@@ -242,18 +244,18 @@ class _Renaming(ast.NodeTransformer):
 
 
 def _statements(
-    statements: list[ast.stmt], known: set[str]
+    statements: list[ast.stmt], names: set[str]
 ) -> Iterator[tuple[ast.stmt, frozenset[str]]]:
     """Blocks at any depth, each with the names that may have a value before it."""
     for node in statements:
         if isinstance(node, ast.If | ast.For | ast.While):
-            yield node, frozenset(known)
+            yield node, frozenset(names)
             if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
-                known.add(node.target.id)
+                names.add(node.target.id)
             for body in _bodies(node):
-                yield from _statements(body, known)
+                yield from _statements(body, names)
         else:
-            known.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
 def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:

@@ -299,34 +299,38 @@ class _Function:
         values = [self._value(argument) for argument in arguments]
         if name in _EXACT:
             return self._exact(_EXACT[name], values[0][0], values[1][0]), INTEGER
-        given = [value for value, _ in values]
+        operands = [value for value, _ in values]
         match name:
             case "real":
-                return self._new(f"sitofp i64 {given[0]} to double"), FLOAT
+                return self._new(f"sitofp i64 {operands[0]} to double"), FLOAT
             case "pow":
-                return self._new(f"call double @pow(double {given[0]}, double {given[1]})"), FLOAT
+                return self._new(
+                    f"call double @pow(double {operands[0]}, double {operands[1]})"
+                ), FLOAT
             case "prefetch":
-                pointer = self._new(f"inttoptr i64 {given[0]} to ptr")
+                pointer = self._new(f"inttoptr i64 {operands[0]} to ptr")
                 self._emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 1, i32 3, i32 1)")
                 return "0", INTEGER
             case "allocate":
-                pointer = self._new(f"call ptr @malloc(i64 {given[0]})")
+                pointer = self._new(f"call ptr @malloc(i64 {operands[0]})")
                 return self._new(f"ptrtoint ptr {pointer} to i64"), INTEGER
             case "aligned":
-                sizes = f"i64 {given[0]}, i64 {given[1]}"
+                sizes = f"i64 {operands[0]}, i64 {operands[1]}"
                 pointer = self._new(f"call ptr @aligned_alloc({sizes})")
                 return self._new(f"ptrtoint ptr {pointer} to i64"), INTEGER
             case "advise":
-                pointer = self._new(f"inttoptr i64 {given[0]} to ptr")
-                self._emit(f"call i32 @madvise(ptr {pointer}, i64 {given[1]}, i32 {given[2]})")
+                pointer = self._new(f"inttoptr i64 {operands[0]} to ptr")
+                self._emit(
+                    f"call i32 @madvise(ptr {pointer}, i64 {operands[1]}, i32 {operands[2]})"
+                )
                 return "0", INTEGER
             case "release":
-                pointer = self._new(f"inttoptr i64 {given[0]} to ptr")
+                pointer = self._new(f"inttoptr i64 {operands[0]} to ptr")
                 self._emit(f"call void @free(ptr {pointer})")
                 return "0", INTEGER
             case "move":
-                to, source = (self._new(f"inttoptr i64 {each} to ptr") for each in given[:2])
-                words = f"ptr {to}, ptr {source}, i64 {given[2]}, i1 false"
+                to, source = (self._new(f"inttoptr i64 {each} to ptr") for each in operands[:2])
+                words = f"ptr {to}, ptr {source}, i64 {operands[2]}, i1 false"
                 self._emit(f"call void @llvm.memmove.p0.p0.i64({words})")
                 return "0", INTEGER
             case _:

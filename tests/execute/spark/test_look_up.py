@@ -5,7 +5,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from viewkeep.execute.spark.look_up import Fetched, MissingError, NotHereError
+from viewkeep.execute.spark.look_up import LookUps, MissingError, NotHereError
 from viewkeep.query.types.data_types import INT, Field
 
 LINES = ("lines", "post")
@@ -15,17 +15,17 @@ def test_keys_that_were_refused_together_are_not_asked_for_again() -> None:
     """Two statements look up other keys of one table, and together they find too many rows: asking
     again, one by one or together, would go on for ever."""
     nothing = cast(Any, None)
-    fetched = Fetched(
+    look_ups = LookUps(
         nothing, lambda source: nothing, {LINES: (Field("product_id", INT),)}, limit=3
     )
     asked = [{(1,), (2,)}, {(2,), (3,)}]
     for keys in asked:
         with pytest.raises(MissingError):
-            fetched.look_up(LINES, ["product_id"], keys)
-    [name] = fetched.requests()
-    fetched.fill({name: pa.table({"product_id": pa.array([1, 1, 2, 3], pa.int32())})})
+            look_ups.look_up(LINES, ["product_id"], keys)
+    [name] = look_ups.requests()
+    look_ups.fill({name: pa.table({"product_id": pa.array([1, 1, 2, 3], pa.int32())})})
     for keys in asked:
         with pytest.raises(NotHereError):
-            fetched.look_up(LINES, ["product_id"], keys)
+            look_ups.look_up(LINES, ["product_id"], keys)
     with pytest.raises(MissingError):  # others may be fewer
-        fetched.look_up(LINES, ["product_id"], {(4,)})
+        look_ups.look_up(LINES, ["product_id"], {(4,)})

@@ -1,4 +1,4 @@
-"""What is known during a refresh: relations that are given, collected, or still to be computed."""
+"""The relations of a script while it runs: inputs, collected results, and queries still to run."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -21,7 +21,7 @@ from viewkeep.execute.spark.collect import (
 from viewkeep.execute.spark.driver import Inputs
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.layered import Layered
-from viewkeep.execute.spark.look_up import Fetched, Source
+from viewkeep.execute.spark.look_up import LookUps, Source
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -45,12 +45,12 @@ from viewkeep.query.expressions import columns_of
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import to_rows
 
-Given: TypeAlias = DataFrame | pa.Table | Scanned | Layered
-Frames = Mapping[Source, Given]
+Input: TypeAlias = DataFrame | pa.Table | Scanned | Layered
+Frames = Mapping[Source, Input]
 """Where relations are; a diff may also be an Arrow table, and what is kept may have layers."""
 
 
-class Known:
+class ScriptRelations:
     """The relations of one refresh, by name."""
 
     def __init__(
@@ -64,24 +64,24 @@ class Known:
         self.persisted: list[DataFrame] = []
         self.queries: dict[str, Node] = {}
         """What is computed later, or in Spark as a part of something else."""
-        self.relations: dict[str, Relation] = {}
+        self.by_name: dict[str, Relation] = {}
         schemas = {**_read_columns(tuple(self.computes.values())), **self._kept_schemas()}
-        self.fetched = Fetched(spark, self._to_look_up, schemas, local_rows)
+        self.look_ups = LookUps(spark, self._to_look_up, schemas, local_rows)
 
     def _kept_schemas(self) -> dict[Source, Schema]:
         return {name: kept.definition.schema for name, kept in self.kept.items()}
 
     # --- taking in ------------------------------------------------------------------------------
 
-    def take_given(self, names: Iterable[str]) -> dict[str, DataFrame]:
+    def take_inputs(self, names: Iterable[str]) -> dict[str, DataFrame]:
         """Take the diffs that are on the driver; the others have to be collected."""
         remote = {}
         for name in names:
-            given = _found(self._frames, name)
-            if isinstance(given, pa.Table):
-                self.take(name, local(self.spark, given))
+            rows = _input(self._frames, name)
+            if isinstance(rows, pa.Table):
+                self.take(name, local(self.spark, rows))
                 continue
-            frame = _as_frame(self.spark, given)
+            frame = _as_frame(self.spark, rows)
             if is_local(frame):
                 self.take(name, local(self.spark, collect_local(frame)))
             else:
@@ -90,7 +90,7 @@ class Known:
 
     def take(self, name: str, relation: Relation) -> None:
         """From now on, a relation is known by its name."""
-        self.relations[name] = relation
+        self.by_name[name] = relation
         self.queries.pop(name, None)
         if relation.is_empty:
             self.empty.add(name)
@@ -111,28 +111,28 @@ class Known:
 
     def frame(self, source: Source) -> DataFrame:
         """A relation that is given, as Spark reads it."""
-        return _as_frame(self.spark, _found(self._frames, source))
+        return _as_frame(self.spark, _input(self._frames, source))
 
     def _to_look_up(self, source: Source) -> DataFrame | Scanned | Layered:
-        given = _found(self._frames, source)
-        return given if isinstance(given, Scanned | Layered) else _as_frame(self.spark, given)
+        rows = _input(self._frames, source)
+        return rows if isinstance(rows, Scanned | Layered) else _as_frame(self.spark, rows)
 
     def relation(self, name: str) -> Relation:
         """A relation that is given, collected, or computed in Spark when it is read."""
-        if name not in self.relations:
+        if name not in self.by_name:
             if name in self.empty:
-                self.relations[name] = empty(self.spark, self.computes[name].query.schema)
+                self.by_name[name] = empty(self.spark, self.computes[name].query.schema)
             elif name in self.computes:
-                self.relations[name] = Relation(self.builder().frame(self.queries[name]))
+                self.by_name[name] = Relation(self.builder().frame(self.queries[name]))
             else:
                 return Relation(self.frame(name))
-        return self.relations[name]
+        return self.by_name[name]
 
     def rows(self, name: str) -> int | None:
         """How many rows a diff has, where that is known."""
         if name in self.empty:
             return 0
-        return self.relations[name].rows if name in self.relations else None
+        return self.by_name[name].rows if name in self.by_name else None
 
     def builder(self) -> Builder:
         """Makes DataFrames of queries."""
@@ -147,15 +147,15 @@ class Known:
         """What queries on the driver read."""
 
         def tuples(name: str) -> Rows | None:
-            found = self.relations.get(name)
-            return found.tuples if isinstance(found, Collected) else None
+            relation = self.by_name.get(name)
+            return relation.tuples if isinstance(relation, Collected) else None
 
         return Inputs(
-            self.fetched,
+            self.look_ups,
             rows=tuples,
             pending=self.queries.get,
             is_kept=self.kept.__contains__,
-            is_given=self.has_frame,
+            has_frame=self.has_frame,
             in_spark=self._in_spark,
             limit=10 * self.local_rows,
         )
@@ -183,29 +183,29 @@ class Known:
             frame.unpersist()
 
 
-def _as_frame(spark: SparkSession, given: Given) -> DataFrame:
-    if isinstance(given, Scanned | Layered):
-        return given.frame
-    return local(spark, given).frame if isinstance(given, pa.Table) else given
+def _as_frame(spark: SparkSession, rows: Input) -> DataFrame:
+    if isinstance(rows, Scanned | Layered):
+        return rows.frame
+    return local(spark, rows).frame if isinstance(rows, pa.Table) else rows
 
 
-def _found(frames: Frames, name: Source) -> Given:
+def _input(frames: Frames, name: Source) -> Input:
     if name not in frames:
         what = name if isinstance(name, str) else f'table "{name[0]}" ({name[1]})'
         raise RunError(f"no DataFrame for {what}; give frames[{name!r}]")
     return frames[name]
 
 
-def given_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
+def input_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
     """The relation of a leaf."""
-    given = _found(frames, (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
-    return _as_frame(spark, given)
+    rows = _input(frames, (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
+    return _as_frame(spark, rows)
 
 
 @lru_cache(maxsize=64)
 def _read_columns(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
     """Of every table, the columns that queries read."""
-    found: dict[Source, Schema] = {}
+    schemas: dict[Source, Schema] = {}
     used: dict[Source, set[str]] = {}
     for statement in statements:
         names = set(statement.query.names)
@@ -217,8 +217,8 @@ def _read_columns(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
                 own = zip(scan.names, scan.table.names, strict=True)
                 used.setdefault(source, set()).update(c for n, c in own if n in names)
                 read = tuple(c for c in scan.table.columns if c.name in used[source])
-                found[source] = read or scan.table.columns[:1]  # rows without columns have no count
-    return found
+                schemas[source] = read or scan.table.columns[:1]  # a count needs a column
+    return schemas
 
 
 def _names_read(node: Node) -> frozenset[str]:
