@@ -48,6 +48,14 @@ class ParseError(QueryError):
 class UnsupportedError(ParseError):
     """Well-formed SQL that Viewkeep does not maintain, named with its position."""
 
+    def with_hint(self, hint: str) -> "UnsupportedError":
+        """The same refusal, with a way out."""
+        return UnsupportedError(self.problem, self.text, self.position, hint)
+
+
+class TypeRuleError(ParseError):
+    """An expression whose types do not fit as far as Viewkeep knows; Spark may know more casts."""
+
 
 class ConstraintError(QueryError):
     """A constraint (functional dependency, key, foreign key, ...) that does not fit the query."""

@@ -93,7 +93,7 @@ class Keeper:
         in_memory = JOB_BYTES if backend == "spark" else REWRITE_BYTES
         about = (options, in_memory, durable)
         self._lake = Lake(_lake_place(path), self._engines.scans, *about)
-        self._plans = ViewPlans(self._lake)
+        self._plans = ViewPlans(self._lake, self._engines)
         if not self._lake.catalog.exists():
             if not create:
                 raise CatalogError(
@@ -175,7 +175,7 @@ class Keeper:
     def create_view(
         self,
         name: str,
-        sql: str,
+        sql: Any,
         strategy: str = "auto",
         policy: str = "auto",
         replace: bool = False,
@@ -184,9 +184,17 @@ class Keeper:
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
+        `sql` is a query, or `CREATE [OR REPLACE] [MATERIALIZED] VIEW name AS` one. SQL that is not
+        kept incrementally is computed as a whole by Spark when its inputs change, unless `policy`
+        or `strategy` ask for more; the report, `explain` and `plan` tell why.
         A view that is replaced stays readable as it is until its new rows are there. With
         `if_not_exists`, a view that is there is left as it is, and its last report returned.
         """
+        statement = self._plans.statement(name, sql)
+        replace, if_not_exists = (
+            replace or statement.replace,
+            if_not_exists or statement.if_not_exists,
+        )
         catalog = self._lake.catalog.read()
         old = catalog.views.get(name)
         if old is not None and old.ready and if_not_exists and not replace:
@@ -194,7 +202,8 @@ class Keeper:
         engines = self._engines.forcing(backend)
         if old is None or (old.ready and not replace):  # an unfinished one may be created again
             catalog.check_free(name)
-        definition = self._plans.define(catalog, name, sql, strategy, policy)
+        with statement.whole_text_errors():
+            definition = self._plans.define(catalog, name, statement.query, strategy, policy)
         if old is not None and old.ready:
             with self._lake.marked():
                 return replace_view(self._plans, catalog, definition, engines)

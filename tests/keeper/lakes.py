@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 def set_driver_bytes(keeper: Keeper, driver_bytes: int) -> None:
     """Let the driver rewrite files of up to so many bytes; the engine rewrites larger ones."""
     keeper._lake = replace(keeper._lake, driver_bytes=driver_bytes)
-    keeper._plans = ViewPlans(keeper._lake)
+    keeper._plans = ViewPlans(keeper._lake, keeper._engines)
 
 
 def location(keeper: Keeper, name: str) -> str:

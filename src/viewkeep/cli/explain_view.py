@@ -43,9 +43,11 @@ def explain_view(
         [view] = keeper.status(name)
         asked = bool(changes) or tuple_based or full
         in_sections = asked or view.strategy in SECTIONED
-        head, tree = keeper.explain(name, script=not in_sections), keeper.operators(name)
+        head = keeper.explain(name, script=not in_sections)
+        whole = view.strategy == "recompute" and not asked and svg is None
+        tree = None if whole else keeper.operators(name)
     options = ScriptOptions(tuple(changes), tuple_based or view.strategy == "tuple", full)
-    if svg is not None:
+    if svg is not None and tree is not None:
         draw(name, tree, options, svg)
     if as_json:
         write(json.dumps(_document(name, view.strategy, head, tree, options), indent=2) + "\n")
@@ -53,13 +55,13 @@ def explain_view(
         _show(head, tree, options if in_sections else None)
 
 
-def _show(head: str, tree: "Node", options: "ScriptOptions | None") -> None:
+def _show(head: str, tree: "Node | None", options: "ScriptOptions | None") -> None:
     from rich.console import Group
     from rich.text import Text
 
     from viewkeep.report.script.page import script_sections
 
-    sections = () if options is None else script_sections(tree, options)
+    sections = () if options is None or tree is None else script_sections(tree, options)
     show(Group(Text(f"{head}\n"), *sections))
 
 
@@ -76,10 +78,10 @@ def draw(name: str, tree: "Node", options: "ScriptOptions", file: str) -> None:
 
 
 def _document(
-    name: str, strategy: str, head: str, tree: "Node", options: "ScriptOptions"
+    name: str, strategy: str, head: str, tree: "Node | None", options: "ScriptOptions"
 ) -> dict[str, object]:
     from viewkeep.report.lake.refreshes import FORMAT
     from viewkeep.report.script.page import script_json
 
     about = {"format": FORMAT, "view": name, "strategy": strategy, "explanation": head}
-    return {**about, **script_json(tree, options)}
+    return {**about, **(script_json(tree, options) if tree is not None else {})}

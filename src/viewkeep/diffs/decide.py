@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError, identify
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.algebra import Node
+from viewkeep.query.verbatim import Query, Verbatim
 
 RECURSIVE = ("recursive-fixed", "recursive-streams")
 """Tuple-based scripts with the intermediate views of DBToaster."""
@@ -24,7 +24,7 @@ class Decision:
 
 
 def decide(
-    view: Node, strategy: str = "auto", policy: str = "auto", views: Collection[str] = ()
+    view: Query, strategy: str = "auto", policy: str = "auto", views: Collection[str] = ()
 ) -> Decision:
     """Diffs where they can be right; else recomputation with the reason, or under the policy
     `strict` an error. `views` are the names in it that are views, which nobody can declare keys of.
@@ -37,6 +37,8 @@ def decide(
     """
     _check("strategy", strategy, STRATEGIES)
     _check("policy", policy, POLICIES)
+    if isinstance(view, Verbatim):
+        return Decision("recompute", view.reason)
     if strategy == "recompute" or policy == "full":
         return Decision("recompute", "as asked")
     try:
@@ -49,6 +51,11 @@ def decide(
     if strategy == "auto":
         return Decision("id", "all tables have keys", plan)
     return Decision(strategy, "as asked", plan)
+
+
+def may_recompute(strategy: str, policy: str) -> bool:
+    """Whether a view without a script may be computed as a whole at each refresh."""
+    return strategy in ("auto", "recompute") and policy in ("auto", "full")
 
 
 def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.row_changes import RowChanges
-from viewkeep.query.algebra import Node
+from viewkeep.query.verbatim import Query
 from viewkeep.tables.delta import LakeTable
 from viewkeep.tables.relations import Relation, StoredRows
 from viewkeep.tables.snapshots import DataFile
@@ -72,7 +72,7 @@ class Backend(Protocol):
     def name(self) -> str:
         """What reports call it."""
 
-    def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
+    def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
 
     def run(
@@ -81,7 +81,7 @@ class Backend(Protocol):
         """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
 
     def compare(
-        self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
+        self, place: str, query: Query, relations: Relations, shown: StoredRows, most: int
     ) -> Counted:
         """Rows of a query, in the order of its columns, that a table lacks (> 0), or has too many
         of (< 0); floats are compared with nine digits."""

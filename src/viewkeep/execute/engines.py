@@ -16,7 +16,8 @@ from viewkeep.errors import QueryError
 from viewkeep.execute.backend import Backend
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.scans import SizedScans
-from viewkeep.query.algebra import Node
+from viewkeep.query.types.inference import Schema
+from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.scans import Scans
 
 CHOICES = ("auto", "spark", "duckdb")
@@ -54,7 +55,7 @@ class Engines:
     spark: Any = None
     forced: str = "auto"
     limit: int = DRIVER_BYTES
-    _problems: dict[int, tuple[tuple[Node, ...], str | None]] = field(
+    _problems: dict[int, tuple[tuple[Query, ...], str | None]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -64,7 +65,7 @@ class Engines:
             return self
         return replace(self, forced=check_choice(backend, self.spark))
 
-    def choose(self, queries: tuple[Node, ...], size: int) -> Choice:
+    def choose(self, queries: tuple[Query, ...], size: int) -> Choice:
         """The engine of some queries that read so many bytes."""
         if self.forced == "spark":
             return Choice("spark", "backend=spark", size)
@@ -83,20 +84,33 @@ class Engines:
             return Choice("spark", f"{size:,} bytes to read, more than {self.limit:,}", size)
         return Choice("duckdb", f"{size:,} bytes to read", size)
 
-    def problem(self, queries: tuple[Node, ...]) -> str | None:
+    def problem(self, queries: tuple[Query, ...]) -> str | None:
         """Why DuckDB would not compute some queries as Spark does; found once for a view's."""
         known = self._problems.get(id(queries))
         if known is None or known[0] is not queries:
             known = self._problems[id(queries)] = (queries, self._problem(queries))
         return known[1]
 
-    def _problem(self, queries: Iterable[Node]) -> str | None:
+    def _problem(self, queries: Iterable[Query]) -> str | None:
         inexact = import_module("viewkeep.execute.duckdb.exact").inexact
         for each in queries:
+            if isinstance(each, Verbatim):
+                return each.reason
             reason: str | None = inexact(each)
             if reason is not None:
                 return f"DuckDB is not known to compute this as Spark does: {reason}"
         return None
+
+    @property
+    def reads_any_sql(self) -> bool:
+        """Whether SQL outside the front end can be computed here."""
+        return self.spark is not None and self.forced != "duckdb"
+
+    def columns(self, query: Verbatim) -> Schema:
+        """The columns that Spark gives a query; an error that tells what Spark says against it."""
+        analyze = import_module("viewkeep.execute.spark.verbatim").analyzed_columns
+        columns: Schema = analyze(self.spark, query)
+        return columns
 
     def __getitem__(self, name: str) -> Backend:
         return self._duckdb if name == "duckdb" else self._spark

@@ -18,6 +18,7 @@ from viewkeep.diffs.decide import RECURSIVE, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
+from viewkeep.errors import QueryError
 from viewkeep.lake import Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.caches import Cache
 from viewkeep.lake.catalog import ViewDefinition
@@ -25,6 +26,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.view_layout import Layout
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
+from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.delta import (
     ConflictError,
     DataFile,
@@ -71,7 +73,7 @@ class View:
 
     lake: Lake
     definition: ViewDefinition
-    node: Node
+    query: Query
     decision: Decision
     sources: Mapping[str, Source]
     scripts: dict[str, Script] = field(default_factory=dict, compare=False, repr=False)
@@ -85,6 +87,13 @@ class View:
     def table(self) -> LakeTable:
         """Where the view is."""
         return self.lake.at(self.definition.location)
+
+    @property
+    def node(self) -> Node:
+        """Its query as relational algebra; an error for SQL that only Spark reads."""
+        if isinstance(self.query, Verbatim):
+            raise QueryError(f'view "{self.name}" has no operators: {self.query.reason}')
+        return self.query
 
     @property
     def is_incremental(self) -> bool:
@@ -115,10 +124,10 @@ class View:
         return tuple(each.query for script in scripts for each in script.computes())
 
     @cached_property
-    def definitions(self) -> tuple[Node, ...]:
+    def definitions(self) -> tuple[Query, ...]:
         """The queries that compute it from scratch: of its caches and of the view itself."""
         if not self.is_incremental:
-            return (self.node,)
+            return (self.query,)
         return tuple(each.definition for each in self.script.materialized)
 
     @property
@@ -156,7 +165,7 @@ class View:
         """The columns of its table."""
         if self.is_incremental:
             return Layout.of_script(self.script)
-        return Layout.of_node(self.node)
+        return Layout.of_query(self.query)
 
     @cached_property
     def plan(self) -> str:

@@ -11,10 +11,10 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.diffs.script import Script
 from viewkeep.errors import SchemaError
-from viewkeep.query.algebra import Node
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.types.inference import find_field
+from viewkeep.query.verbatim import Query
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Layout:
         return Layout(columns, view.definition.schema, len(script.visible), view.ids)
 
     @staticmethod
-    def of_node(view: Node) -> "Layout":
+    def of_query(view: Query) -> "Layout":
         """The table of a view that is always computed anew."""
         columns = tuple((name, name) for name in view.names)
         _check(columns, len(columns))

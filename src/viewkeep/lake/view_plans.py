@@ -1,24 +1,43 @@
 """From the SQL of a view to its definition and its plan; nothing is read or written but logs."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
 from uuid import uuid4
 
-from viewkeep.diffs.decide import decide
-from viewkeep.errors import QueryError
+from viewkeep.diffs.decide import decide, may_recompute
+from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.view import STATE, Source, View
 from viewkeep.query.algebra import Scan, walk
 from viewkeep.query.tables import Table
+from viewkeep.query.types.inference import Schema
+from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.sql.column_names import stored_names
+from viewkeep.sql.outputs import with_names
 from viewkeep.sql.parse import parse_view
+from viewkeep.sql.verbatim import read_verbatim
+from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 from viewkeep.tables.column_names import check_own_names
+
+
+class Analyst(Protocol):
+    """What knows the columns of SQL that the front end does not read."""
+
+    @property
+    def reads_any_sql(self) -> bool:
+        """Whether there is an engine for such SQL."""
+
+    def columns(self, query: Verbatim) -> Schema:
+        """The columns of a query."""
 
 
 class ViewPlans:
     """The views of a lake with their plans, each made once for a definition and what it reads."""
 
-    def __init__(self, lake: Lake) -> None:
-        self.lake = lake
+    def __init__(self, lake: Lake, analyst: Analyst) -> None:
+        self.lake, self._analyst = lake, analyst
         self._views: dict[str, View] = {}
 
     def view(self, definition: ViewDefinition, catalog: Catalog) -> View:
@@ -26,22 +45,38 @@ class ViewPlans:
         sources = {name: self._source(catalog, name) for name in definition.inputs}
         view = self._views.get(definition.name)
         if view is None or (view.definition, view.sources) != (definition, sources):
-            node = parse_view(definition.sql, _readable(catalog, definition.name))
-            decision = decide(node, definition.strategy, definition.policy, catalog.views)
-            view = View(self.lake, definition, node, decision, sources)
+            query = self._query(definition, _readable(catalog, definition.name))
+            decision = decide(query, definition.strategy, definition.policy, catalog.views)
+            view = View(self.lake, definition, query, decision, sources)
             self._views[definition.name] = view
         return view
+
+    @staticmethod
+    def statement(name: str, sql: object) -> ViewStatement:
+        """The query of a view with that name, and what its text asks for."""
+        if not isinstance(sql, str):
+            raise ArgumentError(
+                f'view "{name}": give its query as SQL text, not as {type(sql).__name__}: which '
+                "versions of which tables a DataFrame reads cannot be told from it"
+            )
+        statement = read_view_statement(sql)
+        if statement.name is not None and statement.name.lower() != name.lower():
+            raise QueryError(
+                f'view "{name}": its text creates "{statement.name}"; give both the same name'
+            )
+        return statement
 
     def define(
         self, catalog: Catalog, name: str, sql: str, strategy: str, policy: str
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
         location, build = self.lake.place(name), uuid4().hex[:12]
-        node = parse_view(sql, _readable(catalog, name))
-        inputs = tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Scan)))
-        draft = ViewDefinition(
-            name, sql, inputs, Table({"none": "int"}), location, strategy, policy, build, True
-        )
+        unknown = Table({"none": "int"})
+        draft = ViewDefinition(name, sql, (), unknown, location, strategy, policy, build, True)
+        query = self._query(draft, _readable(catalog, name), is_new=True)
+        draft = dataclasses.replace(draft, inputs=_inputs(query))
+        if isinstance(query, Verbatim):
+            draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
         catalog.including(draft).order()
         columns = self.view(draft, catalog).layout.declared
         check_own_names(f'view "{name}"', (each.name for each in columns.visible))
@@ -76,9 +111,47 @@ class ViewPlans:
                 "view, or remove the folder"
             )
 
+    def _query(
+        self, definition: ViewDefinition, tables: Mapping[str, Table], is_new: bool = False
+    ) -> Query:
+        """The algebra of a view; where there is none, its text with the columns that are defined,
+        or that the engine finds for a new one."""
+        sql = definition.sql
+        try:
+            node = parse_view(sql, tables)
+            return with_names(node, stored_names(sql, node.names, tables))
+        except (UnsupportedError, TypeRuleError) as problem:
+            if not may_recompute(definition.strategy, definition.policy):
+                raise
+            query = read_verbatim(sql, tables, problem)
+            if not is_new:
+                return dataclasses.replace(query, schema=definition.table.columns)
+            return dataclasses.replace(query, schema=self._columns(query, problem))
+
+    def _columns(self, query: Verbatim, problem: ParseError) -> Schema:
+        if not self._analyst.reads_any_sql:
+            if isinstance(problem, UnsupportedError):
+                raise problem.with_hint("only Spark computes it: Keeper(path, spark)")
+            raise problem
+        try:
+            fields = self._analyst.columns(query)
+        except ParseError:
+            if isinstance(problem, UnsupportedError):
+                raise
+            raise problem from None
+        names = stored_names(query.text, [each.name for each in fields], dict(query.tables))
+        return tuple(dataclasses.replace(f, name=n) for f, n in zip(fields, names, strict=True))
+
     def _source(self, catalog: Catalog, name: str) -> Source:
         entry = catalog.entries[name]
         return Source(name, entry.table, self.lake.at(entry.location))
+
+
+def _inputs(query: Query) -> tuple[str, ...]:
+    """The tables and views that a query reads."""
+    if isinstance(query, Verbatim):
+        return tuple(name for name, _ in query.tables)
+    return tuple(dict.fromkeys(n.name for n in walk(query) if isinstance(n, Scan)))
 
 
 def _readable(catalog: Catalog, name: str) -> dict[str, Table]:

@@ -11,6 +11,7 @@ from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.caches import GROUP_ROWS, Cache, order_of
 from viewkeep.lake.view import REPORT, STATE, StoredView, View
 from viewkeep.query.algebra import Node, Stored, rewrite
+from viewkeep.query.verbatim import Query
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables.delta import ConflictError, LakeTable
 from viewkeep.tables.snapshots import DataFile
@@ -130,13 +131,13 @@ class _Build:
     def write_view(self) -> list[DataFile]:
         """Files with the rows of the view."""
         view = self._view
-        query = view.node
+        query = view.query
         if view.is_incremental:
             left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
             query = without_caches(view.script.view.definition, left_out)
         return self._write(f'view "{view.name}"', query, Target(view.table, view.layout.columns))
 
-    def _write(self, place: str, query: Node, target: Target) -> list[DataFile]:
+    def _write(self, place: str, query: Query, target: Target) -> list[DataFile]:
         written = self._backend.write(place, query, self._relations, target)
         self.jobs += written.jobs
         return written.files

@@ -55,13 +55,13 @@ def _differing(
 ) -> tuple[Counted, Counted]:
     """The rows that are missing in the view, and those that are too much."""
     relations = ViewRelations(view, {(name, "post"): inputs[name] for name in view.sources})
-    shown = dict(zip(view.node.names, view.layout.names, strict=True))
+    shown = dict(zip(view.query.names, view.layout.names, strict=True))
     rows = StoredRows(view.table, snapshot, snapshot.files, shown)
     backend = engines[build_choice(view, engines, inputs).backend]
-    counts = backend.compare(f'view "{view.name}"', view.node, relations, rows, MOST)
+    counts = backend.compare(f'view "{view.name}"', view.query, relations, rows, MOST)
     missing = {row: count for row, count in counts.items() if count > 0}
     extra = {row: -count for row, count in counts.items() if count < 0}
-    floats = [n for n, f in enumerate(view.node.schema) if f.type in (DOUBLE, FLOAT)]
+    floats = [n for n, f in enumerate(view.query.schema) if f.type in (DOUBLE, FLOAT)]
     if floats:
         _pair_off(missing, extra, floats)
     return missing, extra

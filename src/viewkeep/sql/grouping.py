@@ -184,7 +184,7 @@ class GroupedTranslator(Translator):
             typed = None if argument is None else argument.typed
             result = aggregate_result(function, typed, grouped=bool(self.keys))
         except QueryError as error:
-            raise self.source.error(str(error), node) from None
+            raise self.source.type_error(str(error), node) from None
         expression = None if argument is None else argument.expression
         name = self._name(function, expression, expressions)
         return Scalar(Column(name), result)

@@ -63,8 +63,15 @@ def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
             raise translator.source.unsupported("several names for one column", node)
         case _:
             # As in Spark, a column without a name is called by its text.
-            name = node.sql("spark", normalize_functions="lower")
+            name = _text(node)
             yield Item(name, translator.translate(node), node, is_unnamed=True)
+
+
+def _text(node: exp.Expr) -> str:
+    match node:
+        case exp.Anonymous(expressions=[exp.Star()]) if node.name.lower() == "count":
+            return "count(1)"
+    return node.sql("spark", normalize_functions="lower")
 
 
 def _star(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:

@@ -7,6 +7,11 @@ from viewkeep.query.expressions import Column
 from viewkeep.sql.context import Places
 
 
+def with_names(node: Node, names: Sequence[str]) -> Node:
+    """The same rows under other column names, if they differ."""
+    return node if list(node.names) == list(names) else renamed(node, names, Places())
+
+
 def renamed(node: Node, names: Sequence[str], places: Places) -> Node:
     """The same rows under other column names; a projection on top is relabelled in place."""
     match node:

@@ -33,7 +33,8 @@ def parse_with_places(sql: str, tables: Mapping[str, Table]) -> tuple[Node, Plac
         raise QueryError(f"a view is written as SQL text, not as {type(sql).__name__}")
     source = Source(sql)
     try:
-        query = _single_query(source)
+        query = single_query(source)
+        refuse_syntax(query, source)
         context = Context(source, tables, translate_query)
         return translate_query(query, context), context.places
     except RecursionError:
@@ -60,7 +61,8 @@ def _modifiers(query: exp.Subquery) -> bool:
 _PARTS = ("this", "with_", "order", "limit", "offset")
 
 
-def _single_query(source: Source) -> exp.Expr:
+def single_query(source: Source) -> exp.Expr:
+    """The one query of a text; an error for no query, several, and other statements."""
     statements = source.statements()
     if not statements:
         raise ParseError("there is no query", source.text, 0)
@@ -70,5 +72,4 @@ def _single_query(source: Source) -> exp.Expr:
     statement = statements[0]
     if not isinstance(statement, exp.Query):
         raise ParseError("a view is a SELECT query", source.text, source.start_of(statement))
-    refuse_syntax(statement, source)
     return statement

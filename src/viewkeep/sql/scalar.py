@@ -138,7 +138,7 @@ class Translator:
         scalar = self.translate(node)
         if scalar.typed.type not in (BOOLEAN, VOID):
             problem = f"a condition must be boolean, but this is {scalar.typed.type}"
-            raise self.source.error(problem, node)
+            raise self.source.type_error(problem, node)
         return scalar
 
     def call(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
@@ -149,14 +149,14 @@ class Translator:
         try:
             typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
         except QueryError as error:
-            raise self.source.error(str(error), node) from None
+            raise self.source.type_error(str(error), node) from None
         return Scalar(Call(function, tuple(a.expression for a in arguments)), typed)
 
     def refuse_opaque(self, scalar: Scalar, node: exp.Expr) -> None:
         """An error where something is computed with a value that views only carry."""
         if scalar.typed.type.is_opaque:
             problem = f"{scalar.expression} is {scalar.typed.type}: {ONLY_CARRIED}"
-            raise self.source.error(problem, node)
+            raise self.source.type_error(problem, node)
 
     def compare(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """A comparison, in which a string literal beside a date is read as a date."""
@@ -415,7 +415,7 @@ class Translator:
         try:
             typed = cast_result(argument.typed, target)
         except QueryError as error:
-            raise self.source.error(str(error), node) from None
+            raise self.source.type_error(str(error), node) from None
         return Scalar(Cast(argument.expression, target), typed)
 
     def _keyword_function(

@@ -65,7 +65,7 @@ def _common_types(left: Node, right: Node, query: exp.SetOperation, context: Con
             problem = (
                 f'column "{first.name}" is {first.type} on one side, {second.type} on the other'
             )
-            raise context.source.error(f"{problem}; add a CAST", query.expression)
+            raise context.source.type_error(f"{problem}; add a CAST", query.expression)
         types.append(common)
     return types
 

@@ -13,7 +13,7 @@ from sqlglot.errors import TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewkeep.errors import ParseError, UnsupportedError
+from viewkeep.errors import ParseError, TypeRuleError, UnsupportedError
 
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
 
@@ -86,6 +86,10 @@ class Source:
     def error(self, problem: str, node: exp.Expr) -> ParseError:
         """An error that points at a node."""
         return ParseError(problem, self.text, self.position(node))
+
+    def type_error(self, problem: str, node: exp.Expr) -> TypeRuleError:
+        """An error about types that points at a node."""
+        return TypeRuleError(problem, self.text, self.position(node))
 
     def unsupported(
         self, construct: str, node: exp.Expr, keywords: Collection[TokenType] = ()

@@ -12,9 +12,11 @@ from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.script_run import DuckdbRun, PreparedRun, prepare_run
 from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
+from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueries, is_small
 from viewkeep.query.algebra import Node
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
+from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.relations import StoredRows
 
@@ -34,8 +36,9 @@ class DuckdbBackend:
         self._prepared: dict[int, PreparedRun] = {}
         self._pruned: dict[int, PrunedQueries] = {}
 
-    def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
+    def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
+        query = _algebra(query)
         with connected() as connection, duckdb_errors(place):
             text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
             return Written(write_query(connection, text, query.schema, target))
@@ -79,9 +82,10 @@ class DuckdbBackend:
         return known
 
     def compare(
-        self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
+        self, place: str, query: Query, relations: Relations, shown: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
+        query = _algebra(query)
         with connected() as connection, duckdb_errors(place):
             sources = OpenRelations(connection, relations)
             expected = f"({statements.query(query, sources.of_leaf)})"
@@ -97,6 +101,12 @@ class DuckdbBackend:
                 f"HAVING sum({quote(_SIDE)}) <> 0 LIMIT {most}",
             )
         return {row[:-1]: int(row[-1]) for row in to_rows(found)}
+
+
+def _algebra(query: Query) -> Node:
+    if isinstance(query, Verbatim):
+        raise NeedsSparkError(f"{query.reason}, so it needs Spark")
+    return query
 
 
 def _comparable(schema: tuple[Field, ...]) -> str:

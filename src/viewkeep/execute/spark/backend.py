@@ -20,9 +20,12 @@ from viewkeep.execute.spark.report import named
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.execute.spark.script_relations import Input
-from viewkeep.query.algebra import Leaf, Node, Scan
+from viewkeep.execute.spark.session import lake_session
+from viewkeep.execute.spark.verbatim import verbatim_frame
+from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
+from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
 from viewkeep.tables.snapshots import DataFile
 
@@ -37,10 +40,10 @@ class SparkBackend:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def write(self, place: str, query: Node, relations: Relations, target: Target) -> Written:
+    def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
         with counted_jobs(self._spark) as jobs, named(place):
-            files = _write(self._frame(query, relations), target)
+            files = _write(_frame(self._session(query), query, relations), target)
             return Written(files, jobs.count)
 
     @contextmanager
@@ -61,20 +64,20 @@ class SparkBackend:
             context.removeJobTag(tag)
 
     def compare(
-        self, place: str, query: Node, relations: Relations, shown: StoredRows, most: int
+        self, place: str, query: Query, relations: Relations, shown: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
         with named(place):
-            expected = _comparable(self._frame(query, relations), query.schema)
-            rows = SparkRelations(self._spark, {"shown": shown})["shown"]
+            spark = self._session(query)
+            expected = _comparable(_frame(spark, query, relations), query.schema)
+            rows = SparkRelations(spark, {"shown": shown})["shown"]
             assert isinstance(rows, Scanned)
             counted = _counted(expected, _comparable(rows.frame, query.schema), most).collect()
         return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in counted}
 
-    def _frame(self, query: Node, relations: Relations) -> DataFrame:
-        frames = SparkRelations(self._spark, relations)
-        builder = Builder(lambda leaf: collect.Relation(frames.of_leaf(leaf)))
-        return collect.with_schema(builder.frame(query), query.schema)
+    def _session(self, query: Query) -> SparkSession:
+        """A session in which SQL text finds the tables of its query and no others."""
+        return lake_session(self._spark) if isinstance(query, Verbatim) else self._spark
 
 
 class SparkRun:
@@ -125,7 +128,14 @@ class SparkRelations(Mapping[Source, Input]):
 
     def of_leaf(self, leaf: Leaf) -> DataFrame:
         """The rows of a leaf of a query."""
-        rows = self[(leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name]
+        return self._rows((leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
+
+    def of_table(self, name: str) -> DataFrame:
+        """The rows of a table after the changes."""
+        return self._rows((name, "post"))
+
+    def _rows(self, source: Source) -> DataFrame:
+        rows = self[source]
         if isinstance(rows, Scanned | Layered):
             return rows.frame
         return rows if isinstance(rows, DataFrame) else collect.local(self._spark, rows).frame
@@ -141,6 +151,15 @@ class SparkRelations(Mapping[Source, Input]):
 
     def _stored(self, rows: StoredRows) -> Scanned:
         return Scanned(self._spark, rows.table, rows.snapshot, rows.files, rows.names)
+
+
+def _frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame:
+    frames = SparkRelations(spark, relations)
+    if isinstance(query, Verbatim):
+        inputs = {name: frames.of_table(name) for name, _ in query.tables}
+        return collect.with_schema(verbatim_frame(spark, query, inputs), query.schema)
+    builder = Builder(lambda leaf: collect.Relation(frames.of_leaf(leaf)))
+    return collect.with_schema(builder.frame(query), query.schema)
 
 
 def _write(frame: DataFrame, target: Target) -> list[DataFile]:

@@ -1,0 +1,82 @@
+"""SQL text on Spark: analyzed over empty relations, run over the rows of pinned versions.
+
+Its tables are temporary views of a session of its own, gone once the text is analyzed: nothing
+else that the user's catalogs hold has a name there that the text was not checked for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField
+
+from viewkeep.errors import ParseError, SchemaError, cause
+from viewkeep.execute.spark.collect import spark_schema, type_text
+from viewkeep.execute.spark.session import lake_session
+from viewkeep.query.expressions import quote
+from viewkeep.query.types.data_types import Field, parse_type
+from viewkeep.query.types.inference import Schema
+from viewkeep.query.verbatim import Verbatim
+
+_PLACE = re.compile(r"line (\d+),? pos (\d+)")
+_CODE = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+
+
+def analyzed_columns(spark: SparkSession, query: Verbatim) -> Schema:
+    """The columns of a query by Spark's analysis, which runs nothing."""
+    own = lake_session(spark)
+    empty = {
+        name: own.createDataFrame([], spark_schema(table.visible)) for name, table in query.tables
+    }
+    with _readable_errors(query):
+        fields = _text_frame(own, query, empty).schema.fields
+    return tuple(map(_field, fields))
+
+
+def verbatim_frame(
+    spark: SparkSession, query: Verbatim, rows: Mapping[str, DataFrame]
+) -> DataFrame:
+    """The rows of a query, under the names of its columns; `spark` is a session of its own."""
+    shown = {
+        name: rows[name].select(*(quote(field.name) for field in table.visible))
+        for name, table in query.tables
+    }
+    return _text_frame(spark, query, shown).toDF(*query.names)
+
+
+def _text_frame(spark: SparkSession, query: Verbatim, rows: Mapping[str, DataFrame]) -> DataFrame:
+    for name, frame in rows.items():
+        frame.createOrReplaceTempView(quote(name))
+    try:
+        frame = spark.sql(query.text)
+        _ = frame.schema  # analyzed now, while the names are there
+        return frame
+    finally:
+        for name in rows:
+            spark.catalog.dropTempView(name)
+
+
+def _field(field: StructField) -> Field:
+    try:
+        return Field(field.name, parse_type(type_text(field.dataType)))
+    except (SchemaError, TypeError, PySparkException):
+        kind = field.dataType.simpleString()
+        problem = f'column "{field.name}" is {kind}, which tables of a lake do not hold'
+        raise SchemaError(f"{problem}; CAST it to another type") from None
+
+
+@contextmanager
+def _readable_errors(query: Verbatim) -> Iterator[None]:
+    """What Spark has against a query, in a line, at its place in the text."""
+    try:
+        yield
+    except PySparkException as error:
+        message = str(error)
+        place = _PLACE.search(message)
+        line, column = (int(place[1]), int(place[2])) if place else (1, 0)
+        starts = [0, *(match.end() for match in re.finditer("\n", query.text))]
+        position = starts[min(line, len(starts)) - 1] + column
+        problem = _CODE.sub("", cause(error)).partition(" SQLSTATE")[0].rstrip(". ")
+        raise ParseError(f"Spark: {problem}", query.text, min(position, len(query.text))) from None

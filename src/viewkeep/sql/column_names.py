@@ -1,0 +1,35 @@
+"""Names of output columns that the text of a view does not give, in a form that Delta allows."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from viewkeep.query.tables import Table
+from viewkeep.sql.context import FreshNames
+from viewkeep.sql.parse import single_query
+from viewkeep.sql.source import Source
+
+_SIGNS = re.compile(r"\W+")
+
+
+def stored_names(sql: str, names: Sequence[str], tables: Mapping[str, Table]) -> list[str]:
+    """The names of a view's columns: those that Spark makes of expressions become plain, every run
+    of signs an underscore, and two alike are told apart.
+
+    >>> stored_names("SELECT count(*), count(1), a AS `b c` FROM t", ["count(1)"] * 2 + ["b c"], {})
+    ['count_1', 'count_1_2', 'b c']
+    """
+    fresh = FreshNames()
+    given = _given_names(sql, tables)
+    return [fresh.take(name if name in given else _plain(name)) for name in names]
+
+
+def _plain(name: str) -> str:
+    return _SIGNS.sub("_", name).strip("_") or "column"
+
+
+def _given_names(sql: str, tables: Mapping[str, Table]) -> set[str]:
+    """The names that stand in the text or that tables have: these are nobody's to change."""
+    written = {each.name for each in single_query(Source(sql)).find_all(exp.Identifier)}
+    return written | {field.name for table in tables.values() for field in table.columns}

@@ -1,0 +1,105 @@
+"""SQL outside the front end, as its engine will read it: the tables that it names, found by the
+scopes of WITH; what has no stable answer is refused by name."""
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from viewkeep.errors import ParseError, QueryError, UnsupportedError, did_you_mean
+from viewkeep.query.tables import Table
+from viewkeep.query.types.functions import BARE_FUNCTIONS, is_deterministic
+from viewkeep.query.verbatim import Verbatim
+from viewkeep.sql.parse import single_query
+from viewkeep.sql.source import Source
+
+_REFUSED: dict[type[exp.Expr], str] = {
+    exp.TableSample: "TABLESAMPLE",
+    exp.Version: "time travel",
+    exp.HistoricalData: "time travel",
+    exp.QueryTransform: "TRANSFORM",
+    exp.Parameter: "a parameter",
+    exp.Placeholder: "a parameter",
+}
+_CALLS = {"identifier": "IDENTIFIER()"}
+
+
+def read_verbatim(sql: str, tables: Mapping[str, Table], problem: ParseError) -> Verbatim:
+    """The query as its text, without its columns, which only its engine knows.
+
+    >>> tables = {"parts": Table({"pid": "int"}, key=["pid"])}
+    >>> sql = "WITH p AS (SELECT * FROM Parts) SELECT max_by(pid, pid) FROM p"
+    >>> [name for name, _ in read_verbatim(sql, tables, ParseError("unknown", sql, 0)).tables]
+    ['parts']
+    """
+    source = Source(sql)
+    try:
+        query = single_query(source)
+        _refuse_unstable(query, source, tables)
+        names = dict.fromkeys(_resolved(node, tables, source) for node in _base_tables(query, ()))
+    except RecursionError:
+        raise QueryError("the query is nested too deeply; split it into several views") from None
+    if not names:
+        raise source.unsupported("a query without tables", query)
+    text = sql.rstrip().rstrip(";")
+    return Verbatim(text, tuple((name, tables[name]) for name in names), _reason(problem))
+
+
+def _reason(problem: ParseError) -> str:
+    place = f"line {problem.line}, column {problem.column}"
+    if isinstance(problem, UnsupportedError):
+        construct = problem.problem.removesuffix(" is not supported in a view")
+        return f"{construct} ({place}) is not kept incrementally"
+    return f"only Spark reads this expression ({place}): {problem.problem}"
+
+
+def _base_tables(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]:
+    """The tables in FROM that are no common tables where they stand."""
+    clause = node.args.get("with_") or exp.With()
+    for cte in clause.expressions:
+        own = (cte.alias.lower(),)
+        yield from _base_tables(cte.this, common + own if clause.args.get("recursive") else common)
+        common += own
+    match node:
+        case exp.Table(this=exp.Identifier()) if (
+            len(node.parts) > 1 or node.name.lower() not in common
+        ):
+            yield node
+    for child in node.iter_expressions():
+        if child is not clause:
+            yield from _base_tables(child, common)
+
+
+def _resolved(node: exp.Table, tables: Mapping[str, Table], source: Source) -> str:
+    name = ".".join(part.name for part in node.parts)
+    for known in tables:
+        if known.lower() == name.lower():
+            return known
+    listed = f" ({', '.join(tables)})" if tables else ""
+    raise source.error(f'unknown table "{name}"{listed}{did_you_mean(name, tables)}', node)
+
+
+def _refuse_unstable(query: exp.Expr, source: Source, tables: Mapping[str, Table]) -> None:
+    columns = {field.name.lower() for table in tables.values() for field in table.columns}
+    for node in query.walk():
+        refused = _REFUSED.get(type(node)) or _CALLS.get(_called(node))
+        if isinstance(node, exp.TableAlias) and isinstance(node.this, exp.Parameter):
+            refused = "time travel"
+        if refused is not None:
+            raise source.unsupported(refused, node)
+        name = _called(node)
+        if name in BARE_FUNCTIONS and isinstance(node, exp.Column) and name in columns:
+            continue
+        if name and not is_deterministic(name, len(node.expressions or ())):
+            raise source.unsupported(f"the non-deterministic function {name}()", node)
+
+
+def _called(node: exp.Expr) -> str:
+    """The function that a node calls, in lower case; none for other nodes."""
+    match node:
+        case exp.Anonymous():
+            return node.name.lower()
+        case exp.Column() if not node.table and not getattr(node.this, "quoted", False):
+            return node.name.lower() if node.name.lower() in BARE_FUNCTIONS else ""
+        case exp.Func() if not isinstance(node, exp.AggFunc | exp.Connector | exp.Cast | exp.Case):
+            return node.sql_names()[0].lower() if not node.args.get("this") else ""
+    return ""

@@ -1,0 +1,96 @@
+"""CREATE VIEW as text: the name, what it asks for, and where its query stands."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from viewkeep.errors import ParseError, UnsupportedError
+from viewkeep.sql.source import ViewDialect
+
+
+@dataclass(frozen=True)
+class ViewStatement:
+    """A view as SQL writes it; a query alone has no name and asks for nothing."""
+
+    query: str
+    text: str
+    name: str | None = None
+    replace: bool = False
+    if_not_exists: bool = False
+
+    @contextmanager
+    def whole_text_errors(self) -> Iterator[None]:
+        """Errors of the query at their places in the whole text."""
+        try:
+            yield
+        except ParseError as error:
+            start = len(self.text) - len(self.query)
+            if not start or error.text != self.query:
+                raise
+            raise type(error)(error.problem, self.text, start + error.position) from None
+
+
+def read_view_statement(sql: str) -> ViewStatement:
+    """`CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name AS query`, or a query.
+
+    >>> statement = read_view_statement("create or replace view v as\\nselect 1")
+    >>> statement.name, statement.replace, statement.query
+    ('v', True, 'select 1')
+    """
+    try:
+        tokens = ViewDialect().tokenize(sql)
+    except TokenError:  # told with its place when the query is read
+        return ViewStatement(sql, sql)
+    if not tokens or tokens[0].token_type is not TokenType.CREATE:
+        return ViewStatement(sql, sql)
+    words = _Words(sql, tokens[1:])
+    replace = words.take("OR", "REPLACE")
+    words.take("MATERIALIZED")
+    if not words.take("VIEW"):
+        raise words.error("a view is a SELECT query, or CREATE VIEW name AS one")
+    if_not_exists = words.take("IF", "NOT", "EXISTS")
+    name = words.name()
+    if not words.take("AS"):
+        raise words.unsupported()
+    return ViewStatement(sql[words.start :], sql, name, replace, if_not_exists)
+
+
+class _Words:
+    """The tokens of a statement, from the left."""
+
+    def __init__(self, sql: str, tokens: list[Token]) -> None:
+        self._sql, self._tokens = sql, tokens
+
+    @property
+    def start(self) -> int:
+        """Where the next token starts."""
+        return self._tokens[0].start if self._tokens else len(self._sql)
+
+    def take(self, *words: str) -> bool:
+        """Whether these words come next; they are then behind."""
+        if [each.text.upper() for each in self._tokens[: len(words)]] != list(words):
+            return False
+        self._tokens = self._tokens[len(words) :]
+        return True
+
+    def name(self) -> str:
+        """The name that comes next."""
+        if not self._tokens or not self._tokens[0].text.strip():
+            raise self.error("CREATE VIEW needs a name")
+        name = self._tokens[0].text
+        self._tokens = self._tokens[1:]
+        return name
+
+    def error(self, problem: str) -> ParseError:
+        """An error at the next token."""
+        return ParseError(problem, self._sql, self.start)
+
+    def unsupported(self) -> ParseError:
+        """A refusal of what stands between the name and AS."""
+        if not self._tokens:
+            return self.error("CREATE VIEW needs AS and a query after the name")
+        problem = f'"{self._tokens[0].text}" between the name of a view and AS'
+        return UnsupportedError(f"{problem} is not supported", self._sql, self.start)

@@ -1,0 +1,142 @@
+"""SQL outside the front end: kept by recomputation on Spark, with the reason told everywhere."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.keeper.lakes import rows
+from viewkeep import Keeper
+from viewkeep.errors import ArgumentError, ParseError, QueryError, UnsupportedError
+
+FOLD = "aggregate(array(pid), 0, (a, x) -> a + x)"
+HARD = f"SELECT grp, max_by({FOLD}, price) AS dearest FROM parts GROUP BY grp"
+REASON = "is not kept incrementally"
+
+
+@pytest.fixture
+def keeper(spark: SparkSession, tmp_path: Path) -> Keeper:
+    keeper = Keeper(tmp_path / "lake", spark)
+    columns = {"pid": "int", "grp": "string", "price": "int"}
+    data = [(1, "a", 10), (2, "a", 20), (3, "b", 30)]
+    keeper.create_table("parts", columns, key=["pid"], rows=data)
+    return keeper
+
+
+def test_a_view_that_is_recomputed_tells_why(keeper: Keeper, tmp_path: Path) -> None:
+    report = keeper.create_view("hard", HARD)
+    assert (report.strategy, report.backend) == ("recompute", "spark")
+    assert REASON in report.reason
+    assert rows_of(keeper, "hard") == [("a", 2), ("b", 3)]
+    assert REASON in keeper.explain("hard")
+    [again] = keeper.refresh()
+    assert (again.strategy, again.jobs) == ("none", 0)
+    keeper.apply("parts", updates=[{"pid": 1, "price": 99}])
+    [stage] = keeper.plan()
+    assert (stage.action, stage.backend) == ("recompute", "spark")
+    assert REASON in stage.reason
+    [report] = keeper.refresh()
+    assert REASON in report.reason
+    assert rows_of(keeper, "hard") == [("a", 1), ("b", 3)]
+    assert keeper.verify("hard").ok
+    # Its columns are in the catalog: nothing has to be analyzed to tell how it stands.
+    embedded = Keeper(tmp_path / "lake")
+    [status] = embedded.status()
+    assert status.is_fresh
+    assert status.last is not None
+    assert REASON in status.last.reason
+    assert embedded.plan()[0].action == "skip"
+
+
+def rows_of(keeper: Keeper, name: str) -> list[tuple[object, ...]]:
+    found = keeper.read(name, backend="duckdb").to_pylist()
+    return sorted((row["grp"], row["dearest"]) for row in found)
+
+
+def test_views_above_it_are_recomputed_too(keeper: Keeper) -> None:
+    keeper.create_view("hard", HARD)
+    report = keeper.create_view("above", "SELECT dearest, count(*) FROM hard GROUP BY dearest")
+    assert report.strategy == "recompute"
+    assert "no IDs" in report.reason
+    keeper.create_view("on_top", "SELECT sort_array(collect_list(dearest)) AS all FROM above")
+    keeper.apply("parts", deletes=[(3,)])
+    assert [each.strategy for each in keeper.refresh()] == ["recompute"] * 3
+    assert rows(keeper, "above") == Counter([(2, 1)])
+    assert keeper.read("above", backend="duckdb").column_names == ["dearest", "count_1"]
+
+
+def test_names_are_those_of_the_lake(keeper: Keeper, spark: SparkSession) -> None:
+    """Neither tables of the session nor common tables are taken for tables of the lake."""
+    spark.createDataFrame([(7,)], "pid int").createOrReplaceTempView("parts")
+    try:
+        common = "WITH parts AS (SELECT * FROM `PARTS` WHERE pid < 3)"
+        keeper.create_view("v", f"{common} SELECT {FOLD} AS m FROM parts")
+    finally:
+        spark.catalog.dropTempView("parts")
+    assert rows(keeper, "v") == Counter([(1,), (2,)])
+    with pytest.raises(ParseError, match='unknown table "other"'):
+        keeper.create_view("w", f"SELECT {FOLD} FROM other")
+    with pytest.raises(ParseError, match=r'unknown table "parquet\./tmp/x"'):
+        keeper.create_view("w", f"SELECT {FOLD} FROM parts, parquet.`/tmp/x`")
+
+
+@pytest.mark.parametrize(
+    ("options", "sql"),
+    [
+        ({"policy": "strict"}, HARD),
+        ({"policy": "incremental"}, HARD),
+        ({"strategy": "id"}, HARD),
+        ({}, f"SELECT rand() AS r, {FOLD} FROM parts"),
+        ({}, f"SELECT {FOLD}, uuid() FROM parts"),
+        ({}, f"SELECT {FOLD} FROM parts TABLESAMPLE (10 PERCENT)"),
+        ({}, f"SELECT {FOLD} FROM parts VERSION AS OF 1"),
+        ({}, f"SELECT {FOLD}, current_date FROM parts"),
+        ({}, "SELECT TRANSFORM(pid) USING 'cat' AS (x) FROM parts"),
+        ({}, f"SELECT {FOLD} FROM IDENTIFIER('pa' || 'rts')"),
+    ],
+)
+def test_what_is_refused(keeper: Keeper, options: dict[str, str], sql: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"is not supported in a view at line 1"):
+        keeper.create_view("v", sql, **options)
+    assert keeper.views == {}
+
+
+def test_spark_says_what_is_wrong_in_a_line(keeper: Keeper) -> None:
+    with pytest.raises(ParseError) as caught:
+        keeper.create_view("v", f"SELECT {FOLD},\n  nope FROM parts")
+    message = str(caught.value)
+    assert "nope" in message
+    assert "at line 2, column 3" in message
+    assert "SQLSTATE" not in message
+    assert len(message.split("\n")) == 3
+
+
+def test_a_lake_without_spark_says_that_it_needs_one(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path)
+    keeper.create_table("parts", {"pid": "int"}, key=["pid"])
+    with pytest.raises(UnsupportedError, match=r"aggregate.*at line 1.*only Spark computes it"):
+        keeper.create_view("v", f"SELECT {FOLD} FROM parts")
+
+
+def test_types_that_only_spark_fits(keeper: Keeper) -> None:
+    keeper.create_view("v", "SELECT pid FROM parts WHERE array(pid) = array(2)")
+    assert rows(keeper, "v") == Counter([(2,)])
+
+
+def test_create_view_as_text(keeper: Keeper) -> None:
+    keeper.create_view("v", "-- prices\nCREATE MATERIALIZED VIEW V AS SELECT pid FROM parts;")
+    keeper.create_view("v", "CREATE OR REPLACE VIEW v AS SELECT pid, price FROM parts")
+    keeper.create_view("v", "CREATE VIEW IF NOT EXISTS `v` AS SELECT 1 AS a FROM parts")
+    assert keeper.views == {"v": "SELECT pid, price FROM parts"}
+    with pytest.raises(QueryError, match='creates "w"; give both the same name'):
+        keeper.create_view("v", "CREATE VIEW w AS SELECT pid FROM parts")
+    with pytest.raises(ParseError, match=r"at line 2, column 8"):
+        keeper.create_view("w", "CREATE VIEW w AS\nSELECT nope FROM parts")
+    with pytest.raises(UnsupportedError, match=r'"COMMENT" between'):
+        keeper.create_view("w", "CREATE VIEW w COMMENT 'x' AS SELECT pid FROM parts")
+
+
+def test_a_data_frame_is_no_view(keeper: Keeper, spark: SparkSession) -> None:
+    with pytest.raises(ArgumentError, match="give its query as SQL text, not as DataFrame"):
+        keeper.create_view("v", spark.range(3))
