@@ -115,7 +115,7 @@ def test_the_messages(keeper: Keeper, spark: SparkSession) -> None:
     with pytest.raises(ViewkeepError, match=r"version='x': expected a whole number"):
         keeper.read("dear", version="x")  # type: ignore[arg-type]
     with pytest.raises(ViewkeepError, match=r"give its query as SQL text, not as DataFrame"):
-        keeper.create_view("v", spark.range(1))  # type: ignore[arg-type]
+        keeper.create_view("v", spark.range(1))
     with pytest.raises(ViewkeepError, match=r"hours=-1: expected a number from 0"):
         keeper.vacuum(hours=-1)
 
