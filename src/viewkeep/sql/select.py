@@ -28,7 +28,7 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     items = select_items(select, translator)
     qualify = _qualify(select, translator)
     unique = bool(select.args.get("distinct"))
-    top = None if unique else read_top(select, translator, aliases_of(select))
+    top = None if unique else read_top(select, translator, _outputs(select))
     translator.windows = None
     node = block.node
     if isinstance(translator, GroupedTranslator):
@@ -43,6 +43,12 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     node = distinct(node, select, context)
     context.placed(node, select.expressions[0], TokenType.DISTINCT)
     return top_of_outputs(select, node, context)
+
+
+def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
+    """The expressions that ORDER BY names: an output column hides a column of FROM."""
+    plain = {e.name.lower(): e for e in select.expressions if isinstance(e, exp.Column)}
+    return {**plain, **aliases_of(select)}
 
 
 def _translator(select: exp.Select, block: Block, context: Context) -> Translator:
