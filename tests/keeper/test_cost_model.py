@@ -56,7 +56,7 @@ def test_caches_are_written_again_once_they_would_have_paid(
     with monkeypatch.context() as dear:
         dear.setattr(costs, "CHANGE", 1e6)
         _refreshed(keeper, 1)
-    for name in ("STATEMENT", "LOOK_UP", "CHANGE", "REWRITE"):
+    for name in ("KEPT", "LOOK_UP", "CHANGE", "REWRITE"):
         monkeypatch.setattr(costs, name, 0.0)
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 0.4)
     monkeypatch.setattr(Experience, "wants_caches", property(lambda self: self.missed > 1.0))
@@ -95,6 +95,19 @@ def test_queries_compute_the_caches_that_they_lack(keeper: Keeper) -> None:
     query = without_caches(Stored("above", cache.definition.schema), known)
     assert query == cache.definition
     assert not [each for each in walk(query) if isinstance(each, Stored)]
+
+
+def test_a_run_that_was_estimated_corrects_the_next_estimate(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    monkeypatch.setattr(costs, "KEPT", 1e-9)
+    monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 1e9)
+    assert _refreshed(keeper, 1)[0] == "id"
+    keeper.apply("parts", updates=[{"pid": 3, "price": 2}])
+    [stage] = keeper.plan()
+    assert stage.estimate is not None
+    assert stage.estimate.incremental > 2 * stage.estimate.plain, "it took longer"
 
 
 def test_experience_corrects_estimates() -> None:

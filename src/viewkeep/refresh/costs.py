@@ -14,8 +14,8 @@ from viewkeep.execute.engines import Choice
 from viewkeep.lake import Experience, Pins
 from viewkeep.lake.view import StoredView, View
 
-STATEMENT = 0.002
-"""A statement of a script."""
+KEPT = 0.025
+"""The statements for a kept relation without rows, and its commit."""
 RECOMPUTE = 0.01
 """A recomputation without rows."""
 LOOK_UP = 1.2e-9
@@ -61,7 +61,7 @@ def estimate(
     tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
     shown = view.table.snapshot(stored.newest).size
     kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
-    statements = STATEMENT * len(tuple(view.script.materialized)) * 8
+    statements = KEPT * len(view.script.materialized)
     plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * shown
     return Estimate(
         experience.corrected(changes, plain),

@@ -239,9 +239,7 @@ class _StageRun:
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
         changed = outcome.rows.get(view.script.view.name)
         seconds = timer.phases["compute"] + timer.phases["write"]
-        self._note(self._experience.after_run(changes, seconds, self._stage.size))
-        if about is not None:
-            self._note(self._experience.after_measuring(changes, seconds, about.plain))
+        self._note(self._after_run(changes, seconds))
         report = replace(
             self._report(changes, count),
             rows_changed=_changed_rows(changed, view.layout.ids),
@@ -250,6 +248,13 @@ class _StageRun:
             experience=self._costs.notes(),
         )
         return self._commit(files, versions, report, notes)
+
+    def _after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
+        """What was estimated is corrected; otherwise only what took too long is told."""
+        about, experience = self._stage.estimate, self._experience
+        if about is None:
+            return experience.after_run(changes, seconds, self._stage.size)
+        return experience.after_success(changes).after_measuring(changes, seconds, about.plain)
 
     def _budget(self, estimate: float) -> float | None:
         if not self._stage.fallback:
