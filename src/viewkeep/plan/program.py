@@ -73,6 +73,8 @@ class Part:
     levels: tuple[tuple[int, int], ...] = ()
     letters: str = ""
     """Its levels as they stand in names."""
+    leaf: str = ""
+    """The name of the whole atom, without letters; empty if it is not split."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from viewkeep.plan.program import (
     Program,
     Split,
     Step,
-    Trigger,
     Union,
     Update,
 )
@@ -46,7 +45,7 @@ def describe_split(program: Program, split: Split) -> str:
 
     For example `b in S: h from degree N^1/2`.
     """
-    relations = {t.atom: atom_name(t) for t in program.triggers}
+    relations = atom_names(program)
     where = ", ".join(relations[atom] for atom in split.atoms)
     levels = ", ".join(
         f"{split.letter(level + 1)} from degree N^{exponent_text(threshold)}"
@@ -55,9 +54,10 @@ def describe_split(program: Program, split: Split) -> str:
     return f"{', '.join(split.variables)} in {where}: {levels}"
 
 
-def atom_name(trigger: Trigger) -> str:
-    """The map of an atom without the letters of its part."""
-    return trigger.part.rpartition("_")[0] or trigger.relation
+def atom_names(program: Program) -> dict[int, str]:
+    """Every atom that changes: its leaf where it is split, else its relation."""
+    leaves = {part.atom: part.leaf for part in program.parts}
+    return {t.atom: leaves.get(t.atom) or t.relation for t in program.triggers}
 
 
 def exponent_text(threshold: float) -> str:

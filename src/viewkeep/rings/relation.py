@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
-from viewkeep.errors import RingError, SchemaError, did_you_mean
+from viewkeep.errors import RingError, SchemaError
 from viewkeep.rings.index import (
     PAYLOAD,
     PLACE,
@@ -18,6 +18,7 @@ from viewkeep.rings.index import (
 from viewkeep.rings.integers import INTEGERS
 from viewkeep.rings.lifting import Lifts
 from viewkeep.rings.ring import Ring
+from viewkeep.rings.schema import check_schema, misfit, positions, same_positions
 from viewkeep.rings.table import render_table
 
 D = TypeVar("D")
@@ -59,7 +60,7 @@ class Relation(Generic[D]):
     @overload
     def __init__(self, schema: Iterable[str], ring: Ring[D]) -> None: ...
     def __init__(self, schema: Iterable[str], ring: Ring[Any] = INTEGERS) -> None:
-        self.schema = _checked_schema(schema)
+        self.schema = check_schema(schema)
         self.ring: Ring[D] = ring
         self._plus, self._is_zero = ring.add, ring.is_zero
         self._arity = len(self.schema)
@@ -142,7 +143,7 @@ class Relation(Generic[D]):
             raise self._unhashable(row) from None
         if entry is None:
             if not isinstance(row, tuple) or len(row) != self._arity:
-                raise self._misfit(row)
+                raise misfit(row, self.schema)
             if self._is_zero(payload):
                 return 0
             self._insert(row, payload)
@@ -222,17 +223,11 @@ class Relation(Generic[D]):
             raise self._unhashable(row) from None
         # Checked on a miss only: a row that was found is a row that fitted.
         if entry is None and (not isinstance(row, tuple) or len(row) != self._arity):
-            raise self._misfit(row)
+            raise misfit(row, self.schema)
         return entry
 
     def _unhashable(self, row: Row) -> SchemaError:
         return SchemaError(f"row {row!r} holds a value that cannot be hashed")
-
-    def _misfit(self, row: Row) -> SchemaError:
-        return SchemaError(
-            f"row {row!r} does not fit ({', '.join(self.schema)}): "
-            f"expected a tuple of {self._arity} values"
-        )
 
     def _insert(self, row: Row, payload: D) -> None:
         entry = [row, payload, len(self._entries), *self._places]
@@ -254,7 +249,7 @@ class Relation(Generic[D]):
     def update(self, delta: "Relation[D]") -> None:
         """K := K + delta, in place; the columns of delta may come in another order."""
         self._require_same_ring(delta)
-        reorder = key_function(delta._positions_of_same(self.schema))
+        reorder = key_function(same_positions(delta.schema, self.schema))
         # All sums first: one that the ring refuses must leave everything unchanged.
         totals = [
             (row, self._plus(self.lookup(row), payload))
@@ -360,24 +355,8 @@ class Relation(Generic[D]):
     def __repr__(self) -> str:
         return f"<Relation ({', '.join(self.schema)}) of {len(self)} rows over {self.ring.name}>"
 
-    # --- checks ---------------------------------------------------------------------------------
-
     def _positions(self, columns: tuple[str, ...]) -> tuple[int, ...]:
-        for column in columns:
-            if column not in self.schema:
-                hint = did_you_mean(column, self.schema)
-                raise SchemaError(f'no column "{column}" in ({", ".join(self.schema)}){hint}')
-        if len(set(columns)) != len(columns):
-            raise SchemaError(f"columns named twice: ({', '.join(columns)})")
-        return tuple(map(self.schema.index, columns))
-
-    def _positions_of_same(self, columns: tuple[str, ...]) -> tuple[int, ...]:
-        if sorted(columns) != sorted(self.schema):
-            raise SchemaError(
-                f"cannot add a relation over ({', '.join(self.schema)}) "
-                f"to one over ({', '.join(columns)})"
-            )
-        return self._positions(columns)
+        return positions(self.schema, columns)
 
     def _require_same_ring(self, other: "Relation[Any]") -> None:
         if self.ring != other.ring:
@@ -385,15 +364,6 @@ class Relation(Generic[D]):
                 f"cannot combine a relation over the {self.ring.name} "
                 f"with one over the {other.ring.name}; convert one of them first"
             )
-
-
-def _checked_schema(columns: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(columns, str):
-        raise SchemaError(f"a schema is a tuple of column names, not the text {columns!r}")
-    schema = tuple(columns)
-    if len(set(schema)) != len(schema):
-        raise SchemaError(f"columns named twice: ({', '.join(schema)})")
-    return schema
 
 
 def _matching_pairs(

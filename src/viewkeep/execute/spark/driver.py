@@ -16,12 +16,12 @@ from viewkeep.errors import QueryError
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.spark.look_up import (
     Columns,
-    LookUps,
     MissingError,
     NotHereError,
     Source,
     project_keys,
 )
+from viewkeep.execute.spark.possible_keys import Inputs, PossibleKeys, usable_pairs
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,
@@ -45,9 +45,7 @@ from viewkeep.query.evaluate.rows import (
     Pair,
     Paired,
     Rows,
-    comparable,
     distinct,
-    equal_columns,
     group,
     key_of,
     meetings,
@@ -56,7 +54,6 @@ from viewkeep.query.evaluate.rows import (
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Column
-from viewkeep.query.types.inference import find_field
 
 _REFUSED = (InexactError, QueryError)
 MOST_AHEAD = 1000
@@ -85,25 +82,6 @@ class SearchKeys:
         return SearchKeys(tuple(names[column] for column in own.columns), own.values)
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What queries read, and who computes what Python does not."""
-
-    look_ups: LookUps
-    rows: Callable[[str], Rows | None]
-    """The rows of a relation that are on the driver."""
-    pending: Callable[[str], Node | None]
-    """The query of a relation whose rows are still to come."""
-    is_kept: Callable[[str], bool]
-    """Whether a relation is large, and rows of it are looked up."""
-    has_frame: Callable[[Source], bool]
-    """Whether a relation is there at all."""
-    in_spark: Callable[[Select | Project, Rows], Rows]
-    """An operator over rows, computed without a job."""
-    limit: int
-    """The most rows of a result."""
-
-
 class Driver:
     """Computes one query; `read` counts the rows that it read."""
 
@@ -112,7 +90,7 @@ class Driver:
         self._done: dict[Node, Rows] = {}
         self._probes: dict[tuple[Node, SearchKeys], Rows] = {}
         self._starting: dict[Node, bool] = {}
-        self._possible: dict[tuple[Node, Columns], set[Row] | None] = {}
+        self.possible = PossibleKeys(inputs)
         self.read = 0
 
     def rows(self, node: Node) -> Rows:
@@ -241,7 +219,7 @@ class Driver:
         """Ask for inner rows by all keys that the outer rows may have, if those are few."""
         columns = tuple(own for own, _, _ in pairs)
         try:
-            values = self.possible(outer, columns)
+            values = self.possible.values(outer, columns)
             if values is not None and 0 < len(values) <= MOST_AHEAD and self._has_tables(inner):
                 self._probed(inner, _named_keys(pairs, values))
         except (MissingError, NotHereError):
@@ -327,57 +305,6 @@ class Driver:
         except NotHereError:
             return self.rows(inner)
 
-    def possible(self, node: Node, columns: Columns) -> set[Row] | None:
-        """A few values, at least those that some columns will have, if they can be known."""
-        if (node, columns) not in self._possible:
-            self._possible[node, columns] = self._possible_values(node, columns)
-        return self._possible[node, columns]
-
-    def _possible_values(self, node: Node, columns: Columns) -> set[Row] | None:
-        match node:
-            case Stored():
-                return self._possible_stored(node, columns)
-            case Project():
-                sources = {o.name: o.expression for o in node.outputs}
-                own = tuple(e.name for c in columns if isinstance(e := sources[c], Column))
-                return self.possible(node.child, own) if len(own) == len(columns) else None
-            case Select() | Distinct():
-                return self.possible(node.child, columns)
-            case GroupBy():
-                inside = set(columns) <= set(node.keys)
-                return self.possible(node.child, columns) if inside else None
-            case Window():
-                inside = set(columns) <= set(node.child.names)
-                return self.possible(node.child, columns) if inside else None
-            case UnionAll():
-                parts = [self.possible(each, columns) for each in node.inputs]
-                few = [each for each in parts if each is not None]
-                return set().union(*few) if len(few) == len(parts) else None
-            case Join() | SemiJoin() | AntiJoin():
-                return self._possible_joined(node, columns)
-        return None
-
-    def _possible_stored(self, leaf: Stored, columns: Columns) -> set[Row] | None:
-        rows = self._inputs.rows(leaf.name)
-        if rows is not None:
-            return set(map(key_of(columns, leaf.schema), rows))
-        query = self._inputs.pending(leaf.name)
-        return None if query is None else self.possible(query, columns)
-
-    def _possible_joined(self, node: Paired, columns: Columns) -> set[Row] | None:
-        """From the side that has all columns, or others that are equal to them."""
-        pairs = [] if isinstance(node, AntiJoin) else usable_pairs(node)
-        to_left = {right: left for left, right, _ in pairs}
-        to_right = {left: right for left, right, _ in pairs}
-        for side, equal in ((node.left, to_left), (node.right, to_right)):
-            own = [column if column in side.names else equal.get(column) for column in columns]
-            names = tuple(column for column in own if column is not None)
-            if len(names) == len(columns):
-                values = self.possible(side, names)
-                if values is not None:
-                    return values
-        return None
-
 
 def _source(leaf: Leaf) -> Source:
     return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
@@ -386,16 +313,6 @@ def _source(leaf: Leaf) -> Source:
 def _below(leaf: Leaf) -> Columns:
     """The columns of a leaf by their names in storage."""
     return leaf.table.names if isinstance(leaf, Scan) else leaf.names
-
-
-def usable_pairs(node: Paired) -> list[Pair]:
-    """The equalities that keys can be looked up by."""
-
-    def usable(pair: Pair) -> bool:
-        left = find_field(pair[0], node.left.schema).type
-        return comparable(left, find_field(pair[1], node.right.schema).type)
-
-    return list(filter(usable, equal_columns(node)))
 
 
 def _arranged(rows: Rows, have: Sequence[str], names: Sequence[str]) -> Rows:

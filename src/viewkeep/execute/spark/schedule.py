@@ -194,7 +194,7 @@ class Rounds:
             return
         ids = matched_ids(kept, statement.schema)
         leaf = Stored(statement.diff, relations.computes[statement.diff].query.schema)
-        values = driver.possible(leaf, tuple(map(statement.schema.value_after, ids)))
+        values = driver.possible.values(leaf, tuple(map(statement.schema.value_after, ids)))
         if values is not None and len(values) <= MOST_AHEAD:
             relations.look_ups.look_up(kept.name, ids, values)
 

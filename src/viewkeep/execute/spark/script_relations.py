@@ -18,10 +18,10 @@ from viewkeep.execute.spark.collect import (
     local,
     with_schema,
 )
-from viewkeep.execute.spark.driver import Inputs
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.look_up import LookUps, Source
+from viewkeep.execute.spark.possible_keys import Inputs
 from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.algebra import (
     AntiJoin,

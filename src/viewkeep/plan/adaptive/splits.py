@@ -119,7 +119,8 @@ def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...
             letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
             name = fresh(f"{leaf.name}_{letters}", names) if own else leaf.name
             names.add(name)
-            parts.append(Part(leaf.atom, name, tuple(zip(own, levels, strict=True)), letters))
+            numbers = tuple(zip(own, levels, strict=True))
+            parts.append(Part(leaf.atom, name, numbers, letters, leaf.name if own else ""))
     return tuple(parts)
 
 

@@ -19,7 +19,7 @@ from viewkeep.errors import QueryError
 from viewkeep.plan.choose import plan
 from viewkeep.plan.payload import plan_payload
 from viewkeep.plan.program import INPUT, Map, Program, Split
-from viewkeep.plan.show import atom_name, exponent_text
+from viewkeep.plan.show import atom_names, exponent_text
 from viewkeep.report.narrow import CostColumn
 from viewkeep.report.query.deltas import Delta, deltas_of
 from viewkeep.report.style import section
@@ -115,7 +115,7 @@ def describe(program: Program, split: Split) -> str:
 
 def relations_of(program: Program, split: Split) -> list[str]:
     """The relations that a split tells parts of, by the names of their maps."""
-    names = {trigger.atom: atom_name(trigger) for trigger in program.triggers}
+    names = atom_names(program)
     return [names[atom] for atom in split.atoms]
 
 

@@ -21,7 +21,7 @@ from viewkeep.plan.program import (
     Union,
     Update,
 )
-from viewkeep.plan.show import atom_name
+from viewkeep.plan.show import atom_names
 
 ANY_PART = "*"
 _PART = "\0"
@@ -86,10 +86,11 @@ def _rank(delta: Delta) -> int:
 
 def _letters_of(program: Program, atom: int, parts: tuple[str, ...]) -> str:
     """The letters of one part, `*` for all parts, or those of several."""
+    letters = {part.map: part.letters for part in program.parts if part.atom == atom}
     every = [part.map for part in program.parts if part.atom == atom and part.levels]
     if len(every) > 1 and set(parts) >= set(every):
         return ANY_PART
-    return "|".join(part.rpartition("_")[2] for part in parts)
+    return "|".join(letters.get(part) or part for part in parts)
 
 
 class _Writer:
@@ -99,6 +100,7 @@ class _Writer:
         self._program, self._query_name = program, query_name
         self._by_map = {part.map: part for part in program.parts}
         self._maps = {each.name: each for each in program.maps}
+        self._names = atom_names(program)
         self._atoms = sorted({part.atom for part in program.parts if part.levels})
 
     def deltas(self, trigger: Trigger) -> Iterator[Delta]:
@@ -120,7 +122,7 @@ class _Writer:
                 loops = any(join.opens for join in joins)
                 yield Delta(
                     trigger.atom,
-                    atom_name(trigger),
+                    self._names[trigger.atom],
                     (trigger.label,),
                     self._target(trigger, step, joins),
                     self._value(trigger, start, joins, step),
@@ -157,14 +159,14 @@ class _Writer:
     def _name(self, trigger: Trigger, name: str) -> str:
         """A map as it is called, but with the part that is updated left open."""
         if trigger.part and name == trigger.part:
-            return f"{name.rpartition('_')[0]}_{_PART}"
+            return f"{self._names[trigger.atom]}_{_PART}"
         return name
 
     def _combination(self, trigger: Trigger, joins: list[Join]) -> str:
         """Which parts are joined, atom by atom: `*hl` is any part of the first, and so on."""
         read = {self._by_map[name].atom: name for name in self._parts_read(joins)}
         letters = [
-            _PART if atom == trigger.atom else read[atom].rpartition("_")[2]
+            _PART if atom == trigger.atom else self._by_map[read[atom]].letters
             for atom in self._atoms
             if atom == trigger.atom or atom in read
         ]

@@ -18,7 +18,7 @@ from viewkeep.diffs.show import reads, show_lines, statement_text
 from viewkeep.diffs.show_names import column_text, note_text, relation_text
 from viewkeep.diffs.show_operators import details
 from viewkeep.errors import ViewkeepError
-from viewkeep.query.algebra import Node, Stored, walk
+from viewkeep.query.algebra import Node, Scan, Stored, walk
 from viewkeep.report.script.changes import read_changes
 from viewkeep.report.script.formulas import Formulas, Symbols, indented, plain_columns
 from viewkeep.report.script.id_plan import (
@@ -138,22 +138,26 @@ class Reads:
 def reads_by_change(script: Script) -> list[Reads]:
     """For each diff, the tables and the kept relations that its statements read."""
     kept = {each.name for each in script.materialized}
-    computes = [(each.name, _leaves(each), reads(each, script)) for each in script.computes()]
+    computes = [(each, *_leaves(each)) for each in script.computes()]
     by_change: list[Reads] = []
     for diff in script.diffs:
         reached = {diff.name}
-        names: dict[str, None] = {}
-        for name, leaves, read in computes:
-            if reached & leaves:
-                reached.add(name)
-                names |= dict.fromkeys(read)
-        tables = dict.fromkeys(name.partition("@")[0] for name in names if name not in kept)
-        by_change.append(Reads(diff, tuple(tables), tuple(name for name in names if name in kept)))
+        tables: dict[str, None] = {}
+        relations: dict[str, None] = {}
+        for statement, scans, stored in computes:
+            if reached & stored.keys():
+                reached.add(statement.name)
+                tables |= scans
+                relations |= {name: None for name in stored if name in kept}
+        by_change.append(Reads(diff, tuple(tables), tuple(relations)))
     return by_change
 
 
-def _leaves(statement: Compute) -> set[str]:
-    return {node.name for node in walk(statement.query) if isinstance(node, Stored)}
+def _leaves(statement: Compute) -> tuple[dict[str, None], dict[str, None]]:
+    """The tables that a statement scans and the relations that it reads, in order."""
+    nodes = list(walk(statement.query))
+    scans = dict.fromkeys(node.name for node in nodes if isinstance(node, Scan))
+    return scans, dict.fromkeys(node.name for node in nodes if isinstance(node, Stored))
 
 
 def _reads_section(script: Script) -> RenderableType:
