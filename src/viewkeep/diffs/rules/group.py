@@ -35,7 +35,6 @@ from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, 
 from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, FLOAT, VOID
 from viewkeep.query.types.inference import find_field, type_of
 
-SIGN = "#sign"
 EXACT = ("sum", "count", "avg")
 """Aggregates that follow from what came and went, over exact numbers."""
 WIDEST, SUMMED, SURE_SCALE = 38, 10, 6

@@ -316,7 +316,7 @@ def _below(leaf: Leaf) -> Columns:
 
 
 def _arranged(rows: Rows, have: Sequence[str], names: Sequence[str]) -> Rows:
-    """Rows in another order of columns; one that no query reads was not look_ups."""
+    """Rows in another order of columns; one that no query reads is NULL."""
     if list(have) == list(names):
         return rows
     places = [have.index(name) if name in have else None for name in names]

@@ -43,7 +43,7 @@ class NotHereError(Exception):
 
 
 class LookUps:
-    """The rows that were look_ups, and those that are to be."""
+    """The rows of look-ups so far, and the keys of those that wait for the next job."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class LookUps:
         return by_key + sum(len(self._wholes[source] or ()) for source in self._scanned)
 
     def schema(self, source: Source) -> Schema:
-        """The columns of the rows that are look_ups, in order."""
+        """The columns of the rows of a relation, in order."""
         return self._schemas[source]
 
     def look_up(self, source: Source, columns: Iterable[str], keys: Set[Row]) -> Rows:
