@@ -4,8 +4,11 @@ Rows are tuples in the order of a relation's columns. Scalar expressions are the
 everything else is written here once more, as plainly as it can be.
 """
 
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import localcontext
+from functools import reduce
+from operator import xor
 from typing import Any
 
 from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
@@ -135,6 +138,14 @@ def _aggregate(node: GroupBy, aggregate: AggregateColumn) -> Callable[[Rows], An
                 return typed(_mean(values))
             case "min":
                 return min(values)
+            case "median":
+                return float(statistics.median(values))
+            case "stddev_samp":
+                return statistics.stdev(values) if len(values) > 1 else None
+            case "var_pop":
+                return float(statistics.pvariance(values))
+            case "bit_xor":
+                return reduce(xor, values)
         return max(values)
 
     return compute

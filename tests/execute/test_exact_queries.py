@@ -170,6 +170,12 @@ AGGREGATES = [
         ("count", "n s"),
         ("sum", "t n b c m w x f"),
         ("avg", "t n b c m w x f"),
+        ("bit_and", "t b"),
+        ("bit_or", "n"),
+        ("bit_xor", "n"),
+        ("bool_and", "o"),
+        ("some", "o"),
+        ("median", "t n"),
         ("count", "DISTINCT s"),
         ("sum", "DISTINCT n"),
     )
@@ -181,7 +187,46 @@ AGGREGATES = [
 ]
 
 
-@pytest.mark.parametrize("sql", [*SPECIAL_QUERIES, *AGGREGATES])
+_OVER = "PARTITION BY g ORDER BY day, n, x"
+WINDOWS = [
+    "SELECT g, day, n, " + ", ".join(f"{text} AS z{i}" for i, text in enumerate(texts)) + " FROM v"
+    for texts in (
+        [
+            f"{function} OVER ({_OVER})"
+            for function in (
+                *("row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()"),
+                *("ntile(2)", "lag(s)", "lag(n, 2, 0)", "lead(c, 1, 1)", "lead(x) IGNORE NULLS"),
+                *("lag(n, -1)", "first_value(s)", "first_value(s) IGNORE NULLS"),
+                *("sum(t)", "sum(c)", "avg(c)", "avg(n)", "count(*)", "count(s)", "max(at)"),
+            )
+        ],
+        [
+            f"{function} OVER ({_OVER} ROWS BETWEEN {frame})"
+            for function in ("sum(m)", "avg(m)", "last_value(s)", "nth_value(s, 2)", "min(y)")
+            for frame in ("1 PRECEDING AND 1 FOLLOWING", "CURRENT ROW AND UNBOUNDED FOLLOWING")
+        ],
+        [
+            f"{function} OVER (PARTITION BY g ORDER BY {order})"
+            for function in ("rank()", "dense_rank()", "sum(c)")
+            for order in ("x", "x DESC", "f DESC NULLS FIRST", "s NULLS LAST", "o DESC", "y")
+        ],
+        [
+            "sum(c) OVER (ORDER BY g RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
+            "sum(c) OVER (ORDER BY g DESC RANGE BETWEEN 100 PRECEDING AND 1 FOLLOWING)",
+            "count(c) OVER (ORDER BY day RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW)",
+            "count(*) OVER (ORDER BY at RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW)",
+            "count(*) FILTER (WHERE n > 1) OVER (PARTITION BY g)",
+        ],
+    )
+] + [
+    "SELECT i, x, rank() OVER (PARTITION BY x ORDER BY i) AS z, count(*) OVER (PARTITION BY f) c, "
+    "rank() OVER (ORDER BY x DESC) AS r FROM d",
+    "SELECT g, sum(n) AS a, sum(sum(t)) OVER (ORDER BY g DESC) AS b FROM v GROUP BY g",
+    "SELECT s, n FROM v ORDER BY n DESC, s LIMIT 3 OFFSET 1",
+]
+
+
+@pytest.mark.parametrize("sql", [*SPECIAL_QUERIES, *AGGREGATES, *WINDOWS])
 def test_the_rows_are_the_same(both: Both, sql: str) -> None:
     assert both.in_duckdb(sql) == both.in_spark(sql)
 

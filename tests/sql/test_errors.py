@@ -108,7 +108,7 @@ REFUSED = {
     "select ^distinct on (a) a from r": "DISTINCT ON",
     "select a from r ^except all select b from t": "EXCEPT ALL",
     "select a from r ^intersect all select b from t": "INTERSECT ALL",
-    "select ^stddev(a) from r": "the function stddev()",
+    "select ^kurtosis(a) from r": "the function kurtosis()",
     "select ^explode(a) from r": "the function explode()",
     "select ^* except (a) from r": "* EXCEPT, REPLACE or RENAME",
     "select ^s rlike 'x' as z from r": "RLIKE",

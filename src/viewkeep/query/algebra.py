@@ -260,7 +260,13 @@ class Window(_Operator):
         """The columns of its input that the computed ones depend on."""
         order = [each.column for each in self.order_by]
         arguments = (columns_of(each) for column in self.columns for each in column.arguments)
-        return frozenset((*self.partition_by, *order, *self.ties)).union(*arguments)
+        ties = self.ties if self.is_by_place else ()
+        return frozenset((*self.partition_by, *order, *ties)).union(*arguments)
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether a column tells rows apart that are equal in the order columns."""
+        return any(column.is_by_place for column in self.columns)
 
     def _output(self) -> Schema:
         if not self.columns:

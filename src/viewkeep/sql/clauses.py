@@ -27,8 +27,23 @@ _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
     "rollup": ("ROLLUP", (TokenType.ROLLUP,)),
     "grouping_sets": ("GROUPING SETS", (TokenType.GROUPING_SETS,)),
 }
-AGGREGATE_NAMES = {**{name: name for name in AGGREGATES}, "mean": "avg", "count_if": "count_if"}
+AGGREGATE_NAMES = {
+    **{name: name for name in AGGREGATES},
+    "mean": "avg",
+    "count_if": "count_if",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+    "variance": "var_samp",
+    "every": "min",
+    "bool_and": "min",
+    "any": "max",
+    "some": "max",
+    "bool_or": "max",
+}
 """What an aggregate may be called in SQL, and which it is."""
+
+OF_CONDITIONS = ("every", "bool_and", "any", "some", "bool_or", "count_if")
+"""The names of aggregates that take conditions only: FALSE is less than TRUE."""
 
 
 def refuse_clauses(query: exp.Expr, source: Source) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from viewkeep.errors import QueryError, SchemaError
-from viewkeep.query.aggregates import Aggregate
+from viewkeep.query.aggregates import FUNCTIONS, Aggregate
 from viewkeep.query.algebra import (
     AggregateColumn,
     Distinct,
@@ -157,6 +157,8 @@ def _aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
     """An aggregate over columns of the scans; count(x) of what is never NULL counts all rows."""
     if call.argument is None:
         return Aggregate("count")
+    if call.function not in FUNCTIONS:
+        raise NotConjunctive(f"the aggregate {call.function}()")
     argument = flat.over_scans(call.argument)
     if call.function == "count" and not type_of(argument, schema).nullable:
         return Aggregate("count")

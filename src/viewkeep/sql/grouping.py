@@ -7,8 +7,9 @@ from sqlglot import exp
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Column, Expression, literal
+from viewkeep.query.types.data_types import BOOLEAN, VOID
 from viewkeep.query.types.functions import Typed, aggregate_result
-from viewkeep.sql.clauses import AGGREGATE_NAMES, contains_aggregate
+from viewkeep.sql.clauses import AGGREGATE_NAMES, OF_CONDITIONS, contains_aggregate
 from viewkeep.sql.scalar import Translator, constant
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.source import Source
@@ -148,6 +149,9 @@ class GroupedTranslator(Translator):
         values = self._arguments(arguments[0].expressions if distinct else arguments, node)
         if not values or (len(values) > 1 and function != "count"):
             raise self.source.error(f"{function}() takes 1 argument", node)
+        if node.name.lower() in OF_CONDITIONS and values[0].typed.type not in (BOOLEAN, VOID):
+            problem = f"{node.name.lower()}() takes a condition, not {values[0].typed.type}"
+            raise self.source.error(problem, node)
         if function == "count_if":
             function, values = "count", self._filtered([_ONE], values[0], node)
         if condition is not None:

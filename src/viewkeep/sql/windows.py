@@ -9,7 +9,8 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node, Output, Project, Window
 from viewkeep.query.expressions import Cast, Column, Expression, Literal, literal
-from viewkeep.query.types.data_types import DATE, INTEGRAL, TIMESTAMP, Type
+from viewkeep.query.ties import tie_columns
+from viewkeep.query.types.data_types import BOOLEAN, DATE, INTEGRAL, TIMESTAMP, VOID, Type
 from viewkeep.query.windows import (
     OFFSET,
     RANGE,
@@ -22,7 +23,7 @@ from viewkeep.query.windows import (
     WindowColumn,
     window_result,
 )
-from viewkeep.sql.clauses import AGGREGATE_NAMES
+from viewkeep.sql.clauses import AGGREGATE_NAMES, OF_CONDITIONS
 from viewkeep.sql.context import Context
 from viewkeep.sql.literals import read_interval
 from viewkeep.sql.scalar import Translator, constant
@@ -78,7 +79,8 @@ class BlockWindows:
             windows.setdefault((partition, orders), []).append(call)
         node = columns.rows()
         for (partition, orders), calls in windows.items():
-            node = Window(node, tuple(call.column for call in calls), partition, orders)
+            computed = tuple(call.column for call in calls)
+            node = Window(node, computed, partition, orders, tie_columns(node))
             context.placed(node, calls[0].place, TokenType.OVER)
         return node
 
@@ -163,7 +165,9 @@ def ordered_rows(rows: Node, keys: Sequence[OrderKey], name: str) -> Node:
     """The rows with the number of each in an order."""
     columns = _Columns(rows)
     orders = tuple(columns.order(key) for key in keys)
-    return Window(columns.rows(), (WindowColumn(name, "row_number"),), (), orders)
+    numbered = columns.rows()
+    column = WindowColumn(name, "row_number")
+    return Window(numbered, (column,), (), orders, tie_columns(numbered))
 
 
 def _is_constant(scalar: Scalar) -> bool:
@@ -207,6 +211,9 @@ def _aggregate(
     one = constant(literal(1))
     star = isinstance(nodes[0], exp.Star)
     values = [one if star else translator.translate(nodes[0])]
+    if call.name.lower() in OF_CONDITIONS and values[0].typed.type not in (BOOLEAN, VOID):
+        problem = f"{call.name.lower()}() takes a condition, not {values[0].typed.type}"
+        raise translator.source.error(problem, call)
     if function == "count_if":
         function, values = "count", [translator.call("case", [values[0], one], call)]
     if condition is not None:

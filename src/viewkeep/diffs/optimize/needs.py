@@ -51,7 +51,10 @@ def outputs_needed(project: Project, wanted: frozenset[str]) -> tuple[Output, ..
 def window_needed(window: Window, wanted: frozenset[str]) -> Window | None:
     """The window with the computed columns that are read, if some are."""
     needed = tuple(each for each in window.columns if each.name in wanted)
-    return replace(window, columns=needed) if needed else None
+    if not needed:
+        return None
+    by_place = any(each.is_by_place for each in needed)
+    return replace(window, columns=needed, ties=window.ties if by_place else ())
 
 
 def branches_need(union: UnionAll, wanted: frozenset[str]) -> tuple[str, ...]:

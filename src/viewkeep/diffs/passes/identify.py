@@ -167,7 +167,9 @@ class _Extension:
                 return self._group(counted)
             case Window():
                 child = self.extend(node.child)
-                return replace(node, child=child, ties=self.ids[child]), self.ids[child]
+                ids = self.ids[child]
+                ties = tuple(dict.fromkeys((*node.ties, *ids))) if node.is_by_place else ()
+                return replace(node, child=child, ties=ties), ids
 
     def _sides(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
         """Both inputs; columns that were added to both get other names on the right."""

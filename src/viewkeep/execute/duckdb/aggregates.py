@@ -10,7 +10,7 @@ from viewkeep.execute.duckdb.expressions import expression_text
 from viewkeep.execute.duckdb.text import Text, type_name
 from viewkeep.query.algebra import AggregateColumn
 from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, Type
-from viewkeep.query.types.functions import Typed, aggregate_result
+from viewkeep.query.types.functions import OF_TWO, Typed, aggregate_result
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.rules import is_decimal
 
@@ -33,6 +33,10 @@ def aggregate_text(aggregate: AggregateColumn, schema: Schema, over: str = "") -
             return _sum(argument, over).sql
         case "avg":
             return _average(argument, over)
+        case "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
+            return _spread(aggregate.function, argument, over)
+        case "median":
+            return f"quantile_cont({cast(argument, DOUBLE).sql}, 0.5){over}"
     return f"{aggregate.function}({argument.sql}){over}"
 
 
@@ -53,3 +57,12 @@ def _average(argument: Text, over: str) -> str:
     if is_decimal(argument.type):
         return quotient(_sum(argument, over), cast(count, _COUNT), _result("avg", argument)).sql
     return f"(sum({cast(argument, DOUBLE).sql}){over} / {count.sql})"
+
+
+def _spread(function: str, argument: Text, over: str) -> str:
+    """A variance or its root; of values that are not finite it is NaN, where DuckDB fails."""
+    value = cast(argument, DOUBLE).sql
+    finite = f"{function}(CASE WHEN isfinite({value}) THEN {value} END){over}"
+    least = 2 if function in OF_TWO else 1
+    odd = f"count_if(NOT isfinite({value})){over} > 0 AND count({value}){over} >= {least}"
+    return f"(CASE WHEN {odd} THEN CAST('NaN' AS DOUBLE) ELSE {finite} END)"

@@ -2,10 +2,10 @@
 
 Everything else that views may compute is the same: values, types, and whether it fails. Where
 DuckDB has another meaning, its text says what is meant (`expressions`, `aggregates`, `dialect`).
-Three things are left to chance in Spark itself, and so here: sums of doubles depend on the order of
-rows; whether an overflow within a sum is an error, if the sum fits; and dates outside of the years
-1 to 9999, which its types do not have. A text in other case with characters that are newer than
-the Unicode of Python is refused when it is met.
+Three things are left to chance in Spark itself, and so here: sums of doubles, variances and their
+roots depend on the order of rows; whether an overflow within a sum is an error, if the sum fits;
+and dates outside of the years 1 to 9999, which its types do not have. A text in other case with
+characters that are newer than the Unicode of Python is refused when it is met.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +27,7 @@ from viewkeep.query.expressions import Call, Cast, Expression, subexpressions
 from viewkeep.query.types.data_types import (
     DOUBLE,
     FLOAT,
+    INTEGRAL,
     Type,
 )
 from viewkeep.query.types.functions import Typed, find_function
@@ -37,6 +38,7 @@ MATHEMATICS = "the last digit differs between the mathematics of Java and of C"
 REFUSED = "Spark has no div of floating-point numbers"
 JAVA_DIGITS = "before Java 19, Spark sees more digits in some numbers beyond 2^53 than they have"
 TIME_ZONES = "a text may name any time zone, or a time of the current day"
+INTERPOLATION = "the last digit of a value between two others differs"
 BYTES = "a text in DuckDB is UTF-8, in Spark it may be any bytes"
 
 _JAVA_EXACT_DIGITS = 16
@@ -74,6 +76,11 @@ FUNCTIONS: Mapping[str, Entry] = {
 }
 """The functions on the list."""
 
+AGGREGATES: Mapping[str, Entry] = {
+    "median": Entry(INTERPOLATION, lambda arguments: arguments[0].type not in INTEGRAL[:3]),
+}
+"""The aggregates on the list."""
+
 CASTS: Mapping[tuple[str, str], Entry] = {
     ("string", "timestamp"): Entry(TIME_ZONES),
     ("binary", "string"): Entry(BYTES),
@@ -97,6 +104,10 @@ def inexact(node: Node) -> str | None:
     'ln(p.price): the last digit differs between the mathematics of Java and of C'
     """
     for each in walk(node):
+        for function, argument, below in _aggregates(each):
+            entry = AGGREGATES.get(function)
+            if entry is not None and entry.applies([type_of(argument, below)]):
+                return f"{function}({show(argument)}): {entry.reason}"
         for expression, schema in _expressions(each):
             for part in subexpressions(expression):
                 reason = inexact_part(part, schema)
@@ -118,6 +129,18 @@ def inexact_part(expression: Expression, schema: Schema) -> str | None:
         case _:
             return None
     return entry.reason if entry is not None and entry.applies(types) else None
+
+
+def _aggregates(node: Node) -> Iterator[tuple[str, Expression, Schema]]:
+    match node:
+        case GroupBy():
+            for each in node.aggregates:
+                if each.argument is not None:
+                    yield each.function, each.argument, node.child.schema
+        case Window():
+            for column in node.columns:
+                if column.arguments:
+                    yield column.function, column.arguments[0], node.child.schema
 
 
 def _is_wide(type_: Type) -> bool:

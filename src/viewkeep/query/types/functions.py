@@ -372,7 +372,8 @@ def aggregate_result(function: str, argument: Typed | None, grouped: bool) -> Ty
         raise QueryError(f"{function}() takes 1 argument, but here it has 0")
     if argument.type.is_opaque:
         raise QueryError(f"{function}() cannot take {argument.type}: {ONLY_CARRIED}")
-    return Typed(AGGREGATES[function]([argument]), argument.nullable or not grouped)
+    nullable = argument.nullable or not grouped or function in OF_TWO
+    return Typed(AGGREGATES[function]([argument]), nullable)
 
 
 def _sum(type_: Type) -> Type:
@@ -389,11 +390,29 @@ def _avg(type_: Type) -> Type:
     return DOUBLE
 
 
+OF_TWO = ("stddev_samp", "var_samp")
+"""Aggregates that are NULL of fewer than two values."""
+
+
+def _fixed_integral(name: str) -> Rule:
+    """The rule of an aggregate of integers, which has their type."""
+
+    def rule(arguments: Sequence[Typed]) -> Type:
+        if arguments[0].type not in (*INTEGRAL, VOID):
+            raise _clash(name, arguments, "the argument must be an integer")
+        return arguments[0].type
+
+    return rule
+
+
 AGGREGATES: dict[str, Rule] = {
     "sum": _number("sum", _sum),
     "count": lambda _: BIGINT,
     "avg": _number("avg", _avg),
     "min": _same("min"),
     "max": _same("max"),
+    **{name: _number(name, lambda _: DOUBLE) for name in (*OF_TWO, "stddev_pop", "var_pop")},
+    **{name: _fixed_integral(name) for name in ("bit_and", "bit_or", "bit_xor")},
+    "median": _number("median", lambda _: DOUBLE),
 }
 """Every aggregate function with its type rule."""
