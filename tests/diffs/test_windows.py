@@ -59,8 +59,8 @@ VIEWS = {
     "groups": "select a, sum(b) x, sum(sum(b)) over (partition by count(*)) z from r group by a",
     "share": "select a, c, sum(b) x, sum(sum(b)) over (partition by a) z from r group by a, c",
     "spread": "select a, stddev_samp(b) x, var_pop(distinct b) y, median(b) z from r group by a",
-    "bits": "select c, bit_xor(b) filter (where a > 0) x, bool_or(b > 1) y, bool_and(b > 0) z from r "
-    "group by c",
+    "bits": "select c, bit_xor(b) filter (where a > 0) x, bool_or(b > 1) y, bool_and(b > 0) z "
+    "from r group by c",
     "spread of all": "select stddev(b) x, bit_xor(b) y from r",
     "qualify": "select k, a, b from r qualify row_number() over (partition by a order by b, k) < 3",
     "after": "select a, count(*) n from (select a, rank() over (partition by c order by b) z "
