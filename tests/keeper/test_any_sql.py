@@ -137,6 +137,13 @@ def test_create_view_as_text(keeper: Keeper) -> None:
         keeper.create_view("w", "CREATE VIEW w COMMENT 'x' AS SELECT pid FROM parts")
 
 
+def test_an_order_is_left_out_with_a_note(keeper: Keeper) -> None:
+    report = keeper.create_view("v", "SELECT pid FROM parts ORDER BY price")
+    assert report.strategy == "id"
+    assert "ORDER BY is left out" in report.reason
+    assert "ORDER BY is left out" in keeper.explain("v")
+
+
 def test_a_data_frame_is_no_view(keeper: Keeper, spark: SparkSession) -> None:
     with pytest.raises(ArgumentError, match="give its query as SQL text, not as DataFrame"):
         keeper.create_view("v", spark.range(3))

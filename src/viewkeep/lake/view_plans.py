@@ -15,6 +15,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.sql.column_names import stored_names
+from viewkeep.sql.notes import note_of
 from viewkeep.sql.outputs import with_names
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.verbatim import read_verbatim
@@ -47,6 +48,8 @@ class ViewPlans:
         if view is None or (view.definition, view.sources) != (definition, sources):
             query = self._query(definition, _readable(catalog, definition.name))
             decision = decide(query, definition.strategy, definition.policy, catalog.views)
+            reasons = filter(None, (decision.reason, note_of(definition.sql)))
+            decision = dataclasses.replace(decision, reason="; ".join(reasons))
             view = View(self.lake, definition, query, decision, sources)
             self._views[definition.name] = view
         return view

@@ -22,7 +22,6 @@ _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
     "by_name": ("UNION BY NAME", (TokenType.UNION,)),
     "into": ("SELECT INTO", ()),
     "locks": ("FOR UPDATE", ()),
-    "all": ("GROUP BY ALL", (TokenType.GROUP_BY,)),
     "cube": ("CUBE", (TokenType.CUBE,)),
     "rollup": ("ROLLUP", (TokenType.ROLLUP,)),
     "grouping_sets": ("GROUPING SETS", (TokenType.GROUPING_SETS,)),
@@ -69,7 +68,7 @@ def _refuse(part: str, value: object, query: exp.Expr, source: Source) -> None:
 
 def _refuse_grouping(group: exp.Expr, source: Source) -> None:
     for part, value in group.args.items():
-        if value and part != "expressions":
+        if value and part not in ("expressions", "all"):
             _refuse(part, value, group, source)
     kinds = {exp.Cube: "cube", exp.Rollup: "rollup", exp.GroupingSets: "grouping_sets"}
     for node in group.expressions:

@@ -10,7 +10,7 @@ from viewkeep.sql.context import FreshNames
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
 
-_SIGNS = re.compile(r"\W+")
+_SIGNS = re.compile(r"_*\W+_*")
 
 
 def stored_names(sql: str, names: Sequence[str], tables: Mapping[str, Table]) -> list[str]:

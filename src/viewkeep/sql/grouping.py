@@ -42,13 +42,23 @@ def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ..
     """The keys: columns, expressions, positions in the select list, or its aliases."""
     group = select.args.get("group")
     keys: dict[Expression, GroupKey] = {}
-    for node in group.expressions if group else ():
+    for node in _key_nodes(group, select, translator.source) if group else ():
         scalar = translator.translate(_key_expression(node, select, translator))
         translator.refuse_opaque(scalar, node)
         expression = scalar.expression
         name = expression.name if isinstance(expression, Column) else f"key_{len(keys) + 1}"
         keys.setdefault(expression, GroupKey(name, scalar))
     return tuple(keys.values())
+
+
+def _key_nodes(group: exp.Expr, select: exp.Select, source: Source) -> list[exp.Expr]:
+    """The expressions of GROUP BY; ALL means those of the select list that aggregate nothing."""
+    if not group.args.get("all"):
+        return list(group.expressions)
+    items = [each.unalias() for each in select.expressions]
+    if any(isinstance(each, exp.Star) or each.find(exp.Window) for each in items):
+        raise source.unsupported("GROUP BY ALL with * or windows", group)
+    return [each for each in items if not contains_aggregate(each)]
 
 
 def _key_expression(node: exp.Expr, select: exp.Select, translator: Translator) -> exp.Expr:

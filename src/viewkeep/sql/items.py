@@ -8,7 +8,7 @@ from sqlglot import exp
 from viewkeep.query.algebra import Node, Output, Project
 from viewkeep.sql.context import FreshNames
 from viewkeep.sql.scalar import Translator
-from viewkeep.sql.scope import Scalar
+from viewkeep.sql.scope import Scalar, ScopeColumn
 from viewkeep.sql.source import Source
 
 
@@ -24,12 +24,16 @@ class Item:
 
 
 def select_items(select: exp.Select, translator: Translator) -> list[Item]:
-    """The output columns of a query block; none may read those before it by their aliases."""
+    """The output columns of a query block; each may read those before it by their aliases."""
     items: list[Item] = []
     for node in select.expressions:
-        translator.earlier = {item.name.lower() for item in items}
         items.extend(_items(node, translator))
-    translator.earlier = ()
+        if isinstance(node, exp.Alias):
+            known = translator.earlier
+            is_plain = node.alias.lower() not in known and node.find(exp.Window) is None
+            scalar = items[-1].scalar if is_plain else None  # none where Spark decides
+            translator.earlier = {**known, node.alias.lower(): scalar}
+    translator.earlier = {}
     return items
 
 
@@ -74,11 +78,30 @@ def _text(node: exp.Expr) -> str:
     return node.sql("spark", normalize_functions="lower")
 
 
+def _without(
+    left_out: Sequence[exp.Expr], qualifier: str, translator: Translator, star: exp.Expr
+) -> list[ScopeColumn]:
+    """The columns of a star, but those that EXCEPT names."""
+    columns = translator.scope.visible(qualifier)
+    for each in left_out:
+        if isinstance(each, exp.Dot) or each.args.get("db"):
+            raise translator.source.unsupported("* EXCEPT of a field", star)
+        table = each.table if isinstance(each, exp.Column) else ""
+        gone = [c for c in translator.scope.matches(table or qualifier, each.name) if c in columns]
+        if not gone:
+            problem = translator.scope.unknown(table or qualifier, each.name)
+            raise translator.source.error(problem, each)
+        columns = [column for column in columns if column not in gone]
+    if left_out and not columns:
+        raise translator.source.error("* EXCEPT leaves no column", star)
+    return columns
+
+
 def _star(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:
     star = node.this if isinstance(node, exp.Column) else node
-    if any(star.args.values()):
-        raise translator.source.unsupported("* EXCEPT, REPLACE or RENAME", node)
-    columns = translator.scope.visible(qualifier)
+    if any(value for part, value in star.args.items() if part != "except_"):
+        raise translator.source.unsupported("* REPLACE or RENAME", node)
+    columns = _without(star.args.get("except_") or (), qualifier, translator, node)
     if not columns:
         raise translator.source.error(translator.scope.unknown(qualifier, "*"), node)
     for column in columns:

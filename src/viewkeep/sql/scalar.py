@@ -1,6 +1,6 @@
 """SQL expressions to typed expressions of the algebra."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Protocol
 
@@ -33,6 +33,9 @@ from viewkeep.sql.literals import Span, number, read_interval, read_text, read_t
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.source import Source
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
+
+DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
+"""What date_part() and EXTRACT take; Spark's SECOND has fractions, which second() has not."""
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Mul: "*",
@@ -103,7 +106,8 @@ class Translator:
         self.source = source
         self.scope = scope
         self.correlated = correlated
-        self.earlier: Collection[str] = ()
+        self.earlier: Mapping[str, Scalar | None] = {}
+        """The aliases before an item of the select list; None where Spark decides what is meant."""
         self.later: Collection[str] = ()
         self.windows: Windows | None = None
 
@@ -124,7 +128,8 @@ class Translator:
             case exp.Paren():
                 return self.translate(node.this)
             case exp.Column() if not isinstance(node.this, exp.Star):
-                return self.column(self.resolve(node), node)
+                alias = self._lateral_alias(node)
+                return self.column(self.resolve(node), node) if alias is None else alias
             case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Neg():
                 return self._constant(node)
             case exp.Add() | exp.Sub():
@@ -182,6 +187,12 @@ class Translator:
         if not columns and not node.table:
             self._refuse_word(node)
         return columns[0] if columns else self._outer(node)
+
+    def _lateral_alias(self, node: exp.Column) -> Scalar | None:
+        """The item before this one that a name means, where no column of FROM has the name."""
+        if node.table or self.scope.matches("", node.name):
+            return None
+        return self.earlier.get(node.name.lower())
 
     def _refuse_word(self, node: exp.Column) -> None:
         """Names that are no columns: functions without brackets, aliases of the same list."""
@@ -307,11 +318,20 @@ class Translator:
             raise self.source.unsupported(f"the non-deterministic function {name}()", node)
         if name in AGGREGATES:
             raise self.source.error(f"aggregate {name}() is not allowed here", node)
+        if name in ("date_part", "datepart") and len(node.expressions) == 2:
+            return self._date_part(node)
         if name == "date" and len(node.expressions) == 1:
             return self._cast(self.translate(node.expressions[0]), DATE, node)
         if name not in FUNCTIONS:
             raise self._unknown_function(node)
         return self.call(name, self._all(node.expressions), node)
+
+    def _date_part(self, node: exp.Anonymous) -> Scalar:
+        part, moment = node.expressions
+        name = part.name.lower() if isinstance(part, exp.Literal) and part.is_string else ""
+        if name not in DATE_PARTS:
+            raise self.source.unsupported("this part in date_part()", node)
+        return self.call(name, [self.translate(moment)], node)
 
     def _unknown_function(self, node: exp.Anonymous) -> QueryError:
         if node.name.lower() in SPARK_FUNCTIONS:
@@ -424,7 +444,7 @@ class Translator:
         match node:
             case exp.Extract():
                 part = node.this.name.lower()
-                if part not in FUNCTIONS:
+                if part not in DATE_PARTS:
                     raise self.source.unsupported(f"EXTRACT of {part.upper()}", node)
                 return self.call(part, [self.translate(node.expression)], node)
             case exp.Substring():

@@ -1,0 +1,62 @@
+"""How people write SQL: what each habit means is the same as what it stands for."""
+
+import pytest
+
+from viewkeep.errors import ParseError
+from viewkeep.query.tables import Table
+from viewkeep.sql.column_names import stored_names
+from viewkeep.sql.parse import parse_view
+
+TABLES = {
+    "r": Table({"a": "int", "b": "string", "d": "date"}, key=["a"]),
+    "s": Table({"a": "int", "order": "int"}, key=["a"]),
+}
+SAME = {
+    "select * except (b) from r": "select a, d from r",
+    "select r.* except (a, d) from r": "select b from r",
+    "select * except (r.b, s.a) from r join s on r.a = s.a": (
+        "select r.a, r.d, s.`order` from r join s on r.a = s.a"
+    ),
+    "select a + 1 as x, x * 2 as y, y - x as z from r": (
+        "select a + 1 as x, (a + 1) * 2 as y, (a + 1) * 2 - (a + 1) as z from r"
+    ),
+    "select b, count(*) as n, n + 1 as m from r group by b": (
+        "select b, count(*) as n, count(*) + 1 as m from r group by b"
+    ),
+    "select b, count(*) as n from r group by all": "select b, count(*) as n from r group by b",
+    "select upper(b) as u, d, max(a) as m from r group by all": (
+        "select upper(b) as u, d, max(a) as m from r group by upper(b), d"
+    ),
+    "select count(*) as n from r group by all": "select count(*) as n from r",
+    "select date_part('YEAR', d) as y from r": "select year(d) as y from r",
+    "select extract(month from d) as m from r": "select month(d) as m from r",
+    "select `a`, -- the key\n /* and */ b from r order by b desc": "select a, b from r",
+    "select order from s": "select `order` from s",
+}
+
+
+@pytest.mark.parametrize(("habit", "meaning"), SAME.items())
+def test_a_habit_means_the_same(habit: str, meaning: str) -> None:
+    assert parse_view(habit, TABLES) == parse_view(meaning, TABLES)
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    {
+        "select * except (nope) from r": 'column "nope" is not in r',
+        "select * except (a, b, d) from r": "leaves no column",
+        "select x + 1 as y, a as x from r": 'column "x" is not in r',
+        "select a + 1 as b, b from r": 'two output columns are called "b"',
+        "select a as x, a as x, x + 1 as y from r": "lateral column alias",
+        "select b, a, count(*) as n from r group by b": 'column "a" must be in GROUP BY',
+    }.items(),
+)
+def test_what_means_nothing(sql: str, problem: str) -> None:
+    with pytest.raises(ParseError, match=problem):
+        parse_view(sql, TABLES)
+
+
+def test_columns_without_a_name() -> None:
+    sql = "select count(*), count(1), max(a + 1), a as `b c`, b from r group by all"
+    names = parse_view(sql, TABLES).names
+    assert stored_names(sql, names, TABLES) == ["count_1", "count_1_2", "max_a_1", "b c", "b"]
