@@ -15,7 +15,7 @@ from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.delta import LakeTable
 from viewkeep.tables.parquet import Folder
-from viewkeep.tables.rewrite import Rewrite, find_rows, rewrite
+from viewkeep.tables.rewrite import Rewrite, find_rows, rewrite, write_rows
 from viewkeep.tables.snapshots import Snapshot
 
 NAN = float("nan")
@@ -101,3 +101,18 @@ def test_a_row_takes_the_place_of_the_one_it_replaces(
     expected = list(first)
     expected[1], expected[3] = (1, "a", 0.5, (1,), None), (3, "a", 1.5, (9,), "s")
     assert to_rows(Folder(table).read([new], T.columns)) == expected
+
+
+def test_many_rows_are_shared_out_among_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viewkeep.tables.rewrite.SHARE_ROWS", 4)
+    monkeypatch.setattr("viewkeep.tables.rewrite.os.cpu_count", lambda: 2)
+    table = LakeTable(str(tmp_path / "t"))
+    sizes = []
+    for count in (3, 11):
+        rows = to_arrow(T.columns, [(n, "a", 0.5, (), "s") for n in range(count)])
+        files = write_rows(table, rows)
+        sizes.append([each.rows for each in files])
+        assert Folder(table).read(files, T.columns).equals(rows)
+    assert sizes == [[3], [6, 5]]

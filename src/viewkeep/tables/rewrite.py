@@ -38,6 +38,8 @@ FILE_BYTES = 128 * 1024 * 1024
 """About how large a rewritten file may become."""
 FILE_ROWS = 1 << 21
 """The most rows of a file that is written on the driver."""
+SHARE_ROWS = 1 << 18
+"""The fewest rows that become a file of their own, so that several are written at a time."""
 
 
 @dataclass(frozen=True)
@@ -223,11 +225,9 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
     """Write rows into new files, each of rows of one group."""
-    parts = [
-        rows.slice(start, FILE_ROWS)
-        for rows in groups
-        for start in range(0, rows.num_rows, FILE_ROWS)
-    ]
+    share = -(-sum(rows.num_rows for rows in groups) // (os.cpu_count() or 1))
+    size = min(FILE_ROWS, max(SHARE_ROWS, share))
+    parts = [rows.slice(start, size) for rows in groups for start in range(0, rows.num_rows, size)]
     return _parallel(Folder(table).write, parts)
 
 
