@@ -1,5 +1,6 @@
 """Tables put back from a backup, lost log entries, and entries that say nothing."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -235,38 +236,39 @@ def test_a_view_with_a_damaged_log_is_repaired(keeper: Keeper, place: Path) -> N
 def test_data_is_on_the_disk_before_the_entry_that_names_it(
     keeper: Keeper, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of every commit of an apply and a refresh: files and folders, the commit, the entry."""
+    """Of every commit of an apply and a refresh: files and folders, the entry, its name."""
     told: list[str] = []
-    sync, commit = os.fsync, DeltaTable.create_write_transaction
+    sync, link = os.fsync, os.link
 
     def synced(descriptor: int) -> None:
         told.append(os.readlink(f"/proc/self/fd/{descriptor}"))
         sync(descriptor)
 
-    def committed(
-        table: DeltaTable, actions: list[object], *given: object, **named: object
-    ) -> None:
-        folder = table.table_uri.removeprefix("file://").rstrip("/")
+    def named(draft: str, entry: str) -> None:
+        folder = Path(entry).parent.parent
+        actions = [json.loads(line) for line in Path(draft).read_text().splitlines()]
         before = set(told)
-        for path in [a.path for a in actions if type(a).__name__ == "AddAction"]:
-            added = Path(folder, path)
-            assert {str(added), str(added.parent), folder} <= before
-        changes = named["commit_properties"].custom_metadata["viewkeep"].get("changes")
-        assert not changes or str(Path(folder, changes)) in before
+        assert draft in before
+        for path in [each["add"]["path"] for each in actions if "add" in each]:
+            added = folder / path
+            assert {str(added), str(added.parent), str(folder)} <= before
+        changes = actions[0]["commitInfo"]["viewkeep"].get("changes")
+        assert not changes or str(folder / changes) in before
         told.clear()
-        commit(table, actions, *given, **named)
-        pending.append((folder, table.version() + 1))
+        link(draft, entry)
+        pending.append((str(folder), int(Path(entry).stem)))
 
-    def settled(base: str, version: int) -> None:
-        settle(base, version)
-        assert {entry_path(base, version), f"{base}/_delta_log"} <= set(told)
+    def settled(base: str, version: int, is_written: bool) -> None:
+        settle(base, version, is_written)
+        assert {entry_path(base, version - 1), f"{base}/_delta_log"} <= set(told)
+        assert is_written
         done.append((base, version))
 
     pending: list[tuple[str, int]] = []
     done: list[tuple[str, int]] = []
     settle = durable.sync_commit
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", committed)
+    monkeypatch.setattr(os, "link", named)
     monkeypatch.setattr(durable, "sync_commit", settled)
     change(keeper, 1, 100)
     keeper.refresh()

@@ -10,24 +10,32 @@ process that dies leaves files that no version knows, and nothing else.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 from deltalake.fs import DeltaStorageHandler
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from viewkeep.errors import SchemaError
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables import durable
-from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, has_bounds
+from viewkeep.tables.arrow_rows import declared_fields
+from viewkeep.tables.deltalake_commits import (
+    STATISTICS,
+    commit_by_deltalake,
+    create_by_deltalake,
+    delta_schema,
+    is_reordered,
+    properties_of,
+    with_bounds,
+)
 from viewkeep.tables.durable import local_path
 from viewkeep.tables.entries import (
+    LOG,
     Commit,
     check_recent,
     entry_fingerprint,
@@ -35,35 +43,37 @@ from viewkeep.tables.entries import (
     files_fingerprint,
     find_damage,
     read_commit,
+    read_entry,
+    recent_entries,
 )
 from viewkeep.tables.failures import ConflictError as ConflictError
 from viewkeep.tables.failures import DamagedLogError as DamagedLogError
 from viewkeep.tables.failures import MissingEntryError as MissingEntryError
 from viewkeep.tables.failures import StorageError as StorageError
 from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
-from viewkeep.tables.failures import error_text
 from viewkeep.tables.failures import storage_errors as storage_errors
 from viewkeep.tables.memory import RECENT, log_memory
 from viewkeep.tables.protocol import unreadable
 from viewkeep.tables.snapshots import DataFile as DataFile
 from viewkeep.tables.snapshots import Snapshot as Snapshot
 from viewkeep.tables.snapshots import files_of
+from viewkeep.tables.write_entry import (
+    files_changed,
+    has_plain_paths,
+    is_checkpoint,
+    is_plain,
+    put_entry,
+    table_made,
+)
 
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""
 CHANGES = "changes"
 """The note of a commit that names its file of changes; None where rows stay as they are."""
 
-CONFIGURATION = {
-    # The last commit of a view says what it reflects: it must not expire.
-    "delta.enableExpiredLogCleanup": "false",
-    "delta.logRetentionDuration": "interval 36500 days",
-}
-STATISTICS = "delta.dataSkippingStatsColumns"
-"""The property that lists the columns with bounds: readers expect them of all others as well."""
-
 Notes = Mapping[str, Any]
-Action = AddAction | RemoveAction
+Made = tuple[Snapshot, bytes]
+"""A version that this process made, and the text of its log entry."""
 
 
 class LakeTable:
@@ -78,6 +88,11 @@ class LakeTable:
 
     def exists(self) -> bool:
         """Whether there is a Delta table."""
+        if self._local is not None:
+            if os.path.exists(entry_path(self._local, 0)):
+                return True
+            if not os.path.exists(f"{self._local}/{LOG}"):
+                return False
         with storage_errors(self.uri):
             return DeltaTable.is_deltatable(self.uri, self.options)
 
@@ -91,21 +106,24 @@ class LakeTable:
         return newest
 
     def _newest(self) -> int:
-        """The version that was read last, if its entry is the same and has no successor."""
+        """The version that was read last, if its entry is the same and has no successor, and those
+        before it are as they were seen."""
         last = RECENT.last_version(self.uri)
         if self._local is not None and last is not None:
             text = self._entry(last)
             is_same = text is not None and RECENT.get(self.uri, last, entry_fingerprint(text))
-            if is_same and not os.path.exists(entry_path(self._local, last + 1)):
+            is_last = is_same and not os.path.exists(entry_path(self._local, last + 1))
+            entries = recent_entries(self._local, last) if is_last else None
+            if entries is not None and RECENT.has_seen(self.uri, entries):
                 return last
         return self._open(None).version()
 
     def identity(self, version: int) -> str:
         """What tells a table from one that was made anew in the same place."""
         text = self._entry(version) if self._local is not None else None
-        snapshot = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
-        if snapshot is not None:
-            return snapshot.identity
+        known = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
+        if known is not None:
+            return known.identity
         table = self._open(version)
         with storage_errors(self.uri):
             return str(table.metadata().id)
@@ -113,19 +131,19 @@ class LakeTable:
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
         at = self.version() if version is None else version
-        snapshot: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
-        return snapshot
+        found: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
+        return found
 
     def _recent_snapshot(self, version: int) -> Snapshot:
         text = self._entry(version) if self._local is not None and version >= 0 else None
         if text is None:
             return self._snapshot(version)
         fingerprint = entry_fingerprint(text)
-        snapshot = RECENT.get(self.uri, version, fingerprint)
-        if snapshot is None:
-            snapshot = self._snapshot(version)
-            RECENT.add(snapshot, fingerprint)
-        return snapshot
+        found = RECENT.get(self.uri, version, fingerprint)
+        if found is None:
+            found = self._snapshot(version)
+            RECENT.add(found, fingerprint)
+        return found
 
     def _snapshot(self, version: int | None) -> Snapshot:
         table = self._open(version)
@@ -144,7 +162,9 @@ class LakeTable:
             about = table.metadata()
             partitions, identity = tuple(about.partition_columns), str(about.id)
             files = files_of(table)
-            return Snapshot(self.uri, table.version(), fields, files, partitions, identity)
+            plain = is_plain(table, properties_of(fields))
+            at = table.version()
+            return Snapshot(self.uri, at, fields, files, partitions, identity, plain)
 
     def create(
         self, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes, description: str
@@ -152,23 +172,33 @@ class LakeTable:
         """Make the table; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
-        with storage_errors(self.uri):
-            try:
-                create_table_with_add_actions(
-                    self.uri,
-                    _delta_schema(fields),
-                    [_add(each) for each in files],
-                    mode="error",
-                    description=description,
-                    configuration={**CONFIGURATION, STATISTICS: ",".join(_with_bounds(fields))},
-                    storage_options=self.options,
-                    commit_properties=_properties(notes),
+        made = self._create_plain(fields, files, notes, description)
+        if made is None:
+            with storage_errors(self.uri):
+                create_by_deltalake(
+                    self.uri, self.options, fields, files, _properties(notes), description
                 )
-            except DeltaError as error:
-                if "already exists" in str(error) or self.exists():
-                    raise ConflictError(f"{self.uri}: there is a table already") from error
-                raise StorageError(f"{self.uri}: {error_text(error)}") from error
-        self._settle(0)
+        self._settle(0, made)
+
+    def _create_plain(
+        self, fields: Sequence[Field], files: Sequence[DataFile], notes: Notes, description: str
+    ) -> Made | None:
+        """Write the first entry; None if that is left to deltalake."""
+        if self._local is None or not has_plain_paths(files):
+            return None
+        if self.exists():
+            raise ConflictError(f"{self.uri}: there is a table already")
+        schema, properties = delta_schema(fields), properties_of(fields)
+        with storage_errors(self.uri):
+            os.makedirs(f"{self._local}/{LOG}", exist_ok=True)
+            there = declared_fields(pa.schema(schema))
+        actions, identity = table_made(schema.to_json(), description, properties, files, notes)
+        try:
+            text = put_entry(self._local, 0, actions, self._is_durable)
+        except FileExistsError as error:
+            raise ConflictError(f"{self.uri}: there is a table already") from error
+        snapshot = Snapshot(self.uri, 0, there, tuple(files), (), identity, is_plain=True)
+        return None if text is None else (snapshot, text)
 
     def commit(
         self,
@@ -178,10 +208,8 @@ class LakeTable:
         notes: Notes | None = None,
     ) -> int:
         """Make the next version after `start`, or raise a `ConflictError`."""
-        table = self._open(start)
         self._prepare(add, notes or {})
-        actions: list[Action] = [*(_remove(each) for each in remove), *(_add(each) for each in add)]
-        return self._write(table, actions, "append", table.schema(), notes)
+        return self._write(start, add, remove, notes or {})
 
     def replace(
         self, start: int, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes
@@ -189,17 +217,18 @@ class LakeTable:
         """Make the next version after `start` of these files only, with these columns."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
-        new = _with_bounds(fields)
+        old_version = self._plain_snapshot(start)
+        if old_version is not None and old_version.fields == fields:
+            return self._write(start, files, old_version.files, notes)
+        new = with_bounds(fields)
         old = self._open(start).metadata().configuration.get(STATISTICS, "").split(",")
         # At no moment may a column be listed that a file has no bounds for.
         both = [each for each in new if each in old]
         start = self._list_bounds(start, old, both)
-        actions: list[Action] = [_add(each) for each in files]
-        table = self._open(start)
-        schema = _delta_schema(fields)
-        if _is_reordered(schema, table.schema()):
-            schema = _delta_schema(fields, {"viewkeep.after": str(start)})
-        made = self._write(table, actions, "overwrite", schema, notes)
+        schema = delta_schema(fields)
+        if is_reordered(schema, self._open(start).schema()):
+            schema = delta_schema(fields, {"viewkeep.after": str(start)})
+        made = self._write(start, files, (), notes, schema)
         with suppress(StorageError):  # it has happened; without bounds it is only slower
             self._list_bounds(made, both, new)
         return made
@@ -215,13 +244,13 @@ class LakeTable:
         self._settle(start + 1)
         return start + 1
 
-    def become(self, files: Sequence[DataFile], notes: Notes) -> int:
+    def become(self, wanted: Sequence[DataFile], notes: Notes) -> int:
         """Make a next version of exactly these files, whatever the newest version holds."""
         newest = self.snapshot()
-        paths = {each.path for each in files}
-        leftover = [each for each in newest.files if each.path not in paths]
+        paths = {each.path for each in wanted}
+        gone = [each for each in newest.files if each.path not in paths]
         return self.commit(
-            newest.version, [f for f in files if f.path not in newest.by_path], leftover, notes
+            newest.version, [f for f in wanted if f.path not in newest.by_path], gone, notes
         )
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:
@@ -243,6 +272,8 @@ class LakeTable:
         return text
 
     def _read_entry(self, version: int) -> bytes | None:
+        if self._local is not None:
+            return read_entry(self._local, version)
         files, base = file_system(self)
         path = entry_path(base, version)
         with storage_errors(path):
@@ -281,36 +312,79 @@ class LakeTable:
         elif paths:
             durable.sync_data(self._local, paths)
 
-    def _settle(self, version: int) -> None:
-        """A commit that has happened is on the disk."""
+    def _settle(self, version: int, made: Made | None = None) -> None:
+        """A commit that has happened is on the disk, and is remembered if this process wrote it."""
         self._forget()
-        if self._local is None or not self._is_durable:
-            return
-        durable.sync_commit(self._local, version)
-        if version == 0:
-            durable.sync_new(self._local)
+        if self._local is not None and self._is_durable:
+            durable.sync_commit(self._local, version, made is not None)
+            if version == 0:
+                durable.sync_new(self._local)
+        if made is not None:
+            self._remember(*made)
 
     def _write(
         self,
-        table: DeltaTable,
-        actions: list[Action],
-        mode: str,
-        schema: Schema,
-        notes: Notes | None,
+        start: int,
+        add: Sequence[DataFile],
+        remove: Sequence[DataFile],
+        notes: Notes,
+        schema: Schema | None = None,
     ) -> int:
-        start = table.version()
+        """Make the next version after `start`; with a schema, of the added files only."""
+        made = self._write_plain(start, add, remove, notes) if schema is None else None
+        if made is None:
+            self._write_by_deltalake(start, add, remove, notes, schema)
+        self._settle(start + 1, made)
+        return start + 1
+
+    def _write_plain(
+        self, start: int, add: Sequence[DataFile], remove: Sequence[DataFile], notes: Notes
+    ) -> Made | None:
+        """Write the entry of the next version; None if that is left to deltalake."""
+        if is_checkpoint(start + 1) or not has_plain_paths((*add, *remove)):
+            return None
+        old = self._plain_snapshot(start)
+        if self._local is None or old is None:
+            return None
+        gone = {each.path for each in remove}
+        kept = tuple(each for each in old.files if each.path not in gone)
+        mode = "Append" if kept or not gone else "Overwrite"
+        try:
+            actions = files_changed(add, remove, mode, notes)
+            text = put_entry(self._local, start + 1, actions, self._is_durable)
+        except FileExistsError as error:
+            self._forget()
+            raise ConflictError(f"{self.uri}: another process committed first") from error
+        new = replace(old, version=start + 1, files=(*kept, *add))
+        return None if text is None else (new, text)
+
+    def _plain_snapshot(self, version: int) -> Snapshot | None:
+        """A version whose entry is there now, if it asks nothing of writers."""
+        text = self._read_entry(version) if self._local is not None else None
+        if text is None:
+            return None
+        snapshot = RECENT.get(self.uri, version, entry_fingerprint(text))
+        with suppress(StorageError):
+            snapshot = snapshot or self._recent_snapshot(version)
+        return snapshot if snapshot is not None and snapshot.is_plain else None
+
+    def _write_by_deltalake(
+        self,
+        start: int,
+        add: Sequence[DataFile],
+        remove: Sequence[DataFile],
+        notes: Notes,
+        schema: Schema | None,
+    ) -> None:
+        table = self._open(start)
         with storage_errors(self.uri):
             try:
-                table.create_write_transaction(
-                    actions, mode, schema, commit_properties=_properties(notes or {})
-                )
+                commit_by_deltalake(table, add, remove, _properties(notes), schema)
             except CommitFailedError as error:
                 self._forget()
                 if self.version() == start:  # nobody came first: a full disk, a missing right
                     raise StorageError(f"{self.uri}: {error}") from error
                 raise
-        self._settle(start + 1)
-        return start + 1
 
     def _once(self, what: str, version: int | None, read: Callable[[], Any]) -> Any:
         """What was read of the log, read once where logs are remembered."""
@@ -326,6 +400,17 @@ class LakeTable:
         memory = log_memory()
         if memory is not None:
             memory.forget(self.uri)
+
+    def _remember(self, snapshot: Snapshot, text: bytes) -> None:
+        """A version that this process has just made need not be read."""
+        RECENT.add(snapshot, entry_fingerprint(text))
+        memory, version = log_memory(), snapshot.version
+        if self._local is not None:
+            RECENT.see(self.uri, recent_entries(self._local, version, 1) or {})
+        if memory is not None:
+            memory["version", self.uri, None] = version
+            memory["entry", self.uri, version] = text
+            memory["snapshot", self.uri, version] = snapshot
 
     def _open(self, version: int | None) -> DeltaTable:
         table: DeltaTable = self._once("table", version, lambda: self._open_anew(version))
@@ -355,6 +440,7 @@ class LakeTable:
             raise
         if self._local is not None:
             check_recent(self._local, table.version())
+            RECENT.see(self.uri, recent_entries(self._local, table.version()) or {})
         return table
 
 
@@ -363,42 +449,12 @@ def _properties(notes: Notes) -> CommitProperties:
     return CommitProperties(custom_metadata={NOTES: notes} if notes else None, max_commit_retries=0)
 
 
-def _with_bounds(fields: Iterable[Field]) -> list[str]:
-    return ["`" + each.name.replace("`", "``") + "`" for each in fields if has_bounds(each.type)]
-
-
-def _is_reordered(new: Schema, old: Schema) -> bool:
-    """deltalake does not take another order of the same columns for another schema."""
-    names = [[each.name for each in schema.fields] for schema in (new, old)]
-    return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
-
-
-def _delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None) -> Schema:
-    fields = tuple(fields)
-    for each in fields:
-        bad = sorted(set(each.name) & set(" ,;{}()\n\t="))
-        if bad:
-            raise SchemaError(
-                f'column "{each.name}": Delta tables allow no {" ".join(map(repr, bad))} in names; '
-                "give it another name, in a view with AS"
-            )
-    schema = arrow_schema(fields)
-    if mark is not None:
-        schema = pa.schema([each.with_metadata(mark) for each in schema])
-    return Schema.from_arrow(schema)
+_LOCAL = pafs.LocalFileSystem()
 
 
 def file_system(table: LakeTable) -> tuple[pafs.FileSystem, str]:
     """How Arrow reaches the files of a table, and the table's folder there."""
     if "://" not in table.uri or table.uri.startswith("file://"):
-        return pafs.LocalFileSystem(), table.uri.removeprefix("file://")
+        return _LOCAL, table.uri.removeprefix("file://")
     handler = DeltaStorageHandler(table.uri, table.options)
     return pafs.PyFileSystem(handler), ""
-
-
-def _add(each: DataFile) -> AddAction:
-    return AddAction(each.path, each.size, {}, each.modified, True, each.stats())
-
-
-def _remove(each: DataFile) -> RemoveAction:
-    return RemoveAction(each.path, True, int(time.time() * 1000), each.size, {})

@@ -44,11 +44,13 @@ def sync_data(base: str, paths: Sequence[str]) -> None:
     _sync(list(dict.fromkeys(paths)), sorted(folders))
 
 
-def sync_commit(base: str, version: int) -> None:
-    """Bring a log entry to the disk, with the one before it: no entry is there without it."""
+def sync_commit(base: str, version: int, is_written: bool = False) -> None:
+    """Bring a log entry to the disk, with the one before it: no entry is there without it. An
+    entry that `is_written` was brought to the disk before it got its name."""
     log = f"{base}/{LOG}"
     checkpoint = f"{log}/{version:020d}.checkpoint.parquet"
-    places = [entry_path(base, each) for each in (version - 1, version) if each >= 0]
+    pending = [version - 1] if is_written else [version - 1, version]
+    places = [entry_path(base, each) for each in pending if each >= 0]
     places += [checkpoint, f"{log}/_last_checkpoint"] if os.path.exists(checkpoint) else []
     _sync([each for each in places if os.path.exists(each)], [log])
 

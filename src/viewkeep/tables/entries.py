@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
-from viewkeep.tables.failures import DamagedLogError
+from viewkeep.tables.failures import DamagedLogError, storage_errors
 
 ACTIONS = "add|remove|metaData|protocol|commitInfo|txn|cdc|domainMetadata"
 _ACTION = re.compile(rb'\{\s*"(' + ACTIONS.encode() + rb')"\s*:')
@@ -41,6 +41,17 @@ class Commit:
 def entry_path(base: str, version: int) -> str:
     """The file of an entry."""
     return f"{base}/{LOG}/{version:020d}.json"
+
+
+def read_entry(base: str, version: int) -> bytes | None:
+    """The text of a local entry; None if it is not there."""
+    path = entry_path(base, version)
+    with storage_errors(path):
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
 
 
 def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
@@ -73,6 +84,20 @@ def _parsed(place: str, text: bytes) -> list[dict[str, Any]]:
     if not all(isinstance(each, dict) for each in actions):
         raise _damaged(place, "it is no list of actions")
     return actions
+
+
+def recent_entries(
+    base: str, newest: int, count: int = RECENT
+) -> dict[int, tuple[int, int]] | None:
+    """The sizes and times of the last entries of a local table; None if one is not there."""
+    found = {}
+    for version in range(newest, max(-1, newest - count), -1):
+        try:
+            about = os.stat(entry_path(base, version))
+        except OSError:
+            return None
+        found[version] = about.st_size, about.st_mtime_ns
+    return found
 
 
 def check_recent(base: str, newest: int) -> None:

@@ -5,7 +5,7 @@ that was seen first, as a refresh pins it; a commit of one's own makes the table
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -50,6 +50,10 @@ def remembered_logs() -> Iterator[None]:
         _CURRENT.reset(token)
 
 
+KEPT_ENTRIES = 200
+"""So many entries of a log are remembered by their sizes and times."""
+
+
 class RecentSnapshots:
     """Versions that this process has read, each with the fingerprint of its log entry: a version
     whose entry is still the same need not be read again, whoever has written since."""
@@ -58,6 +62,7 @@ class RecentSnapshots:
         self._most, self._lock = most, Lock()
         self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
         self._newest: dict[str, int] = {}
+        self._entries: dict[str, dict[int, tuple[int, int]]] = {}
 
     def get(self, uri: str, version: int, fingerprint: str) -> Snapshot | None:
         """A version, if its entry is the one that was read."""
@@ -73,6 +78,19 @@ class RecentSnapshots:
                 (uri, version), _ = self._snapshots.popitem(last=False)
                 if self._newest.get(uri) == version:
                     del self._newest[uri]
+                    self._entries.pop(uri, None)
+
+    def see(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> None:
+        """Entries of a log that were read or written, with their sizes and times."""
+        with self._lock:
+            last = max(entries, default=0)
+            known = {**self._entries.get(uri, {}), **entries}
+            self._entries[uri] = {n: each for n, each in known.items() if n > last - KEPT_ENTRIES}
+
+    def has_seen(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> bool:
+        """Whether all these entries are as they were seen."""
+        known = self._entries.get(uri, {})
+        return all(known.get(version) == about for version, about in entries.items())
 
     def last_version(self, uri: str) -> int | None:
         """The version of a table that was read last."""

@@ -27,6 +27,8 @@ from viewkeep.tables.key_match import near_rows
 from viewkeep.tables.row_groups import groups_near
 
 ROW_GROUP = 128 * 1024
+SMALL_BYTES = 1 << 20
+"""A file of at most so many bytes is read by one thread."""
 SHORT = 64
 """Longer strings have shorter bounds."""
 
@@ -155,14 +157,12 @@ class Folder:
 
     def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
         location = each.location(self._base)
-        with _reading(location):
-            # Hive-style folders would otherwise become columns.
-            rows = pq.read_table(
-                location,
-                filesystem=self._files,
-                partitioning=None,
-                coerce_int96_timestamp_unit=_UNIT,
-            )
+        with _reading(location), self._files.open_input_file(location) as source:
+            # A small file is read before threads have started.
+            is_small = source.size() <= SMALL_BYTES
+            place = pa.BufferReader(source.read()) if is_small else source
+            file = pq.ParquetFile(place, coerce_int96_timestamp_unit=_UNIT)
+            rows = file.read(use_threads=not is_small)
         return _conformed(rows, schema, each)
 
     def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:

@@ -50,7 +50,8 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One version of a table."""
+    """One version of a table; `is_plain` if it asks nothing of writers but to add and remove files
+    (`write_entry.is_plain`)."""
 
     uri: str
     version: int
@@ -58,6 +59,7 @@ class Snapshot:
     files: tuple[DataFile, ...]
     partitions: tuple[str, ...] = ()
     identity: str = ""
+    is_plain: bool = False
 
     @property
     def rows(self) -> int:
