@@ -26,13 +26,18 @@ class Generated:
     script: Script
 
 
-def generate(view: Node, changes: Changes | None = None, tuple_based: bool = False) -> Generated:
+def generate(
+    view: Node,
+    changes: Changes | None = None,
+    tuple_based: bool = False,
+    plan: IdPlan | None = None,
+) -> Generated:
     """The script of a view for some kinds of changes, by default for all.
 
     View -> better view -> plan with IDs -> rule DAG -> script -> smaller script. Diffs are
-    ID-based, or tuple-based.
+    ID-based, or tuple-based. A `plan` that was made before takes the place of the first passes.
     """
-    plan = identify(optimize(view))
+    plan = plan or identify(optimize(view))
     diffs = base_diffs(plan, every_change(plan) if changes is None else changes)
     dag = instantiate(plan, diffs, tuple_based)
     composed = compose(dag)

@@ -48,6 +48,16 @@ def check_time() -> None:
 
 
 @contextmanager
+def watched(budget: float | None) -> Iterator[None]:
+    """Work that may take so many seconds, and asks by itself whether they are over."""
+    token = _CURRENT.set(None if budget is None else Watch(budget))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextmanager
 def budgeted(budget: float | None, interrupt: Callable[[], None]) -> Iterator[None]:
     """Work that may take so many seconds, ended by `interrupt`; without a budget, any number."""
     if budget is None:

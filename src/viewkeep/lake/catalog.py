@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
@@ -21,6 +22,8 @@ from viewkeep.tables.parquet import Folder
 from viewkeep.tables.places import absolute_location, former_lake, stored_location
 
 TRIES = 20
+DEFINITIONS = 4096
+"""So many definitions are remembered by their texts, which rarely change."""
 T = TypeVar("T")
 _FIELDS = tuple(Field(name, STRING, nullable=False) for name in ("kind", "name", "definition"))
 
@@ -290,7 +293,7 @@ class CatalogStore:
             (
                 "table" if isinstance(each, TableDefinition) else "view",
                 each.name,
-                json.dumps(each.as_json(), indent=1),
+                json.dumps(each.as_json()),
             )
             for each in stored.entries.values()
         ]
@@ -299,18 +302,32 @@ class CatalogStore:
         version = self._table.commit(catalog.version, [new], old, {"change": what})
         # The copy is not worth a failure: the change has happened.
         with suppress(StorageError):
-            Folder(self._copy).write_text("catalog.json", _for_people(stored))
+            Folder(self._copy).write_text("catalog.json", _for_people(rows))
         return replace(catalog, version=version)
 
 
-def _for_people(catalog: Catalog) -> str:
-    document = {
-        "tables": {name: each.as_json() for name, each in catalog.tables.items()},
-        "views": {name: each.as_json() for name, each in catalog.views.items()},
-    }
-    return json.dumps(document, indent=2) + "\n"
+def _for_people(rows: Iterable[tuple[str, str, str]]) -> str:
+    """The definitions by kind, as indented JSON."""
+    parts: dict[str, list[str]] = {"table": [], "view": []}
+    for kind, name, definition in rows:
+        parts[kind].append(f"    {json.dumps(name)}: {_indented(definition)}")
+    return (
+        "{\n"
+        + ",\n".join(f'  "{kind}s": {_braced(listed)}' for kind, listed in parts.items())
+        + "\n}\n"
+    )
 
 
+def _braced(listed: Sequence[str]) -> str:
+    return "{\n" + ",\n".join(listed) + "\n  }" if listed else "{}"
+
+
+@lru_cache(DEFINITIONS)
+def _indented(definition: str) -> str:
+    return json.dumps(json.loads(definition), indent=2).replace("\n", "\n    ")
+
+
+@lru_cache(DEFINITIONS)
 def _entry(kind: str, name: str, definition: str) -> Definition:
     values = json.loads(definition)
     if kind == "table":

@@ -112,7 +112,8 @@ class View:
         key = repr(kinds)
         if key not in self.scripts:
             tuple_based = self.decision.strategy == "tuple"
-            self.scripts[key] = generate(self.node, kinds, tuple_based).script
+            plan = self.decision.plan
+            self.scripts[key] = generate(self.node, kinds, tuple_based, plan).script
         return self.scripts[key]
 
     @cached_property

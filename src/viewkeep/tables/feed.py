@@ -28,6 +28,7 @@ from viewkeep.tables.delta import (
     storage_errors,
 )
 from viewkeep.tables.entries import Commit
+from viewkeep.tables.memory import log_memory
 from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
 from viewkeep.tables.parquet import Folder
 from viewkeep.tables.relations import StoredRows
@@ -37,6 +38,8 @@ from viewkeep.tables.table_changes import TableChanges, rows_schema
 COUNT = "changed_rows"
 MOST_CHANGES = 2_000_000
 """More changes than these are never brought in one by one."""
+MOST_REMEMBERED = 100_000
+"""More changes than these are read anew for every view: they would fill the memory."""
 FOLDER = "_changes"
 """Folders with this mark are no data to Delta, and vacuum leaves them alone."""
 KIND = "#kind"
@@ -79,7 +82,7 @@ class Feed:
 
     def changes(self, since: int, until: int, most: int = MOST_CHANGES) -> TableChanges:
         """The net changes from one version to a later one; an error if they are more than `most`,
-        which would be too many for the driver."""
+        which would be too many for the driver. All views of a round read them once."""
         if since == until:
             return TableChanges.none(self.name, self.declared)
         if since > until:
@@ -87,6 +90,19 @@ class Feed:
                 f'table "{self.name}" is at version {until}, but was seen at {since}: '
                 "it was made anew; repair the views that read it"
             )
+        memory = log_memory()
+        if memory is None:
+            return self._net_changes(since, until, most)
+        key = "changes", self.table.uri, (since, until)
+        if key in memory and (memory[key].name, memory[key].table) == (self.name, self.declared):
+            known: TableChanges = memory[key]
+            return known
+        changes = self._net_changes(since, until, most)
+        if changes.size <= MOST_REMEMBERED:
+            memory[key] = changes
+        return changes
+
+    def _net_changes(self, since: int, until: int, most: int) -> TableChanges:
         commits = self._commits(since, until)
         if commits is not None and all(map(_has_change_file, commits)):
             return self._read_change_files(reversed(commits))

@@ -13,28 +13,28 @@ from typing import Any
 
 from viewkeep.tables.snapshots import Snapshot
 
-Key = tuple[str, str, int | None]
-"""What was read, of which table, at which version; None is the newest."""
+Key = tuple[str, str, int | tuple[int, int] | None]
+"""What was read, of which table, at which version or between which two; None is the newest."""
 
 
 class LogMemory:
     """What was read of logs, by table."""
 
     def __init__(self) -> None:
-        self._values: dict[Key, Any] = {}
+        self._tables: dict[str, dict[Key, Any]] = {}
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._values
+        return key in self._tables.get(key[1], {})
 
     def __getitem__(self, key: Key) -> Any:
-        return self._values[key]
+        return self._tables[key[1]][key]
 
     def __setitem__(self, key: Key, value: Any) -> None:
-        self._values[key] = value
+        self._tables.setdefault(key[1], {})[key] = value
 
     def forget(self, uri: str) -> None:
         """Read a table again."""
-        self._values = {key: value for key, value in self._values.items() if key[1] != uri}
+        self._tables.pop(uri, None)
 
 
 _CURRENT: ContextVar[LogMemory | None] = ContextVar("viewkeep logs", default=None)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Written
-from viewkeep.execute.budget import budgeted
+from viewkeep.execute.budget import budgeted, watched
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
 from viewkeep.execute.duckdb.relations import OpenRelations
@@ -67,7 +67,7 @@ class DuckdbBackend:
                 self._pruned.clear()
             self._pruned[id(script)] = known = PrunedQueries(script)
         try:
-            with budgeted(budget, lambda: None):
+            with watched(budget):
                 return FewRowsRun(known, relations)
         except LeftToEngineError:
             return None
