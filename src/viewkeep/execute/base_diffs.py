@@ -15,6 +15,10 @@ from viewkeep.tables.table_changes import TableChanges
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 
 
+MOST_SETS = 1000
+_SETS: dict[tuple[int, str], tuple[IdPlan, list[frozenset[str]]]] = {}
+
+
 @dataclass(frozen=True)
 class BaseDiffs:
     """The kinds of changes that concern a view, and the rows of each diff by its name."""
@@ -47,8 +51,18 @@ def _parts(
         yield INSERT, nothing, diff_rows(table, None, changes.inserts)
     if changes.deletes.num_rows:
         yield DELETE, nothing, diff_rows(table, changes.deletes, None)
-    for changed, (before, after) in changes.by_changed(update_sets(plan, name)).items():
+    for changed, (before, after) in changes.by_changed(_update_sets(plan, name)).items():
         yield UPDATE, changed, diff_rows(table, before, after)
+
+
+def _update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
+    """The update sets of a plan, found once: a view keeps its plan."""
+    known = _SETS.get((id(plan), table))
+    if known is None or known[0] is not plan:
+        if len(_SETS) >= MOST_SETS:
+            _SETS.clear()
+        known = _SETS[id(plan), table] = plan, update_sets(plan, table)
+    return known[1]
 
 
 def diff_rows(table: Table, before: pa.Table | None, after: pa.Table | None) -> pa.Table:

@@ -9,6 +9,7 @@ engine.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
@@ -71,6 +72,17 @@ class PrunedQueries:
     _queries: dict[tuple[str, frozenset[str]], Node | None] = field(default_factory=dict)
     _reads: dict[str, frozenset[str]] = field(default_factory=dict)
 
+    @cached_property
+    def sources(self) -> frozenset[Source]:
+        """All relations that the script may read, or changes."""
+        leaves = {
+            _source(each)
+            for statement in self.script.computes()
+            for each in walk(statement.query)
+            if isinstance(each, Leaf)
+        }
+        return frozenset({*leaves, *(each.name for each in self.script.materialized)})
+
     def get(self, statement: Compute, empty: set[str]) -> Node | None:
         """The query of a statement without what reads empty diffs; None if it has no rows."""
         if statement.name not in self._reads:
@@ -93,17 +105,10 @@ def count_rows(relation: Relation) -> int:
     return int(relation.num_rows)
 
 
-def is_small(script: Script, relations: Relations) -> bool:
+def is_small(queries: PrunedQueries, relations: Relations) -> bool:
     """Whether all that a script may read has few rows."""
-    leaves = {
-        _source(each)
-        for statement in script.computes()
-        for each in walk(statement.query)
-        if isinstance(each, Leaf)
-    }
-    sources = {*leaves, *(each.name for each in script.materialized)}
     total = 0
-    for source in sources:
+    for source in queries.sources:
         total += count_rows(relations[source]) if source in relations else 0
         if total > MOST_ROWS:
             return False

@@ -121,9 +121,9 @@ class LakeTable:
     def identity(self, version: int) -> str:
         """What tells a table from one that was made anew in the same place."""
         text = self._entry(version) if self._local is not None else None
-        known = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
-        if known is not None:
-            return known.identity
+        snapshot = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
+        if snapshot is not None:
+            return snapshot.identity
         table = self._open(version)
         with storage_errors(self.uri):
             return str(table.metadata().id)
@@ -131,19 +131,19 @@ class LakeTable:
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
         at = self.version() if version is None else version
-        found: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
-        return found
+        snapshot: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
+        return snapshot
 
     def _recent_snapshot(self, version: int) -> Snapshot:
         text = self._entry(version) if self._local is not None and version >= 0 else None
         if text is None:
             return self._snapshot(version)
         fingerprint = entry_fingerprint(text)
-        found = RECENT.get(self.uri, version, fingerprint)
-        if found is None:
-            found = self._snapshot(version)
-            RECENT.add(found, fingerprint)
-        return found
+        snapshot = RECENT.get(self.uri, version, fingerprint)
+        if snapshot is None:
+            snapshot = self._snapshot(version)
+            RECENT.add(snapshot, fingerprint)
+        return snapshot
 
     def _snapshot(self, version: int | None) -> Snapshot:
         table = self._open(version)
@@ -244,13 +244,13 @@ class LakeTable:
         self._settle(start + 1)
         return start + 1
 
-    def become(self, wanted: Sequence[DataFile], notes: Notes) -> int:
+    def become(self, files: Sequence[DataFile], notes: Notes) -> int:
         """Make a next version of exactly these files, whatever the newest version holds."""
         newest = self.snapshot()
-        paths = {each.path for each in wanted}
-        gone = [each for each in newest.files if each.path not in paths]
+        paths = {each.path for each in files}
+        leftover = [each for each in newest.files if each.path not in paths]
         return self.commit(
-            newest.version, [f for f in wanted if f.path not in newest.by_path], gone, notes
+            newest.version, [f for f in files if f.path not in newest.by_path], leftover, notes
         )
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:

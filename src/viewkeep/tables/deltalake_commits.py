@@ -95,10 +95,10 @@ def delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None)
                 f'column "{each.name}": Delta tables allow no {" ".join(map(repr, bad))} in names; '
                 "give it another name, in a view with AS"
             )
-    found = arrow_schema(fields)
+    schema = arrow_schema(fields)
     if mark is not None:
-        found = pa.schema([each.with_metadata(mark) for each in found])
-    return Schema.from_arrow(found)
+        schema = pa.schema([each.with_metadata(mark) for each in schema])
+    return Schema.from_arrow(schema)
 
 
 def _add(each: DataFile) -> AddAction:

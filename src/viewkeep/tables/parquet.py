@@ -54,16 +54,19 @@ class Folder:
         path = f"{name}-{uuid4()}.parquet"
         with storage_errors(f"{self.uri}/{path}"):
             self._files.create_dir(f"{self._base}/{path}".rpartition("/")[0], recursive=True)
+            footers: list[Any] = []
             with self._files.open_output_stream(f"{self._base}/{path}") as sink:
                 pq.write_table(
                     table,
                     sink,
+                    metadata_collector=footers,
                     row_group_size=ROW_GROUP,
                     write_page_index=True,
                     # Numbers gain little from dictionaries, which cost most of the time.
                     use_dictionary=[f.name for f in table.schema if _has_few_values(f.type)],
                 )
-        return self._described(path)
+                size = sink.tell()
+        return self._described(path, size, footers[0])
 
     def make(self, name: str) -> None:
         """A folder in the table's folder, for files that others write."""
@@ -152,7 +155,7 @@ class Folder:
                 pafs.FileSelector(f"{self._base}/{folder}", recursive=False)
             )
         names = sorted(each.base_name for each in entries if each.base_name.endswith(".parquet"))
-        described = [self._described(f"{folder}/{name}") for name in names]
+        described = [self._read_described(f"{folder}/{name}") for name in names]
         return [each for each in described if each.rows]
 
     def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
@@ -185,12 +188,16 @@ class Folder:
                     parts.append(rest.filter(near))
         return pa.concat_tables([schema.empty_table(), *parts])
 
-    def _described(self, path: str) -> DataFile:
+    def _read_described(self, path: str) -> DataFile:
         place = f"{self._base}/{path}"
         with storage_errors(place):
             size = self._files.get_file_info(place).size
             with self._files.open_input_file(place) as source:
                 footer = pq.read_metadata(source)
+        return self._described(path, size, footer)
+
+    def _described(self, path: str, size: int, footer: Any) -> DataFile:
+        place = f"{self._base}/{path}"
 
         def count_nulls(column: str) -> int:
             """For statistics that leave it open, as those of long strings do."""

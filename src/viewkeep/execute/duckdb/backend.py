@@ -59,13 +59,13 @@ class DuckdbBackend:
         self, script: Script, relations: Relations, budget: float | None
     ) -> FewRowsRun | None:
         """A run in Python, if it can be done there."""
-        if not is_small(script, relations):
-            return None
         known = self._pruned.get(id(script))
         if known is None or known.script is not script:
             if len(self._pruned) >= PREPARED:
                 self._pruned.clear()
             self._pruned[id(script)] = known = PrunedQueries(script)
+        if not is_small(known, relations):
+            return None
         try:
             with watched(budget):
                 return FewRowsRun(known, relations)

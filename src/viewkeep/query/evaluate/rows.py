@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import nan
+from operator import itemgetter
 from typing import Any
 
 from viewkeep.query.algebra import (
@@ -125,8 +126,17 @@ def key_of(columns: Sequence[str], schema: Schema) -> Callable[[Row], Row]:
     names = [field.name for field in schema]
     places = [names.index(column) for column in columns]
     if not any(schema[i].type in (DOUBLE, FLOAT) for i in places):
-        return lambda row: tuple([row[i] for i in places])
+        return _places(places)
     return lambda row: tuple([_normal(row[i]) for i in places])
+
+
+def _places(places: Sequence[int]) -> Callable[[Row], Row]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda row: ()
+    [place] = places
+    return lambda row: (row[place],)
 
 
 def _normal(value: Any) -> Any:
