@@ -17,8 +17,10 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, check_verified
 from viewkeep import Keeper, ViewkeepError
+from viewkeep.lake import apply
 from viewkeep.lake import marks as running
 from viewkeep.lake import vacuum as cleaning
+from viewkeep.tables.memory import remembered_logs
 from viewkeep.tables.parquet import Folder
 
 DAY = 24 * 3600
@@ -98,6 +100,26 @@ def test_files_that_are_gone_are_not_committed(tmp_path: Path) -> None:
     with pytest.raises(ViewkeepError, match=r"is gone.*nothing was changed"):
         table.commit(0, [file])
     assert table.version() == 0
+
+
+def test_a_version_that_is_vacuumed_while_it_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer has replaced its files since: the change starts from the newer version."""
+    keeper, find = lake_without_views(tmp_path), apply.find_rows
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(apply, "find_rows", find)
+        keeper.apply("t", updates=[{"id": 1, "n": 70}])
+        time.sleep(0.01)
+        with remembered_logs():  # as in another process
+            assert keeper.vacuum(0, force=True)["t"] == 1
+        return find(*given)
+
+    monkeypatch.setattr(apply, "find_rows", late)
+    keeper.apply("t", updates=[{"id": 0, "n": 60}])
+    found = DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()
+    assert {row["id"]: row["n"] for row in found if row["id"] < 2} == {0: 60, 1: 70}
 
 
 @pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])

@@ -1,7 +1,7 @@
 """Changes of tables that Viewkeep owns: checked against the rows that are there, one commit."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import TableDefinition
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_rows
-from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot
+from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot, StorageError
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.key_index import KeyIndex, Places
 from viewkeep.tables.memory import remembered_logs
@@ -98,9 +98,25 @@ def apply_changes(
     """Commit the changes; the version they are in. After a conflict everything is checked anew."""
     keys = changes.keys(definition.table.key)
     for _ in range(TRIES):
-        with suppress(ConflictError), remembered_logs():
+        with suppress(ConflictError), remembered_logs(), _newer_is_conflict(table):
             return _applied(scans, definition, table, changes, keys, driver_bytes)
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
+
+
+@contextmanager
+def _newer_is_conflict(table: LakeTable) -> Iterator[None]:
+    """A block in which an error of storage is a `ConflictError` if there is a newer version than
+    the one that was read: a file that only the older one has may have been vacuumed."""
+    try:
+        yield
+    except ConflictError:
+        raise
+    except StorageError as error:
+        start = table.version()
+        with remembered_logs():
+            if table.version() == start:
+                raise
+        raise ConflictError(f"{table.uri}: another process committed first") from error
 
 
 def _applied(

@@ -40,19 +40,46 @@ class ViewPlans:
     def __init__(self, lake: Lake, analyst: Analyst) -> None:
         self.lake, self._analyst = lake, analyst
         self._views: dict[str, View] = {}
+        self._plans: dict[tuple[str, str, str], View] = {}
 
     def view(self, definition: ViewDefinition, catalog: Catalog) -> View:
         """A view with its plan: the one made before, if neither it nor its sources changed."""
         sources = {name: self._source(catalog, name) for name in definition.inputs}
         view = self._views.get(definition.name)
         if view is None or (view.definition, view.sources) != (definition, sources):
-            query = self._query(definition, _readable(catalog, definition.name))
+            readable = _readable(catalog, definition.name)
+            query = self._shared_query(definition, readable) or self._query(definition, readable)
+            view = self._planned(definition, query, catalog, sources)
+        return view
+
+    def _planned(
+        self, definition: ViewDefinition, query: Query, catalog: Catalog, sources: dict[str, Source]
+    ) -> View:
+        """A view with its plan, which it shares with others that have the same query."""
+        key = _plan_key(definition)
+        view = self._plans.get(key)
+        if view is not None and view.query is query and view.sources == sources:
+            view = dataclasses.replace(view, definition=definition, sources=sources)
+        else:
             decision = decide(query, definition.strategy, definition.policy, catalog.views)
             reasons = filter(None, (decision.reason, note_of(definition.sql)))
             decision = dataclasses.replace(decision, reason="; ".join(reasons))
             view = View(self.lake, definition, query, decision, sources)
-            self._views[definition.name] = view
+        self._views[definition.name] = view
+        if not isinstance(query, Verbatim):
+            self._plans[key] = view
         return view
+
+    def _shared_query(
+        self, definition: ViewDefinition, readable: Mapping[str, Table]
+    ) -> Query | None:
+        """The query of a view with the same text, strategy, policy and sources."""
+        view = self._plans.get(_plan_key(definition))
+        if view is None or any(
+            readable.get(name) != source.declared for name, source in view.sources.items()
+        ):
+            return None
+        return view.query
 
     @staticmethod
     def statement(name: str, sql: object) -> ViewStatement:
@@ -76,12 +103,14 @@ class ViewPlans:
         location, build = self.lake.place(name), uuid4().hex[:12]
         unknown = Table({"none": "int"})
         draft = ViewDefinition(name, sql, (), unknown, location, strategy, policy, build, True)
-        query = self._query(draft, _readable(catalog, name), is_new=True)
+        readable = _readable(catalog, name)
+        query = self._shared_query(draft, readable) or self._query(draft, readable, is_new=True)
         draft = dataclasses.replace(draft, inputs=_inputs(query))
         if isinstance(query, Verbatim):
             draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
         catalog.including(draft).order()
-        columns = self.view(draft, catalog).layout.declared
+        sources = {each: self._source(catalog, each) for each in draft.inputs}
+        columns = self._planned(draft, query, catalog, sources).layout.declared
         check_own_names(f'view "{name}"', (each.name for each in columns.visible))
         return dataclasses.replace(draft, table=columns, ready=False)
 
@@ -155,6 +184,11 @@ def _inputs(query: Query) -> tuple[str, ...]:
     if isinstance(query, Verbatim):
         return tuple(name for name, _ in query.tables)
     return tuple(dict.fromkeys(n.name for n in walk(query) if isinstance(n, Scan)))
+
+
+def _plan_key(definition: ViewDefinition) -> tuple[str, str, str]:
+    """What the plan of a view is made from, besides its sources."""
+    return definition.sql, definition.strategy, definition.policy
 
 
 def _readable(catalog: Catalog, name: str) -> dict[str, Table]:
