@@ -71,6 +71,8 @@ VIEWS = {
     "from r) x join (select k, count(*) over (partition by c) z from r) y on x.k = y.k",
     "outer": "select r.k, s.d, row_number() over (partition by s.e order by r.k, s.d) z "
     "from r left join s on r.a = s.a",
+    "not read": "select k, max(b) over (order by c) z from (select r.k, r.b, r.c, "
+    "rank() over (order by r.a) y from r left join s on r.a = s.a) q",
     "chained": "select k, sum(z) over (partition by c order by k) y from (select k, c, "
     "count(*) over (partition by a) z from r) q",
     "top": "select k, b from r order by b desc, k limit 3",

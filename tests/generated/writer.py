@@ -1,7 +1,8 @@
 """Draws SQL views as people write them.
 
 Joins by commas and by JOIN with ON or USING, outer joins, aggregates of everything joined to the
-rows, common tables that are used twice, IN and EXISTS, set operations, and all of it nested.
+rows, common tables that are used twice, IN and EXISTS, window functions, set operations, and all
+of it nested.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,26 @@ class Writer(Scalars):
         for _ in range(count):
             value = self.value(source.columns)
             items[self._output_name(value, items)] = value
+        if self.chance(0.15):
+            value = self._over(source.columns)
+            items[self._output_name(value, items)] = value
         return items
+
+    def _over(self, columns: Sequence[Column]) -> Scalar:
+        """A window function whose value is determined: rows equal in its order have the same."""
+        partition, order = self.one_of(columns, *EQUAL), self.one_of(columns, *EQUAL)
+        value = self.one_of(columns, *EQUAL)
+        if order is None or value is None or partition is None:
+            return Scalar("count(*) OVER ()", WHOLE)
+        function, kind = self.rng.choice(
+            [
+                *(("rank()", WHOLE), ("dense_rank()", WHOLE), (f"count({value.text})", WHOLE)),
+                *((f"max({value.text})", value.kind), (f"min({value.text})", value.kind)),
+            ]
+        )
+        by = f"PARTITION BY {partition.text} " if self.chance(0.8) else ""
+        direction = self.rng.choice(["", " DESC", " NULLS LAST"])
+        return Scalar(f"{function} OVER ({by}ORDER BY {order.text}{direction})", kind)
 
     def _grouped(self, depth: int) -> Query:
         source = self._from(depth)

@@ -49,16 +49,16 @@ def _narrowed(node: Node, inputs: tuple[Node, ...], wanted: frozenset[str]) -> N
             group = replace(node, child=inputs[0], aggregates=aggregates_needed(node, wanted))
             return replace(group, child=_read_by(group))
         case Window():
-            return _narrow_window(replace(node, child=inputs[0]), wanted)
+            return _narrow_window(node, inputs[0], wanted)
         case UnionAll():
             names = branches_need(node, wanted)
             return UnionAll(tuple(keep(each, names) for each in inputs))
     return with_children(node, inputs)
 
 
-def _narrow_window(node: Window, wanted: frozenset[str]) -> Node:
+def _narrow_window(node: Window, child: Node, wanted: frozenset[str]) -> Node:
     """A window over what is read: all its columns are compared when its partitions change."""
-    needed, child = window_needed(node, wanted), node.child
+    needed = window_needed(node, wanted)
     if needed is None:
         return child
     reads = wanted | needed.reads
