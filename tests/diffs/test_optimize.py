@@ -271,6 +271,14 @@ Project count_1 as n
         Project u.c as a
           Scan u
 """,
+    # The window keeps one of its columns, and what only the other one reads is dropped below it.
+    "select a, n from (select a, count(*) over (partition by s) as n, "
+    "sum(b) over (partition by s) as m from (select a, b, s from r) q) w": """
+Project q.a as a, window_1 as n
+  Window count() as window_1 over (partition by q.s)
+    Project r.a as q.a, r.s as q.s
+      Scan r
+""",
 }
 
 

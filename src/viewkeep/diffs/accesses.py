@@ -120,11 +120,11 @@ class _Counter:
         if isinstance(inner, Join) and not _equalities(outer, inner.left, condition):
             sides = (inner.right, inner.left)
         first, second = sides
-        known = _about(condition, {*outer.names, *first.names})
-        rest = conjunction(p for p in conjuncts(condition) if p not in conjuncts(known))
-        so_far = Join(outer, first, known)
+        about_first = _about(condition, {*outer.names, *first.names})
+        rest = conjunction(p for p in conjuncts(condition) if p not in conjuncts(about_first))
+        so_far = Join(outer, first, about_first)
         then = conjunction((rest, inner.condition))
-        return self._probe(outer, first, known) + self._probe(so_far, second, then)
+        return self._probe(outer, first, about_first) + self._probe(so_far, second, then)
 
     def _look_up(self, outer: Node, leaf: Leaf, condition: Expression) -> int:
         by_key = conjunction(_equalities(outer, leaf, condition))
@@ -162,5 +162,5 @@ def _equalities(outer: Node, inner: Node, condition: Expression) -> list[Express
 
 def _about(condition: Expression, names: Iterable[str]) -> Expression:
     """The parts of a condition that read only these columns."""
-    known = set(names)
-    return conjunction(part for part in conjuncts(condition) if columns_of(part) <= known)
+    own = set(names)
+    return conjunction(part for part in conjuncts(condition) if columns_of(part) <= own)

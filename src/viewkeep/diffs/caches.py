@@ -17,15 +17,15 @@ from viewkeep.query.expressions import Call, Column, conjuncts
 
 def caches(plan: IdPlan, tuple_based: bool) -> dict[Node, str]:
     """The operators whose rows are kept, each with the reason; the view is not among them."""
-    found: dict[Node, str] = {}
+    reasons: dict[Node, str] = {}
     for node in plan.nodes:
         if isinstance(node, GroupBy):
             child = node.child
-            if not tuple_based and child not in found and is_worth_keeping(plan, child):
-                found[child] = "input of a group-by, joined by keys"
+            if not tuple_based and child not in reasons and is_worth_keeping(plan, child):
+                reasons[child] = "input of a group-by, joined by keys"
             if node is not plan.root:
-                found[node] = "output of a group-by"
-    return found
+                reasons[node] = "output of a group-by"
+    return reasons
 
 
 def is_worth_keeping(plan: IdPlan, node: Node) -> bool:

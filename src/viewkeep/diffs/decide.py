@@ -44,10 +44,10 @@ def decide(
     try:
         plan = identify(optimize(view))
     except QueryError as problem:
-        known = _about_views(problem, views)
+        error = _about_views(problem, views)
         if policy == "strict" or strategy != "auto":
-            raise known from None
-        return Decision("recompute", str(known))
+            raise error from None
+        return Decision("recompute", str(error))
     if strategy == "auto":
         return Decision("id", "all tables have keys", plan)
     return Decision(strategy, "as asked", plan)

@@ -195,19 +195,19 @@ def _below(columns: Mapping[str, Expression], expression: Expression) -> Express
 def _kept_parts(shape: _Shape, changing: Collection[str]) -> list[Part]:
     """The joins that are kept, smallest first: what is left when a changing scan is taken out of
     the view, or out of a join that is kept."""
-    found: dict[Part, None] = {}
+    parts: dict[Part, None] = {}
     waiting = [frozenset(range(len(shape.scans)))]
     while waiting:
         part = waiting.pop()
         for i in sorted(part):
             if shape.scans[i].name in changing:
                 for rest in shape.components(part - {i}):
-                    if len(rest) > 1 and rest not in found:
-                        found[rest] = None
+                    if len(rest) > 1 and rest not in parts:
+                        parts[rest] = None
                         waiting.append(rest)
-        if len(found) > MOST_VIEWS:
+        if len(parts) > MOST_VIEWS:
             raise _refusal(f"it would keep more than {MOST_VIEWS} joins; let fewer tables change")
-    return sorted(found, key=lambda part: (len(part), sorted(part)))
+    return sorted(parts, key=lambda part: (len(part), sorted(part)))
 
 
 def _refusal(why: str) -> RecursiveError:
@@ -306,8 +306,8 @@ def _changes_only(statement: Statement, targets: Collection[str]) -> bool:
     return isinstance(statement, Compute) or statement.target in targets
 
 
-def _fresh(name: str, taken: Collection[str]) -> str:
-    while name in taken:
+def _fresh(name: str, others: Collection[str]) -> str:
+    while name in others:
         name += "'"
     return name
 

@@ -90,8 +90,8 @@ class Script:
 
     def applies(self) -> Iterator[Apply]:
         """The changes, in the order in which they are made."""
-        found = [each for each in self.statements if isinstance(each, Apply)]
-        return iter(sorted(found, key=lambda each: ORDER.index(each.schema.kind)))
+        applies = [each for each in self.statements if isinstance(each, Apply)]
+        return iter(sorted(applies, key=lambda each: ORDER.index(each.schema.kind)))
 
     def __str__(self) -> str:
         from viewkeep.diffs.show import show_script  # which reads the values of this module

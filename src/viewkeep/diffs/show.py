@@ -78,8 +78,8 @@ class _Layout:
         lines, defined = self._definition(f"{name} = ", self._query, self._width), 0
         while defined < len(self._names):
             node, own = list(self._names.items())[defined]
-            found = self._definition(f"where {own} = ", node, self._width - 2)
-            lines += [f"  {line}" for line in found]
+            definition = self._definition(f"where {own} = ", node, self._width - 2)
+            lines += [f"  {line}" for line in definition]
             defined += 1
         return [line.replace(TIE, " ") for line in lines]
 

@@ -155,8 +155,8 @@ def _keys_in_condition(node: SemiJoin | AntiJoin) -> Node:
     right = _merged(node.right)
     if not isinstance(right, Project) or not _renames(right.outputs):
         return node
-    taken, names = set(node.left.names), right.child.names
-    marked = {name: f"{name}{KEY}" if name in taken else name for name in names}
+    left_names, names = set(node.left.names), right.child.names
+    marked = {name: f"{name}{KEY}" if name in left_names else name for name in names}
     below = {o.name: renamed(o.expression, marked) for o in right.outputs}
     condition = substitute(node.condition, lambda column: below.get(column.name, column))
     child = project(right.child, {own: Column(name) for name, own in marked.items()})

@@ -30,16 +30,16 @@ class BaseDiffs:
 def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> BaseDiffs:
     """What a script for just these changes reads."""
     read = {node.name for node in walk(plan.root) if isinstance(node, Scan)}
-    found = [
+    parts = [
         (name, kind, changed, rows)
         for name, each in changes.items()
         if name in read
         for kind, changed, rows in _parts(plan, name, each)
     ]
     kinds: Kinds = {}
-    for name, kind, changed, _ in found:
+    for name, kind, changed, _ in parts:
         kinds.setdefault(name, []).append((kind, changed))
-    named = zip(base_diffs(plan, kinds), found, strict=True)
+    named = zip(base_diffs(plan, kinds), parts, strict=True)
     return BaseDiffs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named})
 
 

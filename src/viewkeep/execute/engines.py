@@ -86,10 +86,10 @@ class Engines:
 
     def problem(self, queries: tuple[Query, ...]) -> str | None:
         """Why DuckDB would not compute some queries as Spark does; found once for a view's."""
-        known = self._problems.get(id(queries))
-        if known is None or known[0] is not queries:
-            known = self._problems[id(queries)] = (queries, self._problem(queries))
-        return known[1]
+        entry = self._problems.get(id(queries))
+        if entry is None or entry[0] is not queries:
+            entry = self._problems[id(queries)] = (queries, self._problem(queries))
+        return entry[1]
 
     def _problem(self, queries: Iterable[Query]) -> str | None:
         inexact = import_module("viewkeep.execute.duckdb.exact").inexact

@@ -154,12 +154,12 @@ class FewRowsRun:
 
     def _empty_diffs(self) -> set[str]:
         """The base diffs that have no rows: tables of diffs that are not given have none."""
-        found = set()
+        names = set()
         for diff in self._script.diffs:
-            given = self._relations.get(diff.name)
-            if given is None or not count_rows(given):
-                found.add(diff.name)
-        return found
+            rows = self._relations.get(diff.name)
+            if rows is None or not count_rows(rows):
+                names.add(diff.name)
+        return names
 
     # --- queries --------------------------------------------------------------------------------
 
@@ -230,11 +230,11 @@ class FewRowsRun:
             pairs = keys_and_values(kept, apply.schema, self._diff(apply.diff))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise LeftToEngineError(str(error)) from error
-        found: dict[Row, Row] = {}
+        by_key: dict[Row, Row] = {}
         for key, values in pairs:
-            if not same(found.setdefault(key, values), values):
+            if not same(by_key.setdefault(key, values), values):
                 raise RunError(f"{apply}: two rows of the diff set the same row differently")
-        return found
+        return by_key
 
     def _diff(self, name: str) -> pa.Table:
         if name in self._diffs:
@@ -250,12 +250,12 @@ class FewRowsRun:
 
 
 def _bounded(rows: Iterable[Row]) -> Rows:
-    found = []
+    result = []
     for row in rows:
-        found.append(row)
-        if len(found) > MOST_ROWS:
+        result.append(row)
+        if len(result) > MOST_ROWS:
             raise LeftToEngineError("too many rows")
-    return found
+    return result
 
 
 def _source(leaf: Leaf) -> Source:

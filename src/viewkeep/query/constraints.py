@@ -98,8 +98,8 @@ class DegreeBound:
         match = re.fullmatch(r"\s*(\w+)\s*:([^:]*)->(.*)<=\s*(\d+)\s*", text)
         if match is None:
             raise ConstraintError(f'"{text}": a degree bound is written S: x -> y <= 3')
-        relation, given, dependent, bound = match.groups()
-        return DegreeBound(relation, _list(given), _list(dependent), int(bound))
+        relation, determinant, dependent, bound = match.groups()
+        return DegreeBound(relation, _list(determinant), _list(dependent), int(bound))
 
     def __str__(self) -> str:
         return (
@@ -269,11 +269,11 @@ def _from_fds(query: "ConjunctiveQuery") -> Iterator[Dependency]:
 def _from_columns(
     query: "ConjunctiveQuery",
     relation: str,
-    given: tuple[str, ...],
+    columns: tuple[str, ...],
     dependent: tuple[str, ...],
     bound: int,
 ) -> Iterator[Dependency]:
-    given_at = positions(query, relation, given)
+    given_at = positions(query, relation, columns)
     dependent_at = positions(query, relation, dependent)
     for guard, atom in enumerate(query.atoms):
         if atom.relation == relation:

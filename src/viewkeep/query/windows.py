@@ -101,8 +101,8 @@ def window_result(function: str, arguments: Sequence[Typed]) -> Typed:
     if function in AGGREGATES:
         return aggregate_result(function, arguments[0] if arguments else None, grouped=False)
     if function not in WINDOW_FUNCTIONS:
-        known = (*WINDOW_FUNCTIONS, *AGGREGATES)
-        raise QueryError(f"unknown window function {function}(){did_you_mean(function, known)}")
+        names = (*WINDOW_FUNCTIONS, *AGGREGATES)
+        raise QueryError(f"unknown window function {function}(){did_you_mean(function, names)}")
     _check_arguments(function, arguments)
     if function in RANKING:
         return Typed(DOUBLE if function in _DOUBLES else INT, nullable=False)
@@ -116,14 +116,14 @@ _PLACES = {"ntile": 0, "lag": 1, "lead": 1, "nth_value": 1}
 def _check_arguments(function: str, arguments: Sequence[Typed]) -> None:
     least, most = _COUNTS.get(function, (1, 1) if function in VALUES else (0, 0))
     if not least <= len(arguments) <= most:
-        wanted = str(least) if least == most else f"{least} to {most}"
-        ending = "" if wanted.endswith("1") else "s"
-        raise QueryError(f"{function}() takes {wanted} argument{ending}, but has {len(arguments)}")
+        count = str(least) if least == most else f"{least} to {most}"
+        ending = "" if count.endswith("1") else "s"
+        raise QueryError(f"{function}() takes {count} argument{ending}, but has {len(arguments)}")
     place = _PLACES.get(function)
     if place is not None and place < len(arguments):
-        given, smallest = arguments[place], -(2**31) if function in OFFSET else 1
-        whole = given.type in INTEGRAL and isinstance(given.value, int)
-        if not whole or not isinstance(given.value, int) or given.value < smallest:
+        argument, smallest = arguments[place], -(2**31) if function in OFFSET else 1
+        whole = argument.type in INTEGRAL and isinstance(argument.value, int)
+        if not whole or not isinstance(argument.value, int) or argument.value < smallest:
             kind = "an integer" if function in OFFSET else "a positive integer"
             raise QueryError(f"argument {place + 1} of {function}() must be {kind} literal")
 

@@ -41,27 +41,27 @@ def drop_columns(root: Node) -> Node:
     return visit(root)
 
 
-def _narrowed(node: Node, inputs: tuple[Node, ...], wanted: frozenset[str]) -> Node:
+def _narrowed(node: Node, inputs: tuple[Node, ...], columns: frozenset[str]) -> Node:
     match node:
         case Project():
-            return Project(inputs[0], outputs_needed(node, wanted))
+            return Project(inputs[0], outputs_needed(node, columns))
         case GroupBy():
-            group = replace(node, child=inputs[0], aggregates=aggregates_needed(node, wanted))
+            group = replace(node, child=inputs[0], aggregates=aggregates_needed(node, columns))
             return replace(group, child=_read_by(group))
         case Window():
-            return _narrow_window(node, inputs[0], wanted)
+            return _narrow_window(node, inputs[0], columns)
         case UnionAll():
-            names = branches_need(node, wanted)
+            names = branches_need(node, columns)
             return UnionAll(tuple(keep(each, names) for each in inputs))
     return with_children(node, inputs)
 
 
-def _narrow_window(node: Window, child: Node, wanted: frozenset[str]) -> Node:
+def _narrow_window(node: Window, child: Node, columns: frozenset[str]) -> Node:
     """A window over what is read: all its columns are compared when its partitions change."""
-    needed = window_needed(node, wanted)
+    needed = window_needed(node, columns)
     if needed is None:
         return child
-    reads = wanted | needed.reads
+    reads = columns | needed.reads
     return replace(
         needed, child=keep(child, [n for n in child.names if n in reads] or child.names[:1])
     )

@@ -35,60 +35,60 @@ def needed_columns(root: Node, kept: Iterable[Node] = ()) -> Needs:
     return needs
 
 
-def aggregates_needed(group: GroupBy, wanted: frozenset[str]) -> tuple[AggregateColumn, ...]:
+def aggregates_needed(group: GroupBy, columns: frozenset[str]) -> tuple[AggregateColumn, ...]:
     """The aggregates that are read; one of them where a group-by would be left with nothing."""
-    needed = tuple(each for each in group.aggregates if each.name in wanted)
+    needed = tuple(each for each in group.aggregates if each.name in columns)
     return needed if needed or group.keys else group.aggregates[:1]
 
 
-def outputs_needed(project: Project, wanted: frozenset[str]) -> tuple[Output, ...]:
+def outputs_needed(project: Project, columns: frozenset[str]) -> tuple[Output, ...]:
     """The computed columns that are read; the simplest one where only rows are counted."""
-    needed = tuple(each for each in project.outputs if each.name in wanted)
+    needed = tuple(each for each in project.outputs if each.name in columns)
     plain = (each for each in project.outputs if isinstance(each.expression, Column | Literal))
     return needed or (next(plain, project.outputs[0]),)
 
 
-def window_needed(window: Window, wanted: frozenset[str]) -> Window | None:
+def window_needed(window: Window, columns: frozenset[str]) -> Window | None:
     """The window with the computed columns that are read, if some are."""
-    needed = tuple(each for each in window.columns if each.name in wanted)
+    needed = tuple(each for each in window.columns if each.name in columns)
     if not needed:
         return None
     by_place = any(each.is_by_place for each in needed)
     return replace(window, columns=needed, ties=window.ties if by_place else ())
 
 
-def branches_need(union: UnionAll, wanted: frozenset[str]) -> tuple[str, ...]:
+def branches_need(union: UnionAll, columns: frozenset[str]) -> tuple[str, ...]:
     """The columns that all inputs of a union must have."""
-    return tuple(name for name in union.names if name in wanted) or union.names[:1]
+    return tuple(name for name in union.names if name in columns) or union.names[:1]
 
 
-def _reads(node: Node, wanted: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
+def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
     match node:
         case Scan() | Stored():
             return
         case Select():
-            yield node.child, wanted | columns_of(node.condition)
+            yield node.child, columns | columns_of(node.condition)
         case Project():
-            expressions = (o.expression for o in outputs_needed(node, wanted))
+            expressions = (o.expression for o in outputs_needed(node, columns))
             yield node.child, _all(map(columns_of, expressions))
         case Join():
-            reads = wanted | columns_of(node.condition)
+            reads = columns | columns_of(node.condition)
             yield node.left, reads.intersection(node.left.names)
             yield node.right, reads.intersection(node.right.names)
         case SemiJoin() | AntiJoin():
             condition = columns_of(node.condition)
-            yield node.left, wanted | condition.intersection(node.left.names)
+            yield node.left, columns | condition.intersection(node.left.names)
             yield node.right, condition.intersection(node.right.names)
         case UnionAll():
             for child in node.inputs:
-                yield child, frozenset(branches_need(node, wanted))
+                yield child, frozenset(branches_need(node, columns))
         case GroupBy():
-            arguments = [a.argument for a in aggregates_needed(node, wanted) if a.argument]
+            arguments = [a.argument for a in aggregates_needed(node, columns) if a.argument]
             yield node.child, _all(map(columns_of, arguments)).union(node.keys)
         case Distinct():
             yield node.child, frozenset(node.child.names)
         case Window():
-            needed, own = window_needed(node, wanted), wanted.intersection(node.child.names)
+            needed, own = window_needed(node, columns), columns.intersection(node.child.names)
             yield node.child, own | needed.reads if needed is not None else own
 
 

@@ -79,13 +79,13 @@ class _Block:
 
     def components(self) -> list[list[Node]]:
         """The inputs that conditions tie together, each in the order of the list."""
-        found: list[list[Node]] = [[each] for each in self.inputs]
+        components: list[list[Node]] = [[each] for each in self.inputs]
         for condition in self.conditions:
-            met = [part for part in found if _reads(condition, part)]
-            apart = [part for part in found if not _reads(condition, part)]
+            met = [part for part in components if _reads(condition, part)]
+            apart = [part for part in components if not _reads(condition, part)]
             merged = [each for each in self.inputs if any(each in part for part in met)]
-            found = [*apart, merged] if merged else apart
-        return sorted(found, key=lambda part: self.inputs.index(part[0]))
+            components = [*apart, merged] if merged else apart
+        return sorted(components, key=lambda part: self.inputs.index(part[0]))
 
     def joined(self) -> Node:
         """Left-deep joins of each component, and the components side by side."""

@@ -82,13 +82,13 @@ def _common(node: Node, asked: Sequence[Conditions]) -> Conditions:
     return tuple(part for part in common if cannot_fail(part, node.schema))
 
 
-def _built(root: Node, pushed: dict[Node, Pushed], taken: dict[Node, Conditions]) -> Node:
+def _built(root: Node, pushed: dict[Node, Pushed], placed: dict[Node, Conditions]) -> Node:
     done: dict[Node, Node] = {}
 
     def visit(node: Node) -> Node:
         if node not in done:
             inputs = [
-                _selected(visit(child), [c for c in below if c not in taken[child]])
+                _selected(visit(child), [c for c in below if c not in placed[child]])
                 for child, below in zip(children(node), pushed[node].below, strict=True)
                 if below is not None
             ]
@@ -230,32 +230,32 @@ def _local(conditions: Sequence[Expression], side: Node) -> Conditions:
 def _implied(conditions: Conditions, side: Node) -> Conditions:
     """What disjunctions over both sides say of one: `(a = 1 and b = 2) or (a = 3 and b = 4)`
     says `a = 1 or a = 3`."""
-    found = []
+    implied = []
     for condition in conditions:
         parts = [_local(conjuncts(part), side) for part in disjuncts(condition)]
         safe = all(cannot_fail(c, side.schema) for part in parts for c in part)
         if len(parts) > 1 and all(parts) and safe:
-            found.append(disjunction(_distinct(*map(conjunction, parts))))
-    return tuple(found)
+            implied.append(disjunction(_distinct(*map(conjunction, parts))))
+    return tuple(implied)
 
 
 def _nulls_wanted(conditions: Conditions) -> set[str]:
-    found = set()
+    names = set()
     for condition in conditions:
         match condition:
             case Call("isnull", (Column(name),)):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def _never_null(condition: Expression) -> set[str]:
     """The columns that are compared in such a way that NULL never passes."""
-    found = set()
+    names = set()
     for part in conjuncts(condition):
         match part:
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=", sides):
-                found |= {side.name for side in sides if isinstance(side, Column)}
-    return found
+                names |= {side.name for side in sides if isinstance(side, Column)}
+    return names
 
 
 def _distinct(*conditions: Expression) -> Conditions:

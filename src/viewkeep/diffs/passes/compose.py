@@ -164,9 +164,9 @@ def _updated(rows: Node, change: Change) -> Node:
     if not changed:
         return rows
     untouched = antijoin(rows, change.leaf, schema.ids)
-    wanted = keep(change.leaf, (*schema.ids, *map(post, changed)))
+    new_values = keep(change.leaf, (*schema.ids, *map(post, changed)))
     values = {n: Column(post(n) if n in changed else n) for n in rows.names}
-    return union_all([untouched, project(join_on(rows, wanted, schema.ids), values)])
+    return union_all([untouched, project(join_on(rows, new_values, schema.ids), values)])
 
 
 # --- pushing restrictions down --------------------------------------------------------------------
@@ -284,12 +284,12 @@ def _equal_pairs(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) ->
 def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:
     """The restriction itself; rows that were joined by keys have columns called like these."""
     names = {key: _free(key, rows.names) for key, _ in pairs.values()}
-    wanted = project(keys, {names[key]: Column(key) for key, _ in pairs.values()})
+    targets = project(keys, {names[key]: Column(key) for key, _ in pairs.values()})
     parts = [Call(by, (Column(c), Column(names[key]))) for c, (key, by) in pairs.items()]
-    return SemiJoin(rows, wanted, conjunction(parts))
+    return SemiJoin(rows, targets, conjunction(parts))
 
 
-def _free(name: str, taken: Collection[str]) -> str:
-    while name in taken:
+def _free(name: str, others: Collection[str]) -> str:
+    while name in others:
         name += KEY
     return name

@@ -174,11 +174,11 @@ class _Extension:
     def _sides(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
         """Both inputs; columns that were added to both get other names on the right."""
         left, right = self.extend(node.left), self.extend(node.right)
-        taken = [*left.names, *right.names]
+        others = [*left.names, *right.names]
         names = {}
         for name in right.names:
-            names[name] = _fresh(name, taken) if name in left.names else name
-            taken.append(names[name])
+            names[name] = _fresh(name, others) if name in left.names else name
+            others.append(names[name])
         renamed = project(right, {new: Column(old) for old, new in names.items()})
         self.ids.setdefault(renamed, tuple(names[c] for c in self.ids[right]))
         return left, renamed
@@ -213,23 +213,25 @@ class _Extension:
     def _union(self, node: UnionAll) -> tuple[Node, tuple[str, ...]]:
         """All inputs with the IDs of all: those of another input are NULL."""
         inputs = [self.extend(child) for child in node.inputs]
-        wanted = [[find_field(c, child.schema) for c in self.ids[child]] for child in inputs]
-        same = all([f.type for f in each] == [f.type for f in wanted[0]] for each in wanted)
+        id_fields = [[find_field(c, child.schema) for c in self.ids[child]] for child in inputs]
+        same = all([f.type for f in each] == [f.type for f in id_fields[0]] for each in id_fields)
         names = [
             [f"#id{j}" if same else f"#id{i}.{j}" for j in range(len(fields))]
-            for i, fields in enumerate(wanted)
+            for i, fields in enumerate(id_fields)
         ]
         everything = {
-            n: f for ns, fs in zip(names, wanted, strict=True) for n, f in zip(ns, fs, strict=True)
+            n: f
+            for ns, fs in zip(names, id_fields, strict=True)
+            for n, f in zip(ns, fs, strict=True)
         }
         branches = []
         for i, (child, own) in enumerate(zip(inputs, names, strict=True)):
             outputs: dict[str, Expression] = {c: Column(c) for c in node.inputs[i].names}
             outputs[BRANCH] = literal(i)
             for name, field in everything.items():
-                known = dict(zip(own, self.ids[child], strict=True))
+                own_ids = dict(zip(own, self.ids[child], strict=True))
                 null = Cast(Literal(None, VOID), field.type)
-                outputs[name] = Column(known[name]) if name in known else null
+                outputs[name] = Column(own_ids[name]) if name in own_ids else null
             branch = project(child, outputs)
             self.ids[branch] = tuple(own)
             branches.append(branch)
@@ -237,7 +239,7 @@ class _Extension:
         return union, (BRANCH, *everything)
 
 
-def _fresh(name: str, taken: list[str]) -> str:
-    while name in taken:
+def _fresh(name: str, others: list[str]) -> str:
+    while name in others:
         name += "'"
     return name

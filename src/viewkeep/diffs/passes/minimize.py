@@ -111,11 +111,11 @@ class _Minimizer:
     def _known_rows(self, statement: str, node: SemiJoin | AntiJoin | Join) -> Node:
         table, chain = node.left, self._chain(node.right)
         if isinstance(table, Scan) and chain is not None and self._by_key(node, table, chain):
-            known = self._rows_of(table, chain)
-            if isinstance(node, SemiJoin) and known is not None:
+            rows = self._rows_of(table, chain)
+            if isinstance(node, SemiJoin) and rows is not None:
                 self._note(statement, table, chain)
-                return known
-            if isinstance(node, AntiJoin) and known is not None and is_empty(known):
+                return rows
+            if isinstance(node, AntiJoin) and rows is not None and is_empty(rows):
                 self._note(statement, table, chain)
                 return table
         return node
@@ -188,15 +188,15 @@ def _over(chain: Chain, expression: Expression) -> Expression:
 
 def _without_unused(statements: list[Statement]) -> list[Statement]:
     """Statements whose result is applied, or read by one that stays."""
-    wanted = {s.diff for s in statements if isinstance(s, Apply)}
+    names = {s.diff for s in statements if isinstance(s, Apply)}
     kept: list[Statement] = []
     for statement in reversed(statements):
         if isinstance(statement, Apply):
             kept.append(statement)
-        elif statement.name in wanted:
+        elif statement.name in names:
             kept.append(statement)
             leaves = (n for n in walk(statement.query) if isinstance(n, Stored))
-            wanted |= {leaf.name for leaf in leaves}
+            names |= {leaf.name for leaf in leaves}
     return kept[::-1]
 
 

@@ -16,9 +16,9 @@ def rename_groups(view: Node) -> Node:
             plain = {o.expression.name: o.name for o in outputs if isinstance(o.expression, Column)}
             if len(plain) < len(outputs) or not set(plain) <= set(group.names):
                 return view
-            taken = set(plain.values())
+            new_names = set(plain.values())
             names = {name: plain.get(name, name) for name in group.names}
-            clash = any(n in taken and n not in plain for n in group.names)
+            clash = any(n in new_names and n not in plain for n in group.names)
             if clash or len(set(names.values())) < len(names):
                 return view
             renaming = {names.get(c, c): Column(c) for c in keys}

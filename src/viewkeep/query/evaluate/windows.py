@@ -45,23 +45,23 @@ class Partition:
         """The frame of each row: where it starts, and where it ends."""
         if frame.unit == RANGE and frame.has_offset:
             return self._ranges(frame)
-        found, size = [], len(self.rows)
+        slices, size = [], len(self.rows)
         for i in range(size):
             rows = frame.unit == ROWS
             start = 0 if frame.start is None else i + frame.start if rows else self.starts[i]
             end = size if frame.end is None else i + frame.end + 1 if rows else self.ends[i]
-            found.append((min(max(start, 0), size), min(max(end, 0), size)))
-        return found
+            slices.append((min(max(start, 0), size), min(max(end, 0), size)))
+        return slices
 
     def _ranges(self, frame: Frame) -> list[tuple[int, int]]:
         """Frames by the values of the one order column; NULLs are a range of their own."""
         [order], [place] = self.order_by, self.places
         sign = -1 if order.descending else 1
         values = [row[place] for row in self.rows]
-        known = [i for i, value in enumerate(values) if value is not None]
-        first = known[0] if known else 0
-        numbers = [sign * _number(values[i]) for i in known]
-        found, size = [], len(values)
+        not_null = [i for i, value in enumerate(values) if value is not None]
+        first = not_null[0] if not_null else 0
+        numbers = [sign * _number(values[i]) for i in not_null]
+        slices, size = [], len(values)
         for i, value in enumerate(values):
             start, end = self.starts[i], self.ends[i]
             if value is not None:
@@ -72,8 +72,8 @@ class Partition:
                     end = first + bisect_right(numbers, number + frame.end)
             start = 0 if frame.start is None else start
             end = size if frame.end is None else end
-            found.append((start, end))
-        return found
+            slices.append((start, end))
+        return slices
 
 
 def window(node: Window, rows: Iterable[Row]) -> Rows:
@@ -83,10 +83,10 @@ def window(node: Window, rows: Iterable[Row]) -> Rows:
     for row in rows:
         partitions.setdefault(key(row), []).append(row)
     computed = _columns(node)
-    found: Rows = []
+    result: Rows = []
     for members in partitions.values():
-        found += _computed(node, computed, members)
-    return found
+        result += _computed(node, computed, members)
+    return result
 
 
 def _computed(node: Window, columns: Sequence[Compute], rows: Rows) -> Rows:
@@ -199,11 +199,11 @@ def _shifted(node: Window, column: WindowColumn) -> Compute:
     def shifted(partition: Partition) -> Values:
         values = list(map(value, partition.rows))
         there = [i for i, v in enumerate(values) if v is not None or not column.ignore_nulls]
-        found = []
+        result = []
         for i, row in enumerate(partition.rows):
             place = _away(there, i, step)
-            found.append(default(row) if place is None else values[place])
-        return found
+            result.append(default(row) if place is None else values[place])
+        return result
 
     return shifted
 
@@ -253,7 +253,7 @@ def _over_slices(
         if sum(max(end - start, 0) for start, end in set(slices)) > MOST_STEPS:
             raise InexactError("frames of too many rows")
         prepared = prepare(partition.rows)
-        known = {(start, end): compute(prepared[start:end]) for start, end in set(slices)}
-        return [known[each] for each in slices]
+        results = {(start, end): compute(prepared[start:end]) for start, end in set(slices)}
+        return [results[each] for each in slices]
 
     return over_slices
