@@ -69,6 +69,13 @@ select oid, placed from orders where placed >= '2024-02-29' and placed < date '2
 computed columns
 select item, cost * 2 + 1 as twice, coalesce(kind, 'none') as kind, weight / 2 as half from items
 
+scalar subquery in a condition
+select oid, item from lines where quantity < (select 0.8 * avg(quantity) from lines l
+  where l.item = lines.item)
+
+exists beside or
+select oid from orders where exists (select 1 from lines where lines.oid = orders.oid) or cid = 1
+
 computed key
 select item + 1 as next, item % 2 as odd, cost from items
 

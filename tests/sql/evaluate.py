@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from itertools import product
 from typing import Any
 
+from viewkeep.errors import QueryError
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,
@@ -146,6 +147,12 @@ def _call(function: str, arguments: list[Any]) -> Any:
     return _STRICT[function](*arguments)
 
 
+def _single(found: Any, rows: int | None) -> Any:
+    if (rows or 0) > 1:
+        raise QueryError("more than one row")
+    return found
+
+
 def _and(left: bool | None, right: bool | None) -> bool | None:
     if left is False or right is False:
         return False
@@ -213,6 +220,7 @@ def _plus(left: Any, right: Any) -> Any:
 
 
 _WITH_NULLS: dict[str, Callable[..., Any]] = {
+    "#single": _single,
     "and": _and,
     "or": _or,
     "in": _in,

@@ -118,6 +118,47 @@ select a from r where exists (select 1 from t where t.b = r.b and exists (select
   where u.c = t.c))
 select a from r where exists (select 1 from t where t.b = r.b and t.c in (select c from u))
 select a from r where a in (select max(b) from t)
+select a, (select max(c) from t where t.b = r.b) as m from r
+select a, (select count(*) from t where t.b = r.b) + 1 as n from r
+select a, (select count(*) from t where t.b < r.b) as n from r
+select a, (select sum(c) from t where t.b = r.b and t.c > r.a) as n from r
+select a, (select max(c) from t where t.b <=> r.b) as m from r
+select a, (select max(c) from t where r.a is null) as m from r
+select a, (select max(b) from t where t.c = u.x) as m from r, u
+select a, (select count(*) from t where t.b = r.b having count(*) > 1) as n from r
+select a, (select count(*) from t where t.b = r.b having count(*) < 1) as n from r
+select a, (select count(distinct c) from t where t.b = r.b) as n from r
+select did, (select price from parts where pid = did) as p from devices
+select did, (select price from parts where pid = 1) as p from devices
+select a from r where a > (select avg(c) from t) or b = (select min(c) from t where t.b = r.a)
+select a from r where a = (select c from t where t.b = r.b group by c having c = 1)
+select coalesce((select max(c) from t where t.b = r.b), -1) as m from r
+select sum((select max(c) from t where t.b = r.b)) as m from r
+select (select max(c) from t where t.b = r.b) as k, count(*) as n from r group by 1
+select a, count(*) as n from r group by a having count(*) >= (select min(c) from t where t.b = r.a)
+select a, count(*) as n, (select max(c) from t) as m from r group by a
+select a + 1 as k from r group by a + 1 having a + 1 in (select c from t) or count(*) > 1
+select a, exists (select 1 from t where t.b = r.b) as e from r
+select a, case when not exists (select 1 from t) then 1 else 2 end as e from r
+select a from r where exists (select 1 from t where t.b = r.b) or a = 3
+select a from r where a in (select b from t) or b = 2
+select a from r where a not in (select c from t where t.b = r.b) or a = 3
+select a from r where not (a in (select b from t) or b = 2)
+select a from r where not (a in (select b from t) and b not in (select c from t))
+select a from r where not not a in (select b from t) or b = 1
+select a from r where a in (select x from u) or b = 1
+select a from r where (a, b) in (select b, c from t) or a = 1
+select a from r where a in (select count(*) from t where t.b = r.b)
+select a from r where a not in (select max(c) from t where t.b = r.b having max(c) > 0)
+select a from r where exists (select count(*) from t where t.b = r.b)
+select a from r where exists (select c from t where t.b = r.b group by c having count(*) > 1)
+select a from r where exists (select c from t where t.b > r.b group by c having count(*) > 1)
+select a from r where not exists (select 1 from t where t.b = r.b and t.c > (select count(*) from u
+  where u.c = t.b))
+select r.a, t.c from r join t on r.b = t.b and t.c > (select avg(c) from u)
+select r.a, t.c from r left join t on r.b = t.b and t.c > (select avg(c) from u)
+select r.a, t.c from r left join t on r.b = t.b and exists (select 1 from u where u.c = r.a)
+select r.a, t.c from r full join t on r.b = t.b and t.c in (select c from u)
 select a from r where a in (select b from t group by b having count(*) > 1)
 select a from r where a in (select b from t union select c from t)
 select a from r where b = 1 and a in (select b from t) and not exists (select 1 from u where

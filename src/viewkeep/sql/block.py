@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import AntiJoin, Node, Select, SemiJoin
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, conjunction, literal
 from viewkeep.query.types.functions import Typed
@@ -58,13 +59,24 @@ def translate_block(select: exp.Select, context: Context, correlated: bool = Fal
         return Block(relation.node, scope, ())
     translator = Translator(context.source, scope, correlated)
     translator.later = {e.alias.lower() for e in select.expressions if isinstance(e, exp.Alias)}
-    filters = translate_filters(where.this, translator, context)
-    own = set(relation.node.names)
+    parts = _conjuncts(where.this)
+    plain = [_filter(part, translator, context) for part in parts if not part.find(exp.Query)]
+    node, outer = _filtered(relation.node, plain, context)
+    translator.attachments = context.attachments(node)
+    nested = [_filter(part, translator, context) for part in parts if part.find(exp.Query)]
+    node, more = _filtered(translator.attachments.attached(node), nested, context)
+    return Block(node, scope, outer + more)
+
+
+def _filtered(
+    node: Node, filters: Sequence[Filter], context: Context
+) -> tuple[Node, tuple[Expression, ...]]:
+    """The rows that pass, and the conditions that also read the outer query."""
+    own = set(node.names)
     outer = [f for f in filters if isinstance(f, Predicate) and columns_of(f.condition) - own]
     local = [f for f in filters if f not in outer]
     _check_local(local, own, context)
-    node = apply_filters(relation.node, local, context)
-    return Block(node, scope, tuple(predicate.condition for predicate in outer))
+    return apply_filters(node, local, context), tuple(each.condition for each in outer)
 
 
 def translate_filters(node: exp.Expr, translator: Translator, context: Context) -> list[Filter]:
@@ -100,6 +112,24 @@ def _filter(node: exp.Expr, translator: Translator, context: Context) -> Filter:
     while isinstance(inner, exp.Not | exp.Paren):
         negated ^= isinstance(inner, exp.Not)
         inner = inner.this
+    try:
+        return _as_join(inner, negated, translator, context) or _as_condition(node, translator)
+    except UnsupportedError as refusal:
+        if not node.find(exp.Query):
+            raise
+        try:
+            return _as_condition(node, translator)
+        except UnsupportedError:
+            raise refusal from None
+
+
+def _as_condition(node: exp.Expr, translator: Translator) -> Predicate:
+    return Predicate(translator.condition(node).expression)
+
+
+def _as_join(
+    inner: exp.Expr, negated: bool, translator: Translator, context: Context
+) -> Membership | None:
     match inner:
         case exp.Exists():
             return _membership(inner.this, [], negated, inner, translator, context)
@@ -109,7 +139,7 @@ def _filter(node: exp.Expr, translator: Translator, context: Context) -> Filter:
             values = inner.this.expressions if isinstance(inner.this, exp.Tuple) else [inner.this]
             left = [translator.translate(value) for value in values]
             return _membership(inner.args["query"], left, negated, inner, translator, context)
-    return Predicate(translator.condition(node).expression)
+    return None
 
 
 def _membership(
@@ -145,7 +175,7 @@ def _subquery(
 ) -> tuple[Node, list[Scalar], tuple[Expression, ...]]:
     """The rows of a subquery, its output columns and the conditions on the outer query."""
     query = unwrapped(query)
-    if isinstance(query, exp.Select) and not is_grouped(query) and not _chooses_rows(query):
+    if isinstance(query, exp.Select) and not is_grouped(query) and not chooses_rows(query):
         refuse_clauses(query, context.source)
         context = with_common_tables(query, context)
         block = translate_block(query, context, correlated=True)
@@ -160,7 +190,7 @@ def _subquery(
     return rows, columns, ()
 
 
-def _chooses_rows(query: exp.Select) -> bool:
+def chooses_rows(query: exp.Select) -> bool:
     """Whether which rows a query has, or what they hold, depends on its other rows."""
     clauses = ("limit", "offset", "qualify")
     return any(query.args.get(each) is not None for each in clauses) or any(

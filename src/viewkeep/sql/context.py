@@ -8,7 +8,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
-from viewkeep.sql.scope import Scope
+from viewkeep.sql.scalar import Attachments
+from viewkeep.sql.scope import Scalar, Scope
 from viewkeep.sql.source import Source
 
 
@@ -65,6 +66,12 @@ class Context:
     undefined: Mapping[str, exp.Expr] = field(default_factory=dict)
     outer: Scope | None = None
     places: Places = field(default_factory=Places)
+    attach: Callable[["Context", Node, Mapping[str, Scalar] | None], Attachments] | None = None
+
+    def attachments(self, rows: Node, keys: Mapping[str, Scalar] | None = None) -> Attachments:
+        """What collects the subqueries in expressions over rows, or over groups of them by keys."""
+        assert self.attach is not None, "given by the translation"
+        return self.attach(self, rows, keys)
 
     def placed(self, node: Node, part: exp.Expr, *keywords: TokenType) -> Node:
         """The operator, written with the last of some keywords at or before a part of the text."""

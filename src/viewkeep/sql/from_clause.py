@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.errors import did_you_mean
+from viewkeep.errors import UnsupportedError, did_you_mean
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.expressions import TRUE, Column, Expression, conjunction
 from viewkeep.query.types.data_types import Field
@@ -140,11 +140,35 @@ def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
     names = _merged_names(left, right, item)
     if names is not None:
         return _using(kind, left, right, names, item, context)
-    condition: Expression = TRUE
-    if item.args.get("on") is not None:
-        scope = Scope(left.columns + right.columns, context.outer)
-        condition = Translator(context.source, scope).condition(item.args["on"]).expression
-    return _joined(kind, left, right, condition, item.this, context)
+    if item.args.get("on") is None:
+        return _joined(kind, left, right, TRUE, item.this, context)
+    if not item.args["on"].find(exp.Query):
+        condition = _on(left, right, item, context).condition(item.args["on"]).expression
+        return _joined(kind, left, right, condition, item.this, context)
+    try:
+        return _joined_with_subqueries(kind, left, right, False, item, context)
+    except UnsupportedError:
+        return _joined_with_subqueries(kind, left, right, True, item, context)
+
+
+def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:
+    scope = Scope(left.columns + right.columns, context.outer)
+    translator = Translator(context.source, scope)
+    translator.correlated_scalars = False  # as in Spark
+    return translator
+
+
+def _joined_with_subqueries(
+    kind: str, left: Relation, right: Relation, to_left: bool, item: exp.Join, context: Context
+) -> Relation:
+    """A join whose condition has subqueries: they are joined to the one side that they read."""
+    translator = _on(left, right, item, context)
+    side = left if to_left else right
+    translator.attachments = context.attachments(side.node)
+    condition = translator.condition(item.args["on"]).expression
+    attached = replace(side, node=translator.attachments.attached(side.node))
+    sides = (attached, right) if to_left else (left, attached)
+    return _joined(kind, *sides, condition, item.this, context)
 
 
 def _join_kind(item: exp.Join, context: Context) -> str:

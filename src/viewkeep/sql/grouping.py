@@ -21,6 +21,7 @@ class GroupKey:
 
     name: str
     scalar: Scalar
+    node: exp.Expr | None = None
 
     @property
     def column(self) -> Scalar:
@@ -43,11 +44,12 @@ def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ..
     group = select.args.get("group")
     keys: dict[Expression, GroupKey] = {}
     for node in _key_nodes(group, select, translator.source) if group else ():
-        scalar = translator.translate(_key_expression(node, select, translator))
+        written = _key_expression(node, select, translator)
+        scalar = translator.translate(written)
         translator.refuse_opaque(scalar, node)
         expression = scalar.expression
         name = expression.name if isinstance(expression, Column) else f"key_{len(keys) + 1}"
-        keys.setdefault(expression, GroupKey(name, scalar))
+        keys.setdefault(expression, GroupKey(name, scalar, written))
     return tuple(keys.values())
 
 
@@ -142,9 +144,12 @@ class GroupedTranslator(Translator):
         return None if node.table or hidden else self.aliases.get(node.name.lower())
 
     def _computed_key(self, node: exp.Expr) -> Scalar | None:
-        if all(isinstance(key.scalar.expression, Column) for key in self.keys):
-            return None
         if contains_aggregate(node):
+            return None
+        if node.find(exp.Query):  # translated only as a key: it would be joined to the rows
+            if all(key.node != node for key in self.keys):
+                return None
+        elif all(isinstance(key.scalar.expression, Column) for key in self.keys):
             return None
         try:
             expression = self.rows.translate(node).expression

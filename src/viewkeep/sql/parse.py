@@ -11,6 +11,7 @@ from viewkeep.sql.context import Context, Places, with_common_tables
 from viewkeep.sql.select import translate_select
 from viewkeep.sql.set_operation import translate_set_operation
 from viewkeep.sql.source import Source
+from viewkeep.sql.subqueries import attach_to
 from viewkeep.sql.syntax import refuse_syntax
 from viewkeep.sql.top import top_of_outputs
 
@@ -35,7 +36,7 @@ def parse_with_places(sql: str, tables: Mapping[str, Table]) -> tuple[Node, Plac
     try:
         query = single_query(source)
         refuse_syntax(query, source)
-        context = Context(source, tables, translate_query)
+        context = Context(source, tables, translate_query, attach=attach_to)
         return translate_query(query, context), context.places
     except RecursionError:
         raise QueryError("the query is nested too deeply; split it into several views") from None

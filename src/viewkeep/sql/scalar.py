@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.types.data_types import (
     BINARY,
@@ -99,6 +100,16 @@ class Windows(Protocol):
         """The column that a window function becomes."""
 
 
+class Attachments(Protocol):
+    """The subqueries in the expressions of one clause, which are joined to its rows."""
+
+    def translate(self, node: exp.Expr, translator: "Translator") -> Scalar | None:
+        """The column or expression that a subquery becomes; None for what is none."""
+
+    def attached(self, node: Node) -> Node:
+        """The rows of the clause, each with the values of the subqueries for it."""
+
+
 class Translator:
     """Translates the expressions of one clause; a correlated one may read the outer query."""
 
@@ -110,6 +121,8 @@ class Translator:
         """The aliases before an item of the select list; None where Spark decides what is meant."""
         self.later: Collection[str] = ()
         self.windows: Windows | None = None
+        self.attachments: Attachments | None = None
+        self.correlated_scalars = True
 
     @property
     def subquery_scope(self) -> Scope:
@@ -118,6 +131,9 @@ class Translator:
 
     def translate(self, node: exp.Expr) -> Scalar:
         """The expression, or an error that points into it."""
+        attached = self.attachments.translate(node, self) if self.attachments else None
+        if attached is not None:
+            return attached
         comparison = _COMPARISONS.get(type(node))
         if comparison is not None:
             return self.compare(comparison, self._both(node), node)
@@ -462,3 +478,8 @@ class Translator:
 def constant(value: Literal) -> Scalar:
     """A literal as a typed expression."""
     return Scalar(value, Typed(value.type, value.value is None, value.value))
+
+
+def attached(node: Node, translator: Translator) -> Node:
+    """The rows of a clause with the values of the subqueries in its expressions."""
+    return translator.attachments.attached(node) if translator.attachments else node

@@ -3,15 +3,15 @@
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.algebra import Distinct, GroupBy, Node, Select, walk
-from viewkeep.sql.aggregation import aggregate
-from viewkeep.sql.block import Block, apply_filters, translate_block, translate_filters
+from viewkeep.query.algebra import Node, Select
+from viewkeep.sql.block import Block, translate_block
 from viewkeep.sql.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.context import Context
 from viewkeep.sql.distinct import distinct
-from viewkeep.sql.grouping import GroupedTranslator, aliases_of, group_keys
+from viewkeep.sql.grouping import GroupedTranslator, aliases_of
+from viewkeep.sql.groups import apply_groups, group_translator
 from viewkeep.sql.items import project, select_items
-from viewkeep.sql.scalar import Translator
+from viewkeep.sql.scalar import Translator, attached
 from viewkeep.sql.scope import Scalar
 from viewkeep.sql.top import apply_top, read_top, replace_aliases, top_of_outputs
 from viewkeep.sql.windows import BlockWindows
@@ -30,9 +30,10 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     unique = bool(select.args.get("distinct"))
     top = None if unique else read_top(select, translator, _outputs(select))
     translator.windows = None
-    node = block.node
     if isinstance(translator, GroupedTranslator):
-        node = _grouped(select, block, translator, context)
+        node = apply_groups(select, block, translator, context)
+    else:
+        node = attached(block.node, translator)
     node = windows.apply(node, context)
     if qualify is not None:
         node = Select(node, qualify.expression)
@@ -52,10 +53,11 @@ def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
 
 
 def _translator(select: exp.Select, block: Block, context: Context) -> Translator:
-    if not is_grouped(select):
-        return Translator(context.source, block.scope)
-    keys = group_keys(select, Translator(context.source, block.scope))
-    return GroupedTranslator(context.source, block.scope, keys)
+    if is_grouped(select):
+        return group_translator(select, block, context)
+    translator = Translator(context.source, block.scope)
+    translator.attachments = context.attachments(block.node)
+    return translator
 
 
 def _named_windows(select: exp.Select) -> dict[str, exp.Window]:
@@ -68,28 +70,3 @@ def _qualify(select: exp.Select, translator: Translator) -> Scalar | None:
     if clause is None:
         return None
     return translator.condition(replace_aliases(clause.this, aliases_of(select), translator.scope))
-
-
-def _grouped(select: exp.Select, block: Block, groups: GroupedTranslator, context: Context) -> Node:
-    having = select.args.get("having")
-    groups.aliases = aliases_of(select)
-    filters = translate_filters(having.this, groups, context) if having else []
-    if not groups.keys and not groups.aggregates:
-        raise context.source.unsupported(
-            "HAVING without GROUP BY or an aggregate", having or select
-        )
-    node = aggregate(block.node, groups.keys, groups.aggregates)
-    _place_groups(node, select, context)
-    if having:
-        node = apply_filters(node, filters, context)
-        context.placed(node, having.this, TokenType.HAVING)
-    return node
-
-
-def _place_groups(node: Node, select: exp.Select, context: Context) -> None:
-    """Note where the groups are asked for: all operators that have no place yet come from there."""
-    group = select.args.get("group")
-    part = group.expressions[0] if group and group.expressions else select.expressions[0]
-    for each in walk(node):
-        if isinstance(each, GroupBy | Distinct):
-            context.placed(each, part, TokenType.GROUP_BY)

@@ -46,7 +46,7 @@ from viewkeep.query.expressions import (
     quote,
 )
 from viewkeep.query.types.data_types import TIMESTAMP, VOID, Field, Type
-from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
 from viewkeep.sql.window_text import over_text
@@ -341,6 +341,8 @@ _EXACT_JSON = (
 )
 """Options with which different values have different texts."""
 
+_MANY_ROWS = "a scalar subquery has more than one row"
+
 _FORMS: dict[str, Callable[..., str]] = {
     "isnull": lambda argument: f"{argument} IS NULL",
     "isnotnull": lambda argument: f"{argument} IS NOT NULL",
@@ -348,6 +350,7 @@ _FORMS: dict[str, Callable[..., str]] = {
     "case": _case,
     "like": lambda text, pattern: f"{text} LIKE {pattern}",
     "div": lambda left, right: f"{left} DIV {right}",
+    SINGLE: lambda value, rows: f"IF({rows} > 1, RAISE_ERROR('{_MANY_ROWS}'), {value})",
     COMPARABLE: lambda argument: f"TO_JSON(STRUCT({argument} AS v), {_EXACT_JSON})",
 }
 """The functions that have a syntax of their own, besides the operators."""

@@ -28,7 +28,7 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
-from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 Build = Callable[[list[Text], Type], Text]
@@ -149,6 +149,13 @@ def _comparable(arguments: list[Text], result: Type) -> Text:
     [argument] = arguments
     pair = "CASE WHEN {0} IS NOT NULL THEN row({0}, CAST({0} AS VARCHAR)) END"
     return strict([argument], pair.format, result)
+
+
+def _single(arguments: list[Text], result: Type) -> Text:
+    value, rows = arguments
+    failure = error("a scalar subquery has more than one row")
+    sql = f"CASE WHEN {rows.sql} > 1 THEN {failure} ELSE {value.sql} END"
+    return Text(sql, result, value.nullable, True)
 
 
 # Text.
@@ -332,6 +339,7 @@ _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "wee
 
 FUNCTIONS: dict[str, Build] = {
     COMPARABLE: _comparable,
+    SINGLE: _single,
     **{name: partial(arithmetic, name) for name in ("+", "-", "*", "/", "%")},
     "div": lambda arguments, result: whole_quotient(arguments),
     "negate": lambda arguments, result: negative(arguments[0]),

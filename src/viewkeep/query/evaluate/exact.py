@@ -33,7 +33,7 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
-from viewkeep.query.types.functions import COMPARABLE, find_function
+from viewkeep.query.types.functions import COMPARABLE, SINGLE, find_function
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
@@ -43,7 +43,7 @@ Convert = Callable[[Any], Any]
 _JAVA_DIGITS = 34
 """Spark rounds the negative of a decimal with more."""
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
-_PLAIN = ("and", "or", "not", "isnull", "isnotnull", COMPARABLE)
+_PLAIN = ("and", "or", "not", "isnull", "isnotnull", COMPARABLE, SINGLE)
 _ALIKE = ("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "coalesce", "greatest", "least")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "div")
 _TEXT = (

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from viewkeep.errors import QueryError
 from viewkeep.query.evaluate.functions import STRICT, like_pattern, moment
 from viewkeep.query.expressions import Call, Expression, Literal
+from viewkeep.query.types.functions import SINGLE
 
 Row: TypeAlias = tuple[Any, ...]
 Evaluator: TypeAlias = Callable[[Row], Any]
@@ -256,6 +257,17 @@ def _coalesce(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
+def _single(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    value, count = arguments
+
+    def evaluate(row: Row) -> Any:
+        if (count(row) or 0) > 1:
+            raise QueryError("a scalar subquery has more than one row")
+        return value(row)
+
+    return evaluate
+
+
 def _case(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     branches = list(zip(arguments[:-1:2], arguments[1::2], call.arguments[:-1:2], strict=True))
@@ -336,6 +348,7 @@ FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
     "in": _in,
     "like": _like,
     "case": _case,
+    SINGLE: _single,
     "coalesce": _coalesce,
     "nullif": _null_if,
     "greatest": partial(_extreme, gt),

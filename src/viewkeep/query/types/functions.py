@@ -46,6 +46,9 @@ class Typed:
 COMPARABLE = "#comparable"
 """What is equal where two values of a type that views only carry are; SQL cannot name it."""
 
+SINGLE = "#single"
+"""The value of a subquery, and an error if the subquery has more rows than one."""
+
 CARRIED = frozenset({"isnull", "isnotnull", "case", "coalesce", COMPARABLE})
 """The functions that take values of every type, also of those that views only carry."""
 
@@ -237,6 +240,7 @@ def _build() -> dict[str, Function]:
         Function("negate", _number("negate", lambda type_: type_), 1, 1),
         *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
         Function(COMPARABLE, lambda _: STRING, 1, 1),
+        Function(SINGLE, lambda arguments: arguments[0].type, 2, 2),
         Function("in", _comparison("in"), 2, None),
         Function("case", _case, 2, None, "results"),
         Function("coalesce", _same("coalesce"), 1, None, "all"),

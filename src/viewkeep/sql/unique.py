@@ -1,0 +1,76 @@
+"""Which columns tell the rows of a query apart."""
+
+from collections.abc import Set as AbstractSet
+
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    Window,
+)
+from viewkeep.query.expressions import Call, Column, Expression, conjuncts, constant_column
+from viewkeep.query.types.inference import Schema
+
+
+def is_unique(node: Node, columns: AbstractSet[str]) -> bool:
+    """Whether no two rows agree on these columns, as far as keys and constants tell.
+
+    >>> from viewkeep.query.tables import Table
+    >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}, key=["pid"]), "p")
+    >>> is_unique(parts, {"p.pid"}), is_unique(parts, {"p.price"})
+    (True, False)
+    """
+    match node:
+        case Scan():
+            key = {f"{node.alias}.{column}" for column in node.table.key}
+            return bool(key) and key <= columns
+        case Select():
+            return is_unique(node.child, _fixed(columns, node.condition, node.schema))
+        case Project():
+            values = [o.expression for o in node.outputs if o.name in columns]
+            return is_unique(node.child, {v.name for v in values if isinstance(v, Column)})
+        case Distinct():
+            return set(node.names) <= columns or is_unique(node.child, columns)
+        case GroupBy():
+            return set(node.keys) <= columns
+        case SemiJoin() | AntiJoin():
+            return is_unique(node.left, columns)
+        case Window():
+            return is_unique(node.child, columns)
+        case Join():
+            known = _fixed(columns, node.condition, node.schema)
+            sides = (node.left, node.right), (node.right, node.left)
+            return any(_join_is_unique(node, *pair, known) for pair in sides)
+        case Stored() | UnionAll():
+            return False
+
+
+def _join_is_unique(node: Join, first: Node, second: Node, columns: AbstractSet[str]) -> bool:
+    """One side is known by the columns, the other by them and by what the first one fixes."""
+    if not is_unique(first, columns & set(first.names)):
+        return False
+    known = _fixed(columns | set(first.names), node.condition, node.schema)
+    return is_unique(second, known & set(second.names))
+
+
+def _fixed(columns: AbstractSet[str], condition: Expression, schema: Schema) -> AbstractSet[str]:
+    """The columns with those that the condition pins to a constant or to one of them."""
+    types = {field.name: field.type for field in schema}
+    known = set(columns)
+    for _ in range(2):
+        for part in conjuncts(condition):
+            pinned = constant_column(part)
+            if pinned is not None:
+                known.add(pinned)
+            match part:
+                case Call("=", (Column(a), Column(b))) if types[a] == types[b]:
+                    known |= {a, b} if {a, b} & known else set()
+    return known
