@@ -111,8 +111,11 @@ def test_a_run_that_was_estimated_corrects_the_next_estimate(
 
 
 def test_experience_corrects_estimates() -> None:
-    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.5).of("duckdb")
-    assert known.seconds == 1.5, "of 2.0 s without the start, the caches took the most"
+    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.8).of("duckdb")
+    assert known.seconds == 1.5, "of 1.8 s for the caches, the start took a part"
+    quick = Costs().after_build("duckdb", 0.9, size=100, caches=0.5, estimate=0.1)
+    assert quick.of("duckdb").seconds == 0.1, "the start may have taken the most"
+    assert quick.after_build("duckdb", 0.9, 100).of("duckdb").seconds == 0.5, "by half"
     assert known.recompute(size=300, estimate=9.0) == 4.5
     assert Experience().recompute(size=300, estimate=9.0) == 9.0
     slow = known.after_measuring({"t": 1}, seconds=3.0, estimate=1.0)

@@ -27,6 +27,8 @@ LONGEST_PAUSE = 32
 """The most refreshes in a row that do not try."""
 COLD_SECONDS = 0.3
 """What the first build may take longer in DuckDB, whose libraries are loaded."""
+QUICK = 1.0
+"""Seconds: a first build that took less tells less than an estimate."""
 FARTHEST = 4.0
 """The most times that a run may differ from its estimate and still correct the next one."""
 
@@ -201,15 +203,22 @@ class Costs:
         return Costs({**self.by_backend, backend: experience})
 
     def after_build(
-        self, backend: str, seconds: float, size: int = 0, caches: float = 0.0
+        self,
+        backend: str,
+        seconds: float,
+        size: int = 0,
+        caches: float = 0.0,
+        estimate: float | None = None,
     ) -> "Costs":
         """The view was computed anew by an engine from so many bytes, after its caches; these may
         take most of the time, which computing it without them takes as well."""
         known = self.of(backend)
-        if known.seconds is None and backend == "duckdb" and seconds > COLD_SECONDS:
-            seconds = max(seconds / 2, seconds - COLD_SECONDS)
+        spent = max(caches, seconds - caches)
+        if known.seconds is None and backend == "duckdb":
+            is_quick = estimate is not None and seconds < QUICK
+            spent = min(spent, estimate or spent) if is_quick else max(spent - COLD_SECONDS, 0.01)
         share = COLD if backend == "spark" else 1.0
-        known = known.after_build(max(caches, seconds - caches), share)
+        known = known.after_build(spent, share)
         return self.having(backend, known.after_writing(size, caches))
 
     def notes(self) -> dict[str, Any]:

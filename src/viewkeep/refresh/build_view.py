@@ -12,6 +12,7 @@ from viewkeep.lake.caches import GROUP_ROWS, Cache, order_of
 from viewkeep.lake.view import REPORT, STATE, StoredView, View
 from viewkeep.query.algebra import Node, Stored, rewrite
 from viewkeep.query.verbatim import Query
+from viewkeep.refresh.costs import recompute_seconds
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables.delta import ConflictError, LakeTable
 from viewkeep.tables.snapshots import DataFile
@@ -92,7 +93,8 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     before = start.state.inputs if start else {}
     costs = Costs.from_notes(start.report.experience) if start else Costs()
     report, caches = built.report, built.report.phases.get("caches", 0.0)
-    costs = costs.after_build(report.backend, report.seconds, built.size, caches)
+    about = recompute_seconds(built.size)
+    costs = costs.after_build(report.backend, report.seconds, built.size, caches, about)
     report = replace(report, before=before, experience=costs.notes())
     notes = {STATE: built.state.notes(), REPORT: report.notes()}
     fields = view.layout.fields

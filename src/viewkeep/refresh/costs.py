@@ -47,6 +47,11 @@ class Estimate:
         return f"about {self.incremental:.2f} s, recomputation {self.recompute:.2f} s"
 
 
+def recompute_seconds(size: int) -> float:
+    """The seconds of a recomputation that reads so many bytes."""
+    return RECOMPUTE + READ * size
+
+
 def estimate(
     view: View,
     stored: StoredView,
@@ -65,6 +70,6 @@ def estimate(
     plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * shown
     return Estimate(
         experience.corrected(changes, plain),
-        experience.recompute(tables, RECOMPUTE + READ * tables),
+        experience.recompute(tables, recompute_seconds(tables)),
         plain,
     )
