@@ -95,8 +95,8 @@ def test_global_aggregates_may_be_null() -> None:
         (lambda: GroupBy(PARTS, ("p.pit",), ()), 'no column "p.pit"'),
         (lambda: GroupBy(PARTS, (), ()), "a group-by needs a key or an aggregate"),
         (
-            lambda: GroupBy(PARTS, (), (AggregateColumn("m", "median", Column("p.pid")),)),
-            "unknown aggregate median()",
+            lambda: GroupBy(PARTS, (), (AggregateColumn("m", "middle", Column("p.pid")),)),
+            "unknown aggregate middle()",
         ),
         (
             lambda: _named(PARTS, x=Cast(literal(1), PARSED_DATE)),

@@ -22,9 +22,6 @@ _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
     "by_name": ("UNION BY NAME", (TokenType.UNION,)),
     "into": ("SELECT INTO", ()),
     "locks": ("FOR UPDATE", ()),
-    "cube": ("CUBE", (TokenType.CUBE,)),
-    "rollup": ("ROLLUP", (TokenType.ROLLUP,)),
-    "grouping_sets": ("GROUPING SETS", (TokenType.GROUPING_SETS,)),
 }
 AGGREGATE_NAMES = {
     **{name: name for name in AGGREGATES},
@@ -68,12 +65,8 @@ def _refuse(part: str, value: object, query: exp.Expr, source: Source) -> None:
 
 def _refuse_grouping(group: exp.Expr, source: Source) -> None:
     for part, value in group.args.items():
-        if value and part not in ("expressions", "all"):
+        if value and part not in ("expressions", "all", "rollup", "cube", "grouping_sets"):
             _refuse(part, value, group, source)
-    kinds = {exp.Cube: "cube", exp.Rollup: "rollup", exp.GroupingSets: "grouping_sets"}
-    for node in group.expressions:
-        if type(node) in kinds:
-            _refuse(kinds[type(node)], node, group, source)
 
 
 def is_grouped(select: exp.Select) -> bool:

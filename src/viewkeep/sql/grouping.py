@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeep.errors import QueryError
-from viewkeep.query.expressions import Column, Expression, literal
-from viewkeep.query.types.data_types import BOOLEAN, VOID
+from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
+from viewkeep.query.types.data_types import BIGINT, BOOLEAN, TINYINT, VOID
 from viewkeep.query.types.functions import Typed, aggregate_result
 from viewkeep.sql.clauses import AGGREGATE_NAMES, OF_CONDITIONS, contains_aggregate
 from viewkeep.sql.scalar import Translator, constant
 from viewkeep.sql.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.source import Source
+
+SET = "grouping_set"
+"""The column that tells which of the sets of GROUPING SETS, ROLLUP or CUBE a group is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,40 @@ def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ..
     group = select.args.get("group")
     keys: dict[Expression, GroupKey] = {}
     for node in _key_nodes(group, select, translator.source) if group else ():
-        written = _key_expression(node, select, translator)
-        scalar = translator.translate(written)
-        translator.refuse_opaque(scalar, node)
+        written, scalar = _read_key(node, select, translator)
         expression = scalar.expression
         name = expression.name if isinstance(expression, Column) else f"key_{len(keys) + 1}"
         keys.setdefault(expression, GroupKey(name, scalar, written))
     return tuple(keys.values())
+
+
+def keys_of_sets(
+    sets: Sequence[Sequence[exp.Expr]],
+    declared: Sequence[exp.Expr],
+    select: exp.Select,
+    translator: Translator,
+) -> tuple[tuple[GroupKey, ...], tuple[frozenset[str], ...]]:
+    """The keys of ROLLUP, CUBE or GROUPING SETS, each of which may be NULL, those that were
+    declared before the sets first, and the sets by the names of their keys."""
+    keys: dict[Expression, GroupKey] = {}
+    names = []
+    for own in (declared, *sets):
+        read = [_read_key(node, select, translator) for node in own]
+        for written, scalar in read:
+            typed = Typed(scalar.typed.type, True)
+            key = GroupKey(f"key_{len(keys) + 1}", replace(scalar, typed=typed), written)
+            keys.setdefault(scalar.expression, key)
+        names.append(frozenset(keys[scalar.expression].name for _, scalar in read))
+    return tuple(keys.values()), tuple(names[1:])
+
+
+def _read_key(
+    node: exp.Expr, select: exp.Select, translator: Translator
+) -> tuple[exp.Expr, Scalar]:
+    written = _key_expression(node, select, translator)
+    scalar = translator.translate(written)
+    translator.refuse_opaque(scalar, node)
+    return written, scalar
 
 
 def _key_nodes(group: exp.Expr, select: exp.Select, source: Source) -> list[exp.Expr]:
@@ -103,6 +133,7 @@ class GroupedTranslator(Translator):
         super().__init__(source, scope)
         self.rows = Translator(source, scope)
         self.keys = keys
+        self.sets: tuple[frozenset[str], ...] = ()
         self.aliases: Mapping[str, exp.Expr] = {}
         self.aggregates: list[AggregateCall] = []
 
@@ -122,6 +153,8 @@ class GroupedTranslator(Translator):
         match node:
             case exp.Anonymous() if node.name.lower() in AGGREGATE_NAMES:
                 return self._aggregate(node, None)
+            case exp.Anonymous() if node.name.lower() in ("grouping", "grouping_id"):
+                return self._grouping(node)
             case exp.Filter(this=exp.Anonymous() as call) if contains_aggregate(call):
                 return self._aggregate(call, node.expression.this)
             case exp.Column():
@@ -156,6 +189,39 @@ class GroupedTranslator(Translator):
         except QueryError:
             return None  # whatever is wrong inside is found again, with its place
         return next((k.column for k in self.keys if k.scalar.expression == expression), None)
+
+    def _grouping(self, node: exp.Anonymous) -> Scalar:
+        """For each set, one bit for each key: 1 where the key is not of the set."""
+        if not self.sets:
+            problem = f"{node.name.lower()}() needs ROLLUP, CUBE or GROUPING SETS"
+            raise self.source.error(problem, node)
+        names = [self._key_name(each) for each in node.expressions]
+        single = node.name.lower() == "grouping"
+        if single and len(names) != 1:
+            raise self.source.error("grouping() takes 1 argument", node)
+        every = [key.name for key in self.keys]
+        if not single and names not in ([], every):
+            problem = "grouping_id() takes all keys of GROUP BY in their order, or none"
+            raise self.source.error(problem, node)
+        names = names or every
+        kind = TINYINT if single else BIGINT
+        values = [
+            sum((name not in own) << place for place, name in enumerate(reversed(names)))
+            for own in self.sets
+        ]
+        parts: list[Expression] = []
+        for number, value in enumerate(values):
+            parts += [Call("=", (Column(SET), literal(number))), Cast(literal(value), kind)]
+        if len(values) == 1:
+            return Scalar(parts[1], Typed(kind, False))
+        return Scalar(Call("case", (*parts[:-2], parts[-1])), Typed(kind, False))
+
+    def _key_name(self, node: exp.Expr) -> str:
+        expression = self.rows.translate(node).expression
+        for key in self.keys:
+            if key.scalar.expression == expression:
+                return key.name
+        raise self.source.error("grouping() takes a key of GROUP BY", node)
 
     def _aggregate(self, node: exp.Anonymous, condition: exp.Expr | None) -> Scalar:
         function = AGGREGATE_NAMES[node.name.lower()]

@@ -10,7 +10,14 @@ from viewkeep.query.expressions import Expression
 from viewkeep.sql.aggregation import aggregate
 from viewkeep.sql.block import Block, apply_filters, translate_filters
 from viewkeep.sql.context import Context
-from viewkeep.sql.grouping import GroupedTranslator, GroupKey, aliases_of, group_keys
+from viewkeep.sql.grouping import (
+    GroupedTranslator,
+    GroupKey,
+    aliases_of,
+    group_keys,
+    keys_of_sets,
+)
+from viewkeep.sql.grouping_sets import declared_keys, expand, has_sets, sets_of
 from viewkeep.sql.scalar import Translator, attached
 
 
@@ -18,9 +25,18 @@ def group_translator(select: exp.Select, block: Block, context: Context) -> Grou
     """What translates the select list of a block with groups, and collects its aggregates."""
     rows = Translator(context.source, block.scope)
     rows.attachments = context.attachments(block.node)
-    keys = group_keys(select, rows)
+    group = select.args.get("group")
+    sets: tuple[frozenset[str], ...] = ()
+    if group is not None and has_sets(group):
+        keys, sets = keys_of_sets(sets_of(group), declared_keys(group), select, rows)
+        if not keys:  # without any key the one set means all rows, also where there are none
+            if len(sets) > 1:
+                raise context.source.unsupported("GROUPING SETS without keys", group)
+            sets = ()
+    else:
+        keys = group_keys(select, rows)
     groups = GroupedTranslator(context.source, block.scope, keys)
-    groups.rows = rows
+    groups.rows, groups.sets = rows, sets
     groups.attachments = context.attachments(block.node, {k.name: k.scalar for k in keys})
     groups.correlated_scalars = False  # as in Spark, unless it is a key or in HAVING
     return groups
@@ -42,8 +58,12 @@ def apply_groups(
         raise context.source.unsupported(
             "HAVING without GROUP BY or an aggregate", having or select
         )
-    base = attached(block.node, groups.rows)
-    node = aggregate(base, tuple(keys.values()), groups.aggregates)
+    base, columns = attached(block.node, groups.rows), tuple(keys.values())
+    if groups.sets:
+        if len(keys) > len(groups.keys):
+            raise context.source.unsupported("GROUPING SETS in a correlated subquery", select)
+        base, columns = expand(base, groups.keys, groups.sets, groups.aggregates)
+    node = aggregate(base, columns, groups.aggregates)
     place_groups(node, select, context)
     node = attached(node, groups)
     if having:

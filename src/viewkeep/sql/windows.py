@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -137,7 +138,12 @@ class _Columns:
     def name(self, expression: Expression) -> str:
         if isinstance(expression, Column):
             return expression.name
-        return self._names.setdefault(expression, f"over_{len(self._names) + 1}")
+        return self._names.setdefault(expression, self._free_name())
+
+    def _free_name(self) -> str:
+        """A name that no column has: rows may come from another window with such columns."""
+        taken = {*self._rows.names, *self._names.values()}
+        return next(name for i in count(1) if (name := f"over_{i}") not in taken)
 
     def order(self, key: OrderKey) -> Order:
         return Order(self.name(key.scalar.expression), key.descending, key.nulls_first)
