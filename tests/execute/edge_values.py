@@ -18,7 +18,7 @@ from viewkeep.query.types.data_types import (
     Field,
     parse_type,
 )
-from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS
+from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, SINGLE
 from viewkeep.query.types.inference import Schema, type_of
 
 Row = tuple[Any, ...]
@@ -106,7 +106,7 @@ def expressions() -> Iterator[Expression]:
 
 def _calls() -> Iterator[Expression]:
     for function in FUNCTIONS.values():
-        if function.name in (COMPARABLE, "timestampadd", "case", "round"):
+        if function.name in (COMPARABLE, SINGLE, "timestampadd", "case", "round"):
             continue
         for arity in range(function.least, min(function.most or 3, 3) + 1):
             for a, b in product(_FIRST, _SECOND if arity > 1 else _SECOND[:1]):

@@ -16,7 +16,7 @@ from viewkeep.execute.duckdb.python_functions import _FUNCTIONS
 from viewkeep.query.algebra import Output, Project, Stored
 from viewkeep.query.expressions import Call, Cast, Column, Expression, columns_of, literal
 from viewkeep.query.types.data_types import DOUBLE, STRING, Field, parse_type
-from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.functions import FUNCTIONS as EVERY_FUNCTION
 from viewkeep.query.types.inference import Schema, type_of
 
@@ -66,7 +66,7 @@ def engines(spark: SparkSession) -> Iterator[tuple[SparkEngine, DuckdbEngine]]:
 def test_what_is_not_on_the_list_is_the_same(engines: tuple[SparkEngine, DuckdbEngine]) -> None:
     chosen = [e for e in sample(expressions()) if not is_listed(e)]
     used = {e.function for e in chosen if isinstance(e, Call)}
-    assert used | set(FUNCTIONS) | {COMPARABLE} >= set(EVERY_FUNCTION)
+    assert used | set(FUNCTIONS) | {COMPARABLE, SINGLE} >= set(EVERY_FUNCTION)
     in_spark, in_duckdb = (engine.answers(chosen) for engine in engines)
     rows, found = edge_rows(ROWS), []
     for expression, one, other in zip(chosen, in_spark, in_duckdb, strict=True):

@@ -14,7 +14,7 @@ from tests.diffs.harness import expect, rounded
 from tests.execute.spark.kept import bag
 from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, version, versions
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.execute.spark.backend import SparkBackend
+from viewkeep.execute.spark.backend import _frame
 from viewkeep.lake import caches
 from viewkeep.query.algebra import Stored
 from viewkeep.refresh import create_view
@@ -205,11 +205,11 @@ def check_caches(keeper: Keeper, name: str) -> None:
     view = keeper._view(name)
     state = view.stored().state
     relations = ViewRelations(view, {(name, "post"): v for name, v in state.inputs.items()})
-    backend = SparkBackend(keeper._engines.spark)
+    spark = keeper._engines.spark
     for cache_name, cache in view.caches(state).items():
         relations[cache_name] = cache.relation()
-        found = backend._frame(Stored(cache_name, cache.kept.definition.schema), relations)
-        expected = backend._frame(cache.kept.definition, relations)
+        found = _frame(spark, Stored(cache_name, cache.kept.definition.schema), relations)
+        expected = _frame(spark, cache.kept.definition, relations)
         expect(cache_name, rounded(bag(found.toArrow())), rounded(bag(expected.toArrow())))
 
 

@@ -25,7 +25,7 @@ from viewkeep.query.types.data_types import (
     Field,
     parse_type,
 )
-from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS
+from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, SINGLE
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.sql.text import expression
 from viewkeep.tables.arrow_rows import to_rows
@@ -72,7 +72,7 @@ def calls() -> Iterator[Expression]:
     schema = columns()
     first, second = schema[::2], schema[1::2]
     for function in FUNCTIONS.values():
-        if function.name == COMPARABLE:  # only compared with itself, in the same place
+        if function.name in (COMPARABLE, SINGLE):  # which no text names
             continue
         for arity in range(function.least, min(function.most or 3, 3) + 1):
             sides = [first, second, second][:arity]
