@@ -304,6 +304,16 @@ def check_rules(node: Node, tables: dict[str, Table], seed: int, rows: int) -> N
         assert found == expected, f"{rule.__name__}:\n{node}\n{rewritten}"
 
 
+def test_what_may_fail_waits_for_the_joins_that_take_rows_away() -> None:
+    """6 / x.a fails for the rows of r that meet none of s."""
+    sql = (
+        "select x.a as k from r x, r y, s z where x.a = y.a and y.a = z.a and x.a = 0 "
+        "and (x.a = y.a and 6 / x.a > 0 or x.a = y.a and y.a = 0)"
+    )
+    for seed in range(40):
+        check_rules(parse_view(sql, RANDOM_TABLES), RANDOM_TABLES, seed, 4)
+
+
 TIED_BY_A_CAST = "select r.a from r, t, u where cast("
 """As in Spark, such a condition becomes the join, and is then checked for more rows."""
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeep.diffs.optimize.cannot_fail import cannot_fail
+from viewkeep.diffs.optimize.truth import disjuncts
 from viewkeep.diffs.rules.build import keep, select
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -133,13 +134,12 @@ def _looseness(tree: Node, other: Node, conditions: Sequence[Expression]) -> int
 
 
 def _join(left: Node, right: Node, pending: list[Expression]) -> Join:
-    """A join on all pending conditions that it can tell; one that can fail only if it ties."""
+    """A join on all pending conditions that it can tell; one that can fail only if it ties, and is
+    no disjunction: that waits for the joins that take rows away."""
     names, schema = {*left.names, *right.names}, left.schema + right.schema
-    own = [
-        c
-        for c in pending
-        if columns_of(c) <= names and (_ties(c, left, right) or cannot_fail(c, schema))
-    ]
+    local = [c for c in pending if columns_of(c) <= names]
+    sure = [c for c in local if len(disjuncts(c)) == 1 and _ties(c, left, right)]
+    own = [c for c in local if c in sure or cannot_fail(c, schema)]
     pending[:] = [c for c in pending if c not in own]
     return Join(left, right, conjunction(own))
 

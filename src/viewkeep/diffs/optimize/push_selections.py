@@ -196,10 +196,11 @@ def _into_join(node: Join, conditions: Conditions) -> Pushed:
 
 
 def _may_enter(condition: Expression, node: Node) -> bool:
-    """Whether a condition may be checked inside a join: it cannot fail, or it ties two inputs."""
+    """Whether a condition may be checked inside a join: it cannot fail, or it ties two inputs; a
+    disjunction that may fail ties nothing, but waits for the joins that take rows away."""
     if cannot_fail(condition, node.schema):
         return True
-    if not isinstance(node, Join):
+    if not isinstance(node, Join) or len(disjuncts(condition)) > 1:
         return False
     sides = [side for side in (node.left, node.right) if columns_of(condition) <= set(side.names)]
     return not sides or any(_may_enter(condition, side) for side in sides)
