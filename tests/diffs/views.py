@@ -489,14 +489,6 @@ select q.region, sum(q.v) as v, count(*) as n from (select c.region, l.quantity 
   from lines l join items i on l.item = i.item left join customers c on c.cid = l.oid
   where i.cost is not null and not exists (select 1 from regions g where g.head = l.oid)) q
   group by q.region having count(*) > 0
-
-rollup
-select c.region, o.status, count(*) as n, sum(o.discount) as s, grouping_id(c.region, o.status) as g
-  from customers c join orders o on c.cid = o.cid group by rollup (c.region, o.status)
-
-cube with distinct
-select region, boss, count(distinct credit) as n, sum(credit) as s from customers
-  group by cube (region, boss) having grouping(boss) = 1 or count(*) > 1
 """
 
 
