@@ -51,3 +51,14 @@ def test_no_digit_is_lost(sql: str) -> None:
         for _ in range(6):
             view.refresh({"t": _batch(rng, table, view.database["t"], kind)})
             view.check()
+
+
+def test_averages_of_wide_values() -> None:
+    """Their sums have more digits than those that averages are divided from."""
+    table = Table({"k": "int", "g": "int", "x": "decimal(30, 2)"}, ["k"])
+    rows = {(k,): (k, k % 2, Decimal(10**27 + k)) for k in range(4)}
+    sql = "SELECT g, avg(x) AS a FROM t GROUP BY g"
+    view = PlayedView(parse_view(sql, {"t": table}), {"t": table}, {"t": rows})
+    view.refresh({"t": ChangeBatch("t", table, [(9, 1, Decimal(10**27))], [rows[2,]])})
+    view.check()
+    assert {row[0] for row in view.kept["view"]} == {0, 1}
