@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from viewkeep.execute.duckdb.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.sql import parse_view

@@ -26,12 +26,12 @@ from rich.table import Table
 from bench._devices import Changes, Devices
 from bench.idivm import KINDS, RECOMPUTE, STRATEGIES
 from viewkeep.diffs.script import Script
-from viewkeep.execute.spark.collect import Relation
+from viewkeep.execute.spark.driver.collect import Relation
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.run import changed_rows, create_frames, run_script
 from viewkeep.execute.spark.session import session
-from viewkeep.lake.caches import order_of
+from viewkeep.lake.views.caches import order_of
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import quote
 

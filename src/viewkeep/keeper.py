@@ -30,13 +30,13 @@ from viewkeep.lake.apply import apply_changes, user_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
 from viewkeep.lake.describe import describe_table, describe_view
-from viewkeep.lake.explain_view import explain_view
 from viewkeep.lake.lake import Lake, located
-from viewkeep.lake.problems import forget_problem
-from viewkeep.lake.status import view_status
 from viewkeep.lake.vacuum import clean
-from viewkeep.lake.view import View
-from viewkeep.lake.view_plans import ViewPlans
+from viewkeep.lake.views.explain_view import explain_view
+from viewkeep.lake.views.problems import forget_problem
+from viewkeep.lake.views.status import view_status
+from viewkeep.lake.views.view import View
+from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.algebra import Node
 from viewkeep.query.constraints import FunctionalDependency
 from viewkeep.query.tables import HIDDEN, Reference, Table
@@ -47,11 +47,11 @@ from viewkeep.refresh.create_view import is_failure as is_failure
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
 from viewkeep.tables.column_names import check_name, check_own_names
-from viewkeep.tables.memory import remembered_logs
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
+from viewkeep.tables.files.rewrite import JOB_BYTES
+from viewkeep.tables.log.memory import remembered_logs
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.rewrite import DRIVER_BYTES as REWRITE_BYTES
-from viewkeep.tables.rewrite import JOB_BYTES
 
 
 def local_session(log: str = os.devnull) -> Any:

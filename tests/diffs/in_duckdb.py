@@ -18,9 +18,9 @@ from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.in_connection import create, prepare, read, refresh
 from viewkeep.execute.duckdb.prepared import Prepared
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.query.algebra import Node, Scan, walk
 from viewkeep.query.tables import Table
 

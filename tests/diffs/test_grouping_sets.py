@@ -12,7 +12,7 @@ from tests.diffs.in_duckdb import tables_of
 from tests.diffs.random_tables import as_arrow, random_database
 from tests.diffs.views import TABLES
 from viewkeep.errors import QueryError
-from viewkeep.execute.spark.collect import collect
+from viewkeep.execute.spark.driver.collect import collect
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.text import to_sql
 from viewkeep.tables.arrow_rows import to_rows

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.diffs.harness import PlayedView, keep_through_batches
 from tests.diffs.in_duckdb import KeptInDuckdb, tables_of
 from tests.diffs.random_tables import random_database
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.statements import query
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

@@ -12,10 +12,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.duckdb.dialect import DUCKDB
-from viewkeep.execute.duckdb.python_functions import register
-from viewkeep.execute.duckdb.text import quote
-from viewkeep.execute.spark.collect import Collected
+from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.queries import DUCKDB
+from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.spark.driver.collect import Collected
 from viewkeep.query.expressions import Expression
 from viewkeep.query.types.inference import Schema
 from viewkeep.sql.text import expression as spark_text

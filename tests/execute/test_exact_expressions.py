@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from tests.execute.both_engines import FAILS, OUTSIDE, Answer, DuckdbEngine, SparkEngine
 from tests.execute.edge_values import SCHEMA, edge_rows, expressions, family
+from viewkeep.execute.duckdb.dialect.python_functions import _FUNCTIONS
 from viewkeep.execute.duckdb.exact import CASTS, FUNCTIONS, JAVA_DIGITS, inexact, inexact_part
-from viewkeep.execute.duckdb.python_functions import _FUNCTIONS
 from viewkeep.query.algebra import Output, Project, Stored
 from viewkeep.query.expressions import Call, Cast, Column, Expression, columns_of, literal
 from viewkeep.query.types.data_types import DOUBLE, STRING, Field, parse_type

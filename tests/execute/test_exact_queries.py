@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from tests.execute.edge_values import VALUES
 from viewkeep.execute.duckdb import statements
+from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.exact import inexact
-from viewkeep.execute.duckdb.python_functions import register
-from viewkeep.execute.duckdb.text import quote
-from viewkeep.execute.spark.collect import Collected
+from viewkeep.execute.spark.driver.collect import Collected
 from viewkeep.query.algebra import Distinct, Join, Output, Project, Scan
 from viewkeep.query.expressions import Call, Column
 from viewkeep.query.tables import Table

@@ -13,11 +13,11 @@ from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.execute.scans import SizedScans
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.delta import LakeTable, StorageError
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.scans import SIDE, Scans
+from viewkeep.tables.log.delta import LakeTable, StorageError
+from viewkeep.tables.log.snapshots import Snapshot
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.scans import SIDE, Scans
-from viewkeep.tables.snapshots import Snapshot
 
 NAN = float("nan")
 T = Table(

@@ -25,7 +25,7 @@ from tests.keeper.lakes import rows
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.changes import ChangeBatch
 from viewkeep.execute.errors import NeedsSparkError
-from viewkeep.execute.spark.collect import collect
+from viewkeep.execute.spark.driver.collect import collect
 from viewkeep.refresh.all_views import RefreshError
 from viewkeep.tables.arrow_rows import to_rows
 

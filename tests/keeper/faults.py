@@ -10,8 +10,8 @@ import pytest
 
 from viewkeep import Keeper, Table
 from viewkeep.changes import ChangeBatch
-from viewkeep.tables.delta import LakeTable
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log.delta import LakeTable
 
 POINTS: tuple[tuple[type, str], ...] = (
     (LakeTable, "create"),

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from tests.diffs.harness import Bag, expect, plain
 from tests.transpile import to_duckdb
 from viewkeep import Keeper
-from viewkeep.lake.view_plans import ViewPlans
+from viewkeep.lake.views.view_plans import ViewPlans
 
 Connection = duckdb.DuckDBPyConnection
 Row = tuple[Any, ...]

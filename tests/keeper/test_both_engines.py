@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.keeper.lakes import check
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.errors import NeedsSparkError
-from viewkeep.lake import caches
+from viewkeep.lake.views import caches
 
 ROUNDS = 20 if os.environ.get("VIEWKEEP_LONG") else 8
 VIEWS = {

@@ -14,7 +14,8 @@ from viewkeep.execute.duckdb.connection import connected
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark import schedule as rounds
 from viewkeep.keeper import RefreshError
-from viewkeep.lake import Costs, Experience, experience
+from viewkeep.lake import Costs, Experience
+from viewkeep.lake.views import experience
 from viewkeep.refresh import plan as refresh
 
 SMALL = {

@@ -25,8 +25,8 @@ from tests.keeper import crashing
 from tests.keeper.faults import TABLES, Fault, apply, chosen, create, fault
 from tests.keeper.lakes import as_bag, check, check_verified, rows, versions
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.execute.spark import scanned
-from viewkeep.lake import caches
+from viewkeep.execute.spark.driver import scanned
+from viewkeep.lake.views import caches
 
 BACKENDS = ("duckdb", "spark")
 

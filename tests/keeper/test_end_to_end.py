@@ -18,8 +18,8 @@ from tests.diffs.random_tables import Database, random_batch, random_database
 from tests.keeper.lakes import as_bag, check, check_verified, rows
 from viewkeep import Keeper, Table
 from viewkeep.changes import ChangeBatch
-from viewkeep.execute.spark import scanned
-from viewkeep.lake import caches
+from viewkeep.execute.spark.driver import scanned
+from viewkeep.lake.views import caches
 from viewkeep.tables.arrow_rows import to_arrow
 
 BACKENDS = ("auto", "spark")

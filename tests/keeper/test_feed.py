@@ -20,9 +20,9 @@ from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.execute.spark.scans import SparkScans
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.tables.arrow_rows import to_arrow
-from viewkeep.tables.delta import LakeTable
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.scans import Scans
+from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.log.delta import LakeTable
 
 TABLE = Table(
     {

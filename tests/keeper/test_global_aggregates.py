@@ -101,7 +101,7 @@ def test_verify_tells_stale_from_right(keeper: Keeper) -> None:
 def test_what_was_kept_in_another_way_is_computed_anew(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from viewkeep.lake.view import View
+    from viewkeep.lake.views.view import View
 
     with monkeypatch.context() as older:
         older.setattr(View, "plan", "as an older version planned it")

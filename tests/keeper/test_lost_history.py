@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from tests.keeper.lakes import check, check_verified
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import ViewState
-from viewkeep.tables import durable
-from viewkeep.tables.entries import entry_path
+from viewkeep.tables.log import durable
+from viewkeep.tables.log.entries import entry_path
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 COST = """SELECT did, sum(price) AS cost, max(price) AS most

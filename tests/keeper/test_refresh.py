@@ -15,11 +15,12 @@ from tests.execute.spark.kept import bag
 from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, version, versions
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.spark.backend import _frame
-from viewkeep.lake import caches
+from viewkeep.lake.views import caches
 from viewkeep.query.algebra import Stored
 from viewkeep.refresh import create_view
 from viewkeep.refresh.relations import ViewRelations
-from viewkeep.tables import feed, rewrite
+from viewkeep.tables import feed
+from viewkeep.tables.files import rewrite
 
 BACKENDS = ("duckdb", "spark")
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, versions
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.tables import write_entry
+from viewkeep.tables.log import write_entry
 
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
 
@@ -136,13 +136,13 @@ def test_errors_of_storage(
     def full_log(*given: Any, **named: Any) -> Any:
         raise DeltaError("Generic LocalFileSystem error: No space left on device")
 
-    module = "viewkeep.tables.deltalake_commits"
+    module = "viewkeep.tables.log.deltalake_commits"
     for owner, target in ((pq, "write_table"), (os, "link"), (write_entry, "_write")):
         with monkeypatch.context() as patch:
             patch.setattr(owner, target, full)
             check_refused(keeper, "No space left on device")
     with monkeypatch.context() as patch:
-        patch.setattr("viewkeep.tables.delta.put_entry", lambda *given: None)
+        patch.setattr("viewkeep.tables.log.delta.put_entry", lambda *given: None)
         patch.setattr(f"{module}.create_table_with_add_actions", full_log)
         patch.setattr(DeltaTable, "create_write_transaction", full_log)
         check_refused(keeper, "No space left on device")

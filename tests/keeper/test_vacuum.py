@@ -20,8 +20,8 @@ from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import apply
 from viewkeep.lake import marks as running
 from viewkeep.lake import vacuum as cleaning
-from viewkeep.tables.memory import remembered_logs
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log.memory import remembered_logs
 
 DAY = 24 * 3600
 

@@ -18,8 +18,8 @@ from viewkeep.errors import ViewkeepError
 from viewkeep.lake.apply import UserChanges, net_user_changes, user_changes
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.key_index import KeyIndex
-from viewkeep.tables.rewrite import MatchedRows
+from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.rewrite import MatchedRows
 
 T = Table(
     {
@@ -123,8 +123,8 @@ def test_what_is_applied_is_there(
 ) -> None:
     """Rows stay in their files, in whatever number of files they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("viewkeep.tables.rewrite.FILE_ROWS", most)
-        patch.setattr("viewkeep.tables.rewrite.SMALL_BYTES", 0)
+        patch.setattr("viewkeep.tables.files.rewrite.FILE_ROWS", most)
+        patch.setattr("viewkeep.tables.files.rewrite.SMALL_BYTES", 0)
         _check_applied(tmp_path_factory.mktemp("lake"), cases)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from viewkeep import Keeper
-from viewkeep.lake import view as lake_view
-from viewkeep.lake import view_plans
-from viewkeep.tables import delta
+from viewkeep.lake.views import view as lake_view
+from viewkeep.lake.views import view_plans
 from viewkeep.tables.feed import Feed
+from viewkeep.tables.log import delta
 
 VIEWS = 12
 SQL = "SELECT g, sum(n) AS s{0} FROM t WHERE n > {0} GROUP BY g"

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from bench.coverage import FOLDERS, coverage, read_queries, read_tables
 from tests.transpile import to_duckdb
-from viewkeep.execute.spark.collect import spark_schema
+from viewkeep.execute.spark.driver.collect import spark_schema
 
 TPCDS = FOLDERS["TPC-DS"]
 NOT_FOR_DUCKDB = ("q36", "q70", "q86")

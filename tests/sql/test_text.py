@@ -15,9 +15,9 @@ from tests.query.test_evaluate import EXAMPLES, parse
 from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import evaluate
 from tests.sql.test_against_duckdb import ORACLE_TEXT, QUERIES
-from viewkeep.execute.duckdb.dialect import DUCKDB
-from viewkeep.execute.duckdb.python_functions import register
-from viewkeep.execute.duckdb.text import quote as duckdb_quote
+from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.queries import DUCKDB
+from viewkeep.execute.duckdb.dialect.text import quote as duckdb_quote
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,

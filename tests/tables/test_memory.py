@@ -8,10 +8,10 @@ import pytest
 
 from viewkeep import Keeper
 from viewkeep.query.types.data_types import INT, Field
-from viewkeep.tables import delta
-from viewkeep.tables.delta import ConflictError, LakeTable
-from viewkeep.tables.memory import RecentSnapshots, remembered_logs
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log import delta
+from viewkeep.tables.log.delta import ConflictError, LakeTable
+from viewkeep.tables.log.memory import RecentSnapshots, remembered_logs
 
 FIELDS = (Field("id", INT),)
 

@@ -19,9 +19,9 @@ from viewkeep.changes.values import same
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow
-from viewkeep.tables.delta import LakeTable
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.key_index import KeyIndex
+from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.net_changes import changes_between, compose_changes, net_feed
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.delta import LakeTable
-from viewkeep.tables.parquet import Folder
-from viewkeep.tables.rewrite import Rewrite, find_rows, rewrite, write_rows
-from viewkeep.tables.snapshots import Snapshot
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.rewrite import Rewrite, find_rows, rewrite, write_rows
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import Snapshot
 
 NAN = float("nan")
 T = Table({"k": "int", "j": "string", "x": "double", "a": "array<int>", "s": "string"})
@@ -65,8 +65,8 @@ def test_rows_after_a_change(
     """Keys may stand twice, in the files and in what comes; NULL is a value of them."""
     driver_bytes, small_bytes, most = sizes
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("viewkeep.tables.rewrite.SMALL_BYTES", small_bytes)
-        patch.setattr("viewkeep.tables.rewrite.FILE_ROWS", most)
+        patch.setattr("viewkeep.tables.files.rewrite.SMALL_BYTES", small_bytes)
+        patch.setattr("viewkeep.tables.files.rewrite.FILE_ROWS", most)
         table = LakeTable(f"{place}/t")
         snapshot, scans = written(table, *files), DuckdbScans()
         keys = to_arrow(T.columns[:2], list(gone))
@@ -89,7 +89,7 @@ def test_a_row_takes_the_place_of_the_one_it_replaces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that files keep ranges of keys; files without changed rows stay."""
-    monkeypatch.setattr("viewkeep.tables.rewrite.SMALL_BYTES", 0)
+    monkeypatch.setattr("viewkeep.tables.files.rewrite.SMALL_BYTES", 0)
     table = LakeTable(str(tmp_path / "t"))
     first = [(n, "a", 0.5, (n,), "s") for n in range(5)]
     snapshot = written(table, first, [(n, "a", 0.5, (), "t") for n in range(5, 9)])
@@ -106,8 +106,8 @@ def test_a_row_takes_the_place_of_the_one_it_replaces(
 def test_many_rows_are_shared_out_among_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viewkeep.tables.rewrite.SHARE_ROWS", 4)
-    monkeypatch.setattr("viewkeep.tables.rewrite.os.cpu_count", lambda: 2)
+    monkeypatch.setattr("viewkeep.tables.files.rewrite.SHARE_ROWS", 4)
+    monkeypatch.setattr("viewkeep.tables.files.rewrite.os.cpu_count", lambda: 2)
     table = LakeTable(str(tmp_path / "t"))
     sizes = []
     for count in (3, 11):

@@ -10,12 +10,12 @@ import pytest
 from deltalake import DeltaTable
 
 from viewkeep.query.types.data_types import Field, parse_type
-from viewkeep.tables import delta, deltalake_commits
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.delta import ConflictError, DataFile, LakeTable, Snapshot
-from viewkeep.tables.memory import RecentSnapshots
-from viewkeep.tables.parquet import Folder
-from viewkeep.tables.write_entry import CHECKPOINTS
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log import delta, deltalake_commits
+from viewkeep.tables.log.delta import ConflictError, DataFile, LakeTable, Snapshot
+from viewkeep.tables.log.memory import RecentSnapshots
+from viewkeep.tables.log.write_entry import CHECKPOINTS
 
 TYPES = ("int", "bigint", "string", "date", "double", "timestamp", "timestamp_ntz", "decimal(9,2)")
 FIELDS = (

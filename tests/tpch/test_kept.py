@@ -21,7 +21,7 @@ from tests.tpch.data import TABLES, Change, Tpch
 from tests.transpile import to_duckdb
 from viewkeep import Keeper
 from viewkeep.execute.errors import NeedsSparkError
-from viewkeep.execute.spark.collect import collect
+from viewkeep.execute.spark.driver.collect import collect
 from viewkeep.tables.arrow_rows import to_rows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from viewkeep.diffs.script import Script
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.query.verbatim import Query
-from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import Relation, StoredRows
-from viewkeep.tables.snapshots import DataFile
 
 Source = tuple[str, str] | str
 """A base table by its name and "pre" or "post"; a diff, a cache or the view by its name."""

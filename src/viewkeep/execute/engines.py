@@ -18,7 +18,7 @@ from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.scans import SizedScans
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Query, Verbatim
-from viewkeep.tables.scans import Scans
+from viewkeep.tables.files.scans import Scans
 
 CHOICES = ("auto", "spark", "duckdb")
 DRIVER_BYTES = 1 << 30

@@ -51,10 +51,10 @@ from viewkeep.query.evaluate.rows import (
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.key_match import without
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.key_match import without
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
-from viewkeep.tables.snapshots import DataFile
 
 MOST_ROWS = 4000
 """The most rows of all relations of a script, and of a result."""

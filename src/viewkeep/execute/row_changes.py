@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.tables.key_match import without
+from viewkeep.tables.files.key_match import without
 from viewkeep.tables.relations import OverlaidRows, StoredRows
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.query.tables import Table
-from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.scans import Scans
-from viewkeep.tables.snapshots import DataFile
 
 
 @dataclass(frozen=True)

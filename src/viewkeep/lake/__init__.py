@@ -12,10 +12,10 @@ both try 3 from the same version, and one of them loses.
 """
 
 from viewkeep.lake.descriptions import TableDescription, ViewDescription
-from viewkeep.lake.experience import Costs, Experience
-from viewkeep.lake.reports import RefreshReport, Timer
-from viewkeep.lake.state import Pins, ViewState
-from viewkeep.lake.view_status import Verification, ViewStatus, speed_up
+from viewkeep.lake.views.experience import Costs, Experience
+from viewkeep.lake.views.reports import RefreshReport, Timer
+from viewkeep.lake.views.state import Pins, ViewState
+from viewkeep.lake.views.view_status import Verification, ViewStatus, speed_up
 
 __all__ = [
     "Costs",

@@ -21,13 +21,13 @@ from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import TableDefinition
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_rows
-from viewkeep.tables.delta import ConflictError, LakeTable, Snapshot, StorageError
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.key_index import KeyIndex, Places
-from viewkeep.tables.memory import remembered_logs
+from viewkeep.tables.files.key_index import KeyIndex, Places
+from viewkeep.tables.files.rewrite import DRIVER_BYTES, MatchedRows, find_rows, rewrite
+from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.log.delta import ConflictError, LakeTable, Snapshot, StorageError
+from viewkeep.tables.log.memory import remembered_logs
 from viewkeep.tables.net_changes import take_rows
-from viewkeep.tables.rewrite import DRIVER_BYTES, MatchedRows, find_rows, rewrite
-from viewkeep.tables.scans import Scans
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 from viewkeep.tables.user_rows import read_user_rows
 

@@ -16,9 +16,9 @@ from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.delta import ConflictError, LakeTable, StorageError
-from viewkeep.tables.memory import remembered_logs
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log.delta import ConflictError, LakeTable, StorageError
+from viewkeep.tables.log.memory import remembered_logs
 from viewkeep.tables.places import absolute_location, former_lake, stored_location
 
 TRIES = 20

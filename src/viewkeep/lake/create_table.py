@@ -18,11 +18,11 @@ from viewkeep.query.types.data_types import (
     parse_type,
 )
 from viewkeep.tables.arrow_rows import declared_fields, to_rows
-from viewkeep.tables.delta import DataFile, LakeTable, Snapshot
-from viewkeep.tables.key_index import KeyIndex
+from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.rewrite import write_rows
+from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.rewrite import write_rows
-from viewkeep.tables.scans import Scans
 from viewkeep.tables.user_rows import read_user_rows
 
 Constraints = Mapping[str, Any]

@@ -16,13 +16,13 @@ from pathlib import Path
 from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import CatalogStore
 from viewkeep.lake.marks import marked
-from viewkeep.tables.delta import LakeTable, StorageError
-from viewkeep.tables.durable import local_path
-from viewkeep.tables.memory import log_memory
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.rewrite import DRIVER_BYTES
+from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.log.delta import LakeTable, StorageError
+from viewkeep.tables.log.durable import local_path
+from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.places import check_inside
-from viewkeep.tables.rewrite import DRIVER_BYTES
-from viewkeep.tables.scans import Scans
 
 OWN = "_viewkeep"
 _NOT_IN_PATHS = frozenset("%?#^|[]\\")

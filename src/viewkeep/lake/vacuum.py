@@ -18,11 +18,11 @@ from viewkeep.errors import ArgumentError, ViewkeepError
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.marks import earliest
-from viewkeep.lake.view import View
-from viewkeep.tables.delta import LakeTable, MissingEntryError, Snapshot, StorageError
-from viewkeep.tables.durable import local_path
-from viewkeep.tables.entries import Commit
-from viewkeep.tables.parquet import Folder, ListedFile
+from viewkeep.lake.views.view import View
+from viewkeep.tables.files.parquet import Folder, ListedFile
+from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
+from viewkeep.tables.log.durable import local_path
+from viewkeep.tables.log.entries import Commit
 
 MOST_HOURS = 10_000_000
 """More than a thousand years."""

@@ -15,12 +15,12 @@ from viewkeep.execute.engines import Engines
 from viewkeep.lake import Pins, RefreshReport
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
-from viewkeep.lake.problems import note_problems
-from viewkeep.lake.view import View
+from viewkeep.lake.views.problems import note_problems
+from viewkeep.lake.views.view import View
 from viewkeep.refresh.plan import FAILS, SKIP, Stage, plan_above, plan_view
 from viewkeep.refresh.run import refresh_view
-from viewkeep.tables.delta import ConflictError, StorageError
-from viewkeep.tables.memory import remembered_logs
+from viewkeep.tables.log.delta import ConflictError, StorageError
+from viewkeep.tables.log.memory import remembered_logs
 
 TRIES = 50
 WAIT = 0.2

@@ -8,14 +8,14 @@ from viewkeep.diffs.script import Materialized
 from viewkeep.execute.backend import Backend, Target
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
-from viewkeep.lake.caches import GROUP_ROWS, Cache, order_of
-from viewkeep.lake.view import REPORT, STATE, StoredView, View
+from viewkeep.lake.views.caches import GROUP_ROWS, Cache, order_of
+from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
 from viewkeep.query.algebra import Node, Stored, rewrite
 from viewkeep.query.verbatim import Query
 from viewkeep.refresh.costs import recompute_seconds
 from viewkeep.refresh.relations import ViewRelations
-from viewkeep.tables.delta import ConflictError, LakeTable
-from viewkeep.tables.snapshots import DataFile
+from viewkeep.tables.log.delta import ConflictError, LakeTable
+from viewkeep.tables.log.snapshots import DataFile
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from viewkeep.execute.engines import Choice
 from viewkeep.lake import Experience, Pins
-from viewkeep.lake.view import StoredView, View
+from viewkeep.lake.views.view import StoredView, View
 
 KEPT = 0.025
 """The statements for a kept relation without rows, and its commit."""

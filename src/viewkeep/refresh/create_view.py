@@ -11,12 +11,12 @@ from viewkeep.execute.engines import Engines
 from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
-from viewkeep.lake.problems import forget_problem
-from viewkeep.lake.view_plans import ViewPlans
+from viewkeep.lake.views.problems import forget_problem
+from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.refresh.all_views import RefreshError, pinned_inputs, refresh_views
 from viewkeep.refresh.build_view import build_view, commit_view, compute_view
-from viewkeep.tables.delta import ConflictError, StorageError
-from viewkeep.tables.memory import remembered_logs
+from viewkeep.tables.log.delta import ConflictError, StorageError
+from viewkeep.tables.log.memory import remembered_logs
 
 FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
-from viewkeep.lake.lineage import replaced_cache, replaced_history
-from viewkeep.lake.view import StoredView, View
+from viewkeep.lake.views.lineage import replaced_cache, replaced_history
+from viewkeep.lake.views.view import StoredView, View
 from viewkeep.refresh.build_view import build_choice
 from viewkeep.refresh.costs import Estimate, estimate
 from viewkeep.tables import feed
-from viewkeep.tables.delta import ConflictError, StorageError
 from viewkeep.tables.feed import check_declared_columns
+from viewkeep.tables.log.delta import ConflictError, StorageError
 
 SKIP, INCREMENTAL, RECOMPUTE, FAILS = "skip", "incremental", "recompute", "fails"
 FALLS_BACK = True

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeep.execute.backend import Source
-from viewkeep.lake.view import View
+from viewkeep.lake.views.view import View
 from viewkeep.tables.relations import Relation, StoredRows
 
 

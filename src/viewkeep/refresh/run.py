@@ -16,8 +16,8 @@ from viewkeep.execute.engines import Choice, Engines, JobCount
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
-from viewkeep.lake.caches import Cache
-from viewkeep.lake.view import REPORT, STATE, StoredView, View
+from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
 from viewkeep.refresh.build_view import build_view, cache_target
 from viewkeep.refresh.plan import (
     RECOMPUTE,
@@ -35,12 +35,12 @@ from viewkeep.refresh.plan import (
 )
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed
-from viewkeep.tables.delta import DataFile, Snapshot
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
-from viewkeep.tables.key_index import KeyIndex
+from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.rewrite import Rewrite, rewrite
+from viewkeep.tables.log.delta import DataFile, Snapshot
 from viewkeep.tables.net_changes import changes_between
 from viewkeep.tables.relations import OverlaidRows, StoredRows
-from viewkeep.tables.rewrite import Rewrite, rewrite
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 KeptRows = dict[str, StoredRows | OverlaidRows]

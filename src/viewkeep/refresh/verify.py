@@ -12,13 +12,13 @@ from viewkeep.execute.backend import Counted
 from viewkeep.execute.engines import Engines
 from viewkeep.lake import Pins, Verification
 from viewkeep.lake.catalog import Catalog
-from viewkeep.lake.lineage import replaced_history
-from viewkeep.lake.status import unseen_changes
-from viewkeep.lake.view import View
+from viewkeep.lake.views.lineage import replaced_history
+from viewkeep.lake.views.status import unseen_changes
+from viewkeep.lake.views.view import View
 from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.refresh.build_view import build_choice
 from viewkeep.refresh.relations import ViewRelations
-from viewkeep.tables.delta import Snapshot, StorageError
+from viewkeep.tables.log.delta import Snapshot, StorageError
 from viewkeep.tables.relations import StoredRows
 
 LISTED = 20

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from viewkeep.query.tables import Table
-from viewkeep.sql.context import FreshNames
+from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
 

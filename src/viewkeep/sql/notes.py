@@ -1,8 +1,8 @@
 """What the text of a view asks for that a view does not have."""
 
+from viewkeep.sql.blocks.top import has_top
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
-from viewkeep.sql.top import has_top
 
 
 def note_of(sql: str) -> str:

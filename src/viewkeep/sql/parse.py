@@ -7,13 +7,13 @@ from sqlglot import exp
 from viewkeep.errors import ParseError, QueryError
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
-from viewkeep.sql.context import Context, Places, with_common_tables
-from viewkeep.sql.select import translate_select
-from viewkeep.sql.set_operation import translate_set_operation
+from viewkeep.sql.blocks.context import Context, Places, with_common_tables
+from viewkeep.sql.blocks.select import translate_select
+from viewkeep.sql.blocks.set_operation import translate_set_operation
+from viewkeep.sql.blocks.top import top_of_outputs
+from viewkeep.sql.expressions.subqueries import attach_to
 from viewkeep.sql.source import Source
-from viewkeep.sql.subqueries import attach_to
 from viewkeep.sql.syntax import refuse_syntax
-from viewkeep.sql.top import top_of_outputs
 
 
 def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from viewkeep.errors import ParseError, QueryError, SchemaError, did_you_mean
 from viewkeep.query.tables import Reference, Table
 from viewkeep.query.types.data_types import Field
-from viewkeep.sql.literals import read_type
+from viewkeep.sql.expressions.literals import read_type
 from viewkeep.sql.source import Source
 
 

@@ -18,8 +18,10 @@ from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
-from viewkeep.tables.delta import CHANGES as CHANGES
-from viewkeep.tables.delta import (
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.scans import SIDE, Scans
+from viewkeep.tables.log.delta import CHANGES as CHANGES
+from viewkeep.tables.log.delta import (
     DataFile,
     LakeTable,
     MissingEntryError,
@@ -27,12 +29,10 @@ from viewkeep.tables.delta import (
     StorageError,
     storage_errors,
 )
-from viewkeep.tables.entries import Commit
-from viewkeep.tables.memory import log_memory
+from viewkeep.tables.log.entries import Commit
+from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
-from viewkeep.tables.parquet import Folder
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.scans import SIDE, Scans
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 COUNT = "changed_rows"

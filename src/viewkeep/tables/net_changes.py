@@ -9,7 +9,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from viewkeep.changes import RowFormat, compose
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_rows
-from viewkeep.tables.key_index import KeyIndex, Places
+from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.row_differences import Mask, differing_rows
 from viewkeep.tables.table_changes import TableChanges
 

@@ -7,8 +7,8 @@ never reaches into the original.
 import os
 from collections.abc import Iterable
 
-from viewkeep.tables.durable import local_path
 from viewkeep.tables.failures import StorageError
+from viewkeep.tables.log.durable import local_path
 
 
 def stored_location(lake: str, location: str) -> str:

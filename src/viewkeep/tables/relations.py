@@ -7,8 +7,8 @@ from typing import TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.query.types.data_types import Field
-from viewkeep.tables.delta import LakeTable
-from viewkeep.tables.snapshots import DataFile, Snapshot
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import DataFile, Snapshot
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tests.transpile import to_duckdb
 from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.script import Script
-from viewkeep.execute.spark.collect import collect, spark_schema
+from viewkeep.execute.spark.driver.collect import collect, spark_schema
 from viewkeep.execute.spark.run import LOCAL_ROWS, Run, changed_rows, create_frames, run_script
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table

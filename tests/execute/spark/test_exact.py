@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from viewkeep.errors import QueryError
-from viewkeep.execute.spark.collect import Collected, collect_local
+from viewkeep.execute.spark.driver.collect import Collected, collect_local
 from viewkeep.query.evaluate.exact import InexactError, compile_exact
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.expressions import Call, Cast, Column, Expression, literal, quote

@@ -17,7 +17,7 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_c
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.execute.duckdb.in_connection import run as run_in_duckdb
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.spark.collect import empty
+from viewkeep.execute.spark.driver.collect import empty
 from viewkeep.execute.spark.run import Run, create_frames, run_script
 from viewkeep.query.algebra import Output, Project, Scan, Select, Stored
 from viewkeep.query.expressions import Call, Column, literal

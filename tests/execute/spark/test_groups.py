@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewkeep.tables import row_groups as groups
-from viewkeep.tables.row_groups import groups_near
+from viewkeep.tables.files import row_groups as groups
+from viewkeep.tables.files.row_groups import groups_near
 
 ROWS = {"id": st.none() | st.integers(0, 30), "name": st.none() | st.sampled_from("abcdäz€")}
 TYPES = {"id": pa.int32(), "name": pa.string()}

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from viewkeep.execute.spark.look_up import LookUps, MissingError, NotHereError
+from viewkeep.execute.spark.driver.look_up import LookUps, MissingError, NotHereError
 from viewkeep.query.types.data_types import INT, Field
 
 LINES = ("lines", "post")

@@ -9,11 +9,11 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from viewkeep.execute.spark import scanned
-from viewkeep.execute.spark.scanned import Scanned
+from viewkeep.execute.spark.driver import scanned
+from viewkeep.execute.spark.driver.scanned import Scanned
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import to_rows
-from viewkeep.tables.delta import LakeTable, StorageError
+from viewkeep.tables.log.delta import LakeTable, StorageError
 
 ROWS = pa.table(
     {

@@ -8,9 +8,9 @@ from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Writ
 from viewkeep.execute.budget import budgeted, watched
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.script_run import DuckdbRun, PreparedRun, prepare_run
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueries, is_small

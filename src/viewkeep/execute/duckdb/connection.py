@@ -10,7 +10,7 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.execute.duckdb.python_functions import register
+from viewkeep.execute.duckdb.dialect.python_functions import register
 from viewkeep.execute.errors import RunError
 
 

@@ -22,10 +22,10 @@ import duckdb
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
+from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.prepared import Names, Prepared, Sources
-from viewkeep.execute.duckdb.python_functions import register
 from viewkeep.execute.duckdb.run import StatementRunner
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import RunReport
 

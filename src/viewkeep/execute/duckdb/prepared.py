@@ -11,7 +11,7 @@ from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Scan, Stored, walk
 

@@ -6,14 +6,14 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.file_schemas import FILE_SCHEMAS
 from viewkeep.execute.duckdb.statements import typed
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.types.data_types import Field
-from viewkeep.tables.delta import StorageError
-from viewkeep.tables.durable import local_path
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log.delta import StorageError
+from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
 
 

@@ -17,8 +17,8 @@ from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Apply, Compute
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.prepared import Change, Prepared, Query
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import StatementReport
 from viewkeep.query.algebra import Leaf, Node, Stored

@@ -9,15 +9,15 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.relations import OpenRelations
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows
-from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.files.scans import SIDE
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.scans import SIDE
-from viewkeep.tables.snapshots import DataFile
 
 _COPIES = "viewkeep#copies"
 

@@ -17,17 +17,17 @@ from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.backend import Relations, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.look_ups import share_look_ups
 from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
-from viewkeep.execute.duckdb.text import quote
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.snapshots import DataFile
+from viewkeep.tables.log.snapshots import DataFile
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
 from viewkeep.diffs.script import Materialized
-from viewkeep.execute.duckdb.dialect import DUCKDB
-from viewkeep.execute.duckdb.text import quote, type_name
+from viewkeep.execute.duckdb.dialect.queries import DUCKDB
+from viewkeep.execute.duckdb.dialect.text import quote, type_name
 from viewkeep.query.algebra import Leaf, Node
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema

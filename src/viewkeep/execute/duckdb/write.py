@@ -13,13 +13,13 @@ import duckdb
 
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows
-from viewkeep.execute.duckdb.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, INTEGRAL, TIMESTAMP, Field
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.delta import StorageError
-from viewkeep.tables.durable import local_path
-from viewkeep.tables.parquet import ROW_GROUP, Folder
-from viewkeep.tables.snapshots import DataFile
+from viewkeep.tables.files.parquet import ROW_GROUP, Folder
+from viewkeep.tables.log.delta import StorageError
+from viewkeep.tables.log.durable import local_path
+from viewkeep.tables.log.snapshots import DataFile
 
 _NUMBERS = (*INTEGRAL, FLOAT, DOUBLE, DATE)
 

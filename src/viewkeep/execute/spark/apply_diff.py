@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.apply_rows import matched_ids
-from viewkeep.execute.spark.collect import Relation, distinct
-from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
+from viewkeep.execute.spark.driver.collect import Relation, distinct
+from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.inference import find_field
 

@@ -11,14 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, Source, Target, Written
 from viewkeep.execute.budget import budgeted
-from viewkeep.execute.spark import collect
+from viewkeep.execute.spark.driver import collect
+from viewkeep.execute.spark.driver.layered import Layered
+from viewkeep.execute.spark.driver.scanned import Scanned
 from viewkeep.execute.spark.files import write_frame
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.layered import Layered
 from viewkeep.execute.spark.report import named
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
-from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.execute.spark.script_relations import Input
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.execute.spark.verbatim import verbatim_frame
@@ -26,8 +26,8 @@ from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
-from viewkeep.tables.snapshots import DataFile
 
 _SIDE, _COUNT = "#side", "#count"
 

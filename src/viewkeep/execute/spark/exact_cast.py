@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType
 from viewkeep.changes import MisfitError, column_converter
 from viewkeep.changes.values import EXACT_INTS
 from viewkeep.errors import SchemaError
-from viewkeep.execute.spark.collect import spark_type, type_text
+from viewkeep.execute.spark.driver.collect import spark_type, type_text
 from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field

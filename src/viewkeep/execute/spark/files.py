@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.errors import reason
-from viewkeep.execute.spark.collect import empty, local, spark_schema
+from viewkeep.execute.spark.driver.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
-from viewkeep.tables.delta import DataFile, LakeTable, Snapshot, StorageError
-from viewkeep.tables.parquet import Folder
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot, StorageError
 
 PAGE_ROWS = "4000"
 """Rows of a page in files that Spark writes: keys that are looked up cost a page each."""

@@ -12,8 +12,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.spark.collect import Relation, distinct
-from viewkeep.execute.spark.key_filter import Keys, is_listable, meets, misses
+from viewkeep.execute.spark.driver.collect import Relation, distinct
+from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,

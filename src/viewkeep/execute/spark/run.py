@@ -27,13 +27,13 @@ from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import StatementReport
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Part, TargetChanges
-from viewkeep.execute.spark.changed_rows import find_rows, rows_changed
-from viewkeep.execute.spark.collect import Relation, with_schema
 from viewkeep.execute.spark.count_accesses import apply_accesses, compute_accesses
+from viewkeep.execute.spark.driver.changed_rows import find_rows, rows_changed
+from viewkeep.execute.spark.driver.collect import Relation, with_schema
+from viewkeep.execute.spark.driver.look_up import LookUps
+from viewkeep.execute.spark.driver.merge_diffs import check_effective, merged
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.look_up import LookUps
-from viewkeep.execute.spark.merge_diffs import check_effective, merged
 from viewkeep.execute.spark.report import SparkReport, named
 from viewkeep.execute.spark.schedule import Rounds
 from viewkeep.execute.spark.script_relations import Frames, ScriptRelations, input_frame

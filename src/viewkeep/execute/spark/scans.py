@@ -7,19 +7,19 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.spark.collect import group_rows, local
+from viewkeep.execute.spark.driver.collect import group_rows, local
+from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets
 from viewkeep.execute.spark.files import read_frame, write_frame
-from viewkeep.execute.spark.key_filter import Keys, is_listable, meets
 from viewkeep.execute.spark.report import named
 from viewkeep.execute.spark.user_frames import write_user_frame
 from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.delta import LakeTable
+from viewkeep.tables.files.rewrite import FILE_BYTES
+from viewkeep.tables.files.scans import SIDE
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
-from viewkeep.tables.rewrite import FILE_BYTES
-from viewkeep.tables.scans import SIDE
-from viewkeep.tables.snapshots import DataFile
 
 
 class SparkScans:

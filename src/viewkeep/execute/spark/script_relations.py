@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.script import Compute, Script
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.spark.collect import (
+from viewkeep.execute.spark.driver.collect import (
     Collected,
     Relation,
     collect_local,
@@ -18,11 +18,11 @@ from viewkeep.execute.spark.collect import (
     local,
     with_schema,
 )
+from viewkeep.execute.spark.driver.layered import Layered
+from viewkeep.execute.spark.driver.look_up import LookUps, Source
+from viewkeep.execute.spark.driver.possible_keys import Inputs
+from viewkeep.execute.spark.driver.scanned import Scanned
 from viewkeep.execute.spark.frames import Builder
-from viewkeep.execute.spark.layered import Layered
-from viewkeep.execute.spark.look_up import LookUps, Source
-from viewkeep.execute.spark.possible_keys import Inputs
-from viewkeep.execute.spark.scanned import Scanned
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,

@@ -14,7 +14,7 @@ from viewkeep.errors import ArgumentError
 from viewkeep.execute.errors import SparkStartError
 from viewkeep.execute.spark.files import WRITE_SETTINGS, read_frame
 from viewkeep.query.expressions import quote
-from viewkeep.tables.snapshots import Snapshot
+from viewkeep.tables.log.snapshots import Snapshot
 
 Frame = DataFrame
 Session = SparkSession | Callable[[], SparkSession]

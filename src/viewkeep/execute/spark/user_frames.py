@@ -11,8 +11,8 @@ from viewkeep.execute.spark.files import WRITE_SETTINGS, write_frame
 from viewkeep.execute.spark.report import SPARK_ERRORS, named
 from viewkeep.query.expressions import quote
 from viewkeep.query.tables import Table
-from viewkeep.tables.delta import LakeTable
-from viewkeep.tables.snapshots import DataFile
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.user_rows import check_columns
 
 

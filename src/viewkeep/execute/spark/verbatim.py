@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField
 
 from viewkeep.errors import ParseError, SchemaError, cause
-from viewkeep.execute.spark.collect import spark_schema, type_text
+from viewkeep.execute.spark.driver.collect import spark_schema, type_text
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import Field, parse_type

@@ -1,0 +1,1 @@
+"""SQL as Spark computes it in ANSI mode, in the text of DuckDB."""

@@ -1,0 +1,272 @@
+"""Rows of large relations by key: asked for in any number, and fetched together.
+
+Few files are read by the driver, all others by one Spark job. Whoever needs rows looks them up.
+Those that are not there are noted, and `MissingError` says that they come with the next fetch; what
+they turn out to be stays for the run, so that a row that was looked up for a computation is there
+when it is changed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import reduce
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.execute.spark.driver.collect import Collected, with_schema
+from viewkeep.execute.spark.driver.key_filter import MAX_KEYS, between, has_literals, one_of
+from viewkeep.execute.spark.driver.layered import Layered
+from viewkeep.execute.spark.driver.scanned import Scanned
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.rows import Rows
+from viewkeep.query.expressions import quote
+from viewkeep.query.types.inference import Schema, find_field
+from viewkeep.tables.arrow_rows import to_rows
+
+Source = tuple[str, str] | str
+"""A table by name and state, all else by name."""
+
+WHOLE_ROWS = 10_000
+"""Relations with fewer rows are read as a whole: looking rows up takes as long."""
+
+Columns = tuple[str, ...]
+KeySets = Mapping[Columns, set[Row]]
+"""Keys by the columns that have them."""
+
+
+class MissingError(Exception):
+    """Rows that the next job fetches."""
+
+
+class NotHereError(Exception):
+    """What the driver cannot or should not compute."""
+
+
+class LookUps:
+    """The rows of look-ups so far, and the keys of those that wait for the next job."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        relation_of: Callable[[Source], DataFrame | Scanned | Layered],
+        schemas: Mapping[Source, Schema],
+        limit: int,
+    ) -> None:
+        self._spark, self._relation_of, self._schemas = spark, relation_of, schemas
+        self.limit = limit
+        self._indexes: dict[Source, dict[Columns, dict[Row, Rows]]] = {}
+        self._pending: dict[Source, dict[Columns, set[Row]]] = {}
+        self._refused: list[tuple[Source, Columns, set[Row], int]] = []
+        self._requests: dict[str, tuple[Source, KeySets]] = {}
+        self._for_spark: list[str] = []
+        self._wholes: dict[Source, Rows | None] = {}
+        self._scanned: set[Source] = set()
+
+    @property
+    def accesses(self) -> int:
+        """The keys that were looked up, the rows that were found, and those read as a whole."""
+        indexes = [index for own in self._indexes.values() for index in own.values()]
+        by_key = sum(len(index) + sum(map(len, index.values())) for index in indexes)
+        return by_key + sum(len(self._wholes[source] or ()) for source in self._scanned)
+
+    def schema(self, source: Source) -> Schema:
+        """The columns of the rows of a relation, in order."""
+        return self._schemas[source]
+
+    def look_up(self, source: Source, columns: Iterable[str], keys: Set[Row]) -> Rows:
+        """The rows that have one of the keys in these columns, where NULL is a value."""
+        order, keys = self._ordered(source, tuple(columns), keys)
+        rows = self._from_indexes(source, order, keys)
+        if rows is not None:
+            return rows
+        if self._is_refused(source, order, keys):
+            raise NotHereError(f"too many rows of {source}")
+        whole = self._whole(source)
+        if whole is not None:
+            self._take(source, {order: keys}, whole)
+            return self._from_indexes(source, order, keys) or []
+        index = self._indexes.get(source, {}).get(order, {})
+        pending = self._pending.setdefault(source, {}).setdefault(order, set())
+        pending |= keys - index.keys()
+        raise MissingError(source)
+
+    def all_rows(self, source: Source) -> Rows:
+        """All rows of a relation that is small; others are Spark's."""
+        rows = self._whole(source)
+        if rows is None:
+            raise NotHereError(f"{source} as a whole")
+        self._scanned.add(source)
+        return rows
+
+    def _whole(self, source: Source) -> Rows | None:
+        """All rows, read once, if they are so few that it is not worth while to choose."""
+        if source not in self._wholes:
+            relation = self._relation_of(source)
+            base = _base(relation)
+            table = None
+            if isinstance(base, Scanned):
+                table = base.read(self._schemas[source], WHOLE_ROWS)
+            self._wholes[source] = None if table is None else self._rows(source, table)
+        return self._wholes[source]
+
+    def _is_refused(self, source: Source, columns: Columns, keys: Set[Row]) -> bool:
+        """Whether so many keys have too many rows, or were asked for together with such keys."""
+        return any(
+            (source, columns) == (s, c)
+            and (refused <= keys or keys <= refused)
+            and limit >= self.limit
+            for s, c, refused, limit in self._refused
+        )
+
+    def _ordered(
+        self, source: Source, columns: Columns, keys: Set[Row]
+    ) -> tuple[Columns, Set[Row]]:
+        """The columns in the order of names, without those whose values cannot be listed."""
+        schema = self._schemas[source]
+        listed = [c for c in columns if has_literals(find_field(c, schema).type)]
+        order = tuple(sorted(set(listed)))
+        if not order:
+            raise NotHereError(f"{source} has no key that can be listed")
+        return order, project_keys(columns, keys, order)
+
+    def _from_indexes(self, source: Source, columns: Columns, keys: Set[Row]) -> Rows | None:
+        """The rows, where they were fetched by these columns or by some of them."""
+        for by, index in self._indexes.get(source, {}).items():
+            if set(by) <= set(columns):
+                own = project_keys(columns, keys, by)
+                if own <= index.keys():
+                    rows = [row for key in own for row in index[key]]
+                    return rows if by == columns else self._having(source, rows, columns, keys)
+        return None if keys else []
+
+    def _having(self, source: Source, rows: Rows, columns: Columns, keys: Set[Row]) -> Rows:
+        places = self._places(source, columns)
+        return [row for row in rows if tuple([row[i] for i in places]) in keys]
+
+    def _places(self, source: Source, columns: Columns) -> list[int]:
+        names = [field.name for field in self._schemas[source]]
+        return [names.index(column) for column in columns]
+
+    # --- without Spark --------------------------------------------------------------------------
+
+    def read_here(self) -> bool:
+        """Read what the driver can of what was asked for since; whether there was any."""
+        any_here = False
+        for name, request in self.requests().items():
+            rows = self._read_here(*request)
+            if rows is None:
+                self._for_spark.append(name)
+            else:
+                any_here = True
+                self.fill({name: rows})
+        return any_here
+
+    def _read_here(self, source: Source, key_sets: KeySets) -> pa.Table | None:
+        base = _base(self._relation_of(source))
+        return base.look_up(self._schemas[source], key_sets) if isinstance(base, Scanned) else None
+
+    # --- one job --------------------------------------------------------------------------------
+
+    def frames(self) -> dict[str, DataFrame]:
+        """What has to be collected for what was asked for since; one scan of each relation."""
+        self.read_here()
+        names, self._for_spark = self._for_spark, []
+        return {name: self._frame(*self._requests[name]) for name in names}
+
+    def requests(self) -> dict[str, tuple[Source, KeySets]]:
+        """The keys that were asked for since, by a name for what has to be collected."""
+        requests: dict[str, tuple[Source, KeySets]] = {}
+        for source, key_sets in self._pending.items():
+            short = {c: keys for c, keys in key_sets.items() if _listed(c, keys)}
+            long = [{c: keys} for c, keys in key_sets.items() if c not in short]
+            for part in [short, *long] if short else long:
+                requests[f"rows {len(requests)} of {source}"] = source, part
+        self._pending = {}
+        self._requests |= requests
+        return requests
+
+    def _frame(self, source: Source, key_sets: KeySets) -> DataFrame:
+        schema = self._schemas[source]
+        names = [quote(field.name) for field in schema]
+        base = _base(self._relation_of(source))
+        frame = base.frame if isinstance(base, Scanned) else base
+        rows = with_schema(frame.selectExpr(*names), schema)
+        rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in key_sets.items()))
+        for columns, keys in key_sets.items():
+            if not _listed(columns, keys):
+                rows = self._met(rows, source, columns, keys)
+        return rows
+
+    def _met(self, rows: DataFrame, source: Source, columns: Columns, keys: Set[Row]) -> DataFrame:
+        """The rows with one of many keys; NULL equals NULL."""
+        schema = tuple(find_field(column, self._schemas[source]) for column in columns)
+        renamed = [f"{quote(c)} AS {quote(f'viewkeep#{c}')}" for c in columns]
+        right = Collected(self._spark, schema, list(keys)).frame.selectExpr(*renamed)
+        same = [F.expr(f"{quote(c)} <=> {quote(f'viewkeep#{c}')}") for c in columns]
+        condition = reduce(lambda left, right: left & right, same)
+        return rows.join(F.broadcast(right), condition, "left_semi")
+
+    def fill(self, tables: Mapping[str, pa.Table]) -> None:
+        """Take what was collected; a result that is too large is refused from now on."""
+        for name in tables.keys() & self._requests.keys():
+            if tables[name].num_rows > self.limit:
+                source, key_sets = self._requests.pop(name)
+                self._refused += [(source, c, keys, self.limit) for c, keys in key_sets.items()]
+            else:
+                self.put(name, self._rows(self._requests[name][0], tables[name]))
+
+    def _rows(self, source: Source, table: pa.Table) -> Rows:
+        relation = self._relation_of(source)
+        return relation.completed(table) if isinstance(relation, Layered) else to_rows(table)
+
+    def put(self, name: str, rows: Rows) -> None:
+        """Take the rows of a request; those that have other keys do not matter."""
+        source, key_sets = self._requests.pop(name)
+        self._take(source, key_sets, rows)
+
+    def _take(self, source: Source, key_sets: Mapping[Columns, Set[Row]], rows: Rows) -> None:
+        for columns, keys in key_sets.items():
+            index = self._indexes.setdefault(source, {}).setdefault(columns, {})
+            index.update({key: [] for key in keys})
+            places = self._places(source, columns)
+            for row in rows:
+                key = tuple([row[i] for i in places])
+                if key in keys:
+                    index[key].append(row)
+
+
+def _base(relation: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
+    return relation.base if isinstance(relation, Layered) else relation
+
+
+def project_keys(columns: Columns, keys: Set[Row], names: Columns) -> Set[Row]:
+    """Keys of some of the columns.
+
+    >>> sorted(project_keys(("a", "b"), {(1, 2), (3, 2)}, ("b",)))
+    [(2,)]
+    """
+    if columns == names:
+        return keys
+    places = [columns.index(column) for column in names]
+    return {tuple([key[i] for i in places]) for key in keys}
+
+
+def _listed(columns: Columns, keys: Set[Row]) -> bool:
+    """Whether the values of one column at least are few enough to be listed."""
+    return any(len({key[i] for key in keys}) <= MAX_KEYS for i in range(len(columns)))
+
+
+def _condition(columns: Columns, keys: Set[Row]) -> str:
+    """Where each column has one of its values: a little more than the keys."""
+    values = {column: {key[i] for key in keys} for i, column in enumerate(columns)}
+    parts = [
+        one_of(column, sorted(distinct, key=_nulls_first))
+        if len(distinct) <= MAX_KEYS
+        else between(column, distinct)
+        for column, distinct in values.items()
+    ]
+    return f"({' AND '.join(parts)})"
+
+
+def _nulls_first(value: object) -> tuple[bool, object]:
+    return value is not None, value

@@ -1,0 +1,100 @@
+"""The collected diffs of one relation, joined into as few as can be: each costs Spark a join."""
+
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from viewkeep.changes.values import same
+from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
+from viewkeep.diffs.script import Materialized
+from viewkeep.execute.apply_rows import matched_ids
+from viewkeep.execute.errors import RunError
+from viewkeep.execute.spark.apply_diff import Part
+from viewkeep.execute.spark.driver.collect import Relation, distinct, local
+from viewkeep.query.expressions import quote
+from viewkeep.tables.arrow_rows import to_rows
+
+Key = tuple[Any, ...]
+
+
+def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[Part]:
+    """Diffs that say the same kind of thing as one; of two rows with the same IDs, the later."""
+    groups: dict[object, list[Part]] = {}
+    for part in parts:
+        alone = not matched_ids(kept, part.schema)
+        groups.setdefault(id(part) if alone else _signature(kept, part), []).append(part)
+    return [_one(spark, kept, group) for group in groups.values()]
+
+
+def check_effective(kept: Materialized, part: Part) -> None:
+    """Which of two different values a row gets would depend on the order of the diff's rows."""
+    ids, values = matched_ids(kept, part.schema), set_columns(part.schema)
+    if part.schema.kind == DELETE or not (ids or values):
+        return
+    names = tuple(dict.fromkeys((*ids, *values)))
+    conflict = _conflict_in_spark if part.diff.table is None else _conflict
+    if conflict(part, names, len(ids)):
+        raise RunError(f"{part.name}: two rows of the diff set the same row differently")
+
+
+def _conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
+    seen: dict[Key, Key] = {}
+    rows = ((row[:ids], row[ids:]) for row in to_rows(_columns(part, names)))
+    return any(not same(seen.setdefault(key, values), values) for key, values in rows)
+
+
+def _conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
+    columns = [quote(part.schema.value_after(name)) for name in names]
+    rows = distinct(part.diff.frame.selectExpr(*columns))
+    counts = rows.groupBy(*map(F.col, columns[:ids])).count()
+    return not counts.where("count > 1").isEmpty()
+
+
+def set_columns(schema: DiffSchema) -> tuple[str, ...]:
+    """The columns that a diff sets."""
+    return schema.after if schema.kind == INSERT else schema.changed
+
+
+def _signature(kept: Materialized, part: Part) -> object:
+    """Kind, IDs, columns and types: diffs are merged where these are equal."""
+    ids = matched_ids(kept, part.schema)
+    values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
+    by_name = {field.name: field.type for field in part.diff.schema}
+    types = tuple(by_name[part.schema.value_after(name)] for name in (*sorted(ids), *values))
+    return part.schema.kind, frozenset(ids), values, types
+
+
+def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
+    if len(group) == 1:
+        return group[0]
+    first = group[0]
+    ids = matched_ids(kept, first.schema)
+    values = tuple(name for name in set_columns(first.schema) if name not in ids)
+    schema = DiffSchema(first.schema.kind, ids, (), values, values)
+    name = " and ".join(part.name for part in group)
+    if any(part.diff.table is None for part in group):
+        return Part(name, schema, Relation(_united(group, schema, (*ids, *values))))
+    # Without the tables' schemas, which may differ in what can be NULL.
+    picked = [_columns(part, (*ids, *values)).columns for part in group]
+    tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
+    table = pa.concat_tables(tables)
+    last = {row[: len(ids)]: i for i, row in enumerate(to_rows(table))}
+    return Part(name, schema, local(spark, table.take(list(last.values()))))
+
+
+def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> DataFrame:
+    """Diffs that are too large to be collected; of one row, effective diffs say the same."""
+    frames = []
+    for part in group:
+        sources = map(part.schema.value_after, names)
+        pairs = zip(sources, schema.columns, strict=True)
+        frames.append(part.diff.frame.selectExpr(*(f"{quote(a)} AS {quote(b)}" for a, b in pairs)))
+    return reduce(DataFrame.union, frames)
+
+
+def _columns(part: Part, names: tuple[str, ...]) -> pa.Table:
+    assert part.diff.table is not None
+    return part.diff.table.select([part.schema.value_after(name) for name in names])

@@ -1,0 +1,115 @@
+"""The keys that a query may look up before the rows that have them are there.
+
+Rows of a later look-up are asked for with those of an earlier one, where the keys of the later one
+are certain to be among a few values.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from viewkeep.execute.spark.driver.look_up import Columns, LookUps, Source
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Project,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    Window,
+)
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.rows import Pair, Paired, Rows, comparable, equal_columns, key_of
+from viewkeep.query.expressions import Column
+from viewkeep.query.types.inference import find_field
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What queries read, and who computes what Python does not."""
+
+    look_ups: LookUps
+    rows: Callable[[str], Rows | None]
+    """The rows of a relation that are on the driver."""
+    pending: Callable[[str], Node | None]
+    """The query of a relation whose rows are still to come."""
+    is_kept: Callable[[str], bool]
+    """Whether a relation is large, and rows of it are looked up."""
+    has_frame: Callable[[Source], bool]
+    """Whether a relation is there at all."""
+    in_spark: Callable[[Select | Project, Rows], Rows]
+    """An operator over rows, computed without a job."""
+    limit: int
+    """The most rows of a result."""
+
+
+class PossibleKeys:
+    """For columns of a query, a superset of the values that they will have."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self._memory: dict[tuple[Node, Columns], set[Row] | None] = {}
+
+    def values(self, node: Node, columns: Columns) -> set[Row] | None:
+        """A few values, at least those that some columns will have, if they can be known."""
+        if (node, columns) not in self._memory:
+            self._memory[node, columns] = self._values(node, columns)
+        return self._memory[node, columns]
+
+    def _values(self, node: Node, columns: Columns) -> set[Row] | None:
+        match node:
+            case Stored():
+                return self._stored(node, columns)
+            case Project():
+                sources = {o.name: o.expression for o in node.outputs}
+                own = tuple(e.name for c in columns if isinstance(e := sources[c], Column))
+                return self.values(node.child, own) if len(own) == len(columns) else None
+            case Select() | Distinct():
+                return self.values(node.child, columns)
+            case GroupBy():
+                inside = set(columns) <= set(node.keys)
+                return self.values(node.child, columns) if inside else None
+            case Window():
+                inside = set(columns) <= set(node.child.names)
+                return self.values(node.child, columns) if inside else None
+            case UnionAll():
+                parts = [self.values(each, columns) for each in node.inputs]
+                sets = [each for each in parts if each is not None]
+                return set().union(*sets) if len(sets) == len(parts) else None
+            case Join() | SemiJoin() | AntiJoin():
+                return self._joined(node, columns)
+        return None
+
+    def _stored(self, leaf: Stored, columns: Columns) -> set[Row] | None:
+        rows = self._inputs.rows(leaf.name)
+        if rows is not None:
+            return set(map(key_of(columns, leaf.schema), rows))
+        query = self._inputs.pending(leaf.name)
+        return None if query is None else self.values(query, columns)
+
+    def _joined(self, node: Paired, columns: Columns) -> set[Row] | None:
+        """From the side that has all columns, or others that are equal to them."""
+        pairs = [] if isinstance(node, AntiJoin) else usable_pairs(node)
+        to_left = {right: left for left, right, _ in pairs}
+        to_right = {left: right for left, right, _ in pairs}
+        for side, equal in ((node.left, to_left), (node.right, to_right)):
+            own = [column if column in side.names else equal.get(column) for column in columns]
+            names = tuple(column for column in own if column is not None)
+            if len(names) == len(columns):
+                values = self.values(side, names)
+                if values is not None:
+                    return values
+        return None
+
+
+def usable_pairs(node: Paired) -> list[Pair]:
+    """The equalities that keys can be looked up by."""
+
+    def usable(pair: Pair) -> bool:
+        left = find_field(pair[0], node.left.schema).type
+        return comparable(left, find_field(pair[1], node.right.schema).type)
+
+    return list(filter(usable, equal_columns(node)))

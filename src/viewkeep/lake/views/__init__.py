@@ -1,0 +1,1 @@
+"""One view of a lake: its plan, what is stored of it, what it reflects, what its refreshes cost."""

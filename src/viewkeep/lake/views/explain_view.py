@@ -1,0 +1,23 @@
+"""How a view is kept, in words: its strategy and why, what is stored, and its script."""
+
+from viewkeep.lake.views.view import View
+
+
+def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
+    """The strategy of a view with the reason, what its next refresh does, what is kept, and the
+    statements of a refresh."""
+    definition, decision = view.definition, view.decision
+    lines = [
+        f'View "{view.name}" over {", ".join(definition.inputs)}',
+        f"  strategy  {decision.strategy}: {decision.reason}",
+        f"  policy    {definition.policy}",
+        f"  next      {next_refresh}",
+        f"  stored    {', '.join(field.name for field in view.layout.fields)}",
+    ]
+    if not view.is_incremental:
+        return "\n".join([*lines, "", "It is computed anew whenever its inputs change."])
+    lines.append(f"  IDs       {', '.join(view.layout.keys) or 'none: it has one row'}")
+    for kept in view.script.caches:
+        why = f": {kept.why}" if kept.why else ""
+        lines.append(f"  cache     {kept.name} ({', '.join(kept.definition.names)}){why}")
+    return "\n".join([*lines, "", str(view.script)] if script else lines)

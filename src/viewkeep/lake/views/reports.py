@@ -1,0 +1,82 @@
+"""What one refresh of a view did: returned to the caller, and kept in the view's commit."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+from viewkeep.lake.views.state import Pins
+
+
+@dataclass(frozen=True)
+class RefreshReport:
+    """One refresh of one view.
+
+    `strategy` is what was done: `id` and `tuple` bring changes in, `recompute` computes the view
+    anew, `none` finds nothing to do. The first version of a definition is always computed from
+    scratch, and its `strategy` is the one by which it will be kept; `from_scratch` tells such
+    versions, and those by `recompute`, from those that brought changes in. `changes` counts the
+    changed rows of each input, `rows_changed` those of the view: inserted, deleted and updated.
+    `accesses` are keys looked up, rows found by them and rows written, None where that stayed in
+    Spark. `before` and `after` are the versions of the inputs. `version` is the version of the view
+    that readers see now.
+    `backend` is the engine that did it. `experience` is what this refresh and those before it have
+    cost (`Costs`).
+    """
+
+    view: str
+    strategy: str
+    reason: str = ""
+    changes: Mapping[str, int] = field(default_factory=dict)
+    rows_changed: int = 0
+    rows: int = 0
+    accesses: int | None = None
+    jobs: int = 0
+    seconds: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    before: Pins = field(default_factory=dict)
+    after: Pins = field(default_factory=dict)
+    version: int = 0
+    refresh: str = ""
+    at: int = 0
+    error: str = ""
+    from_scratch: bool = False
+    experience: Mapping[str, Any] = field(default_factory=dict)
+    backend: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the view has a new version."""
+        return self.strategy != "none" and not self.error
+
+    def notes(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_notes(notes: Mapping[str, Any], version: int, at: int) -> "RefreshReport":
+        """The report of a commit, which tells its own version and time (milliseconds)."""
+        return replace(RefreshReport(**notes), version=version, at=at)
+
+
+class Timer:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+        self.phases: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of a block under a name."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
+
+    @property
+    def seconds(self) -> float:
+        """All seconds so far."""
+        return perf_counter() - self._start

@@ -1,0 +1,93 @@
+"""How fresh a view is: what its tables hold that it does not reflect yet."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from viewkeep.errors import problem_of
+from viewkeep.lake import ViewStatus, speed_up
+from viewkeep.lake.catalog import Catalog, ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.lineage import replaced_history
+from viewkeep.lake.views.problems import noted_problem
+from viewkeep.lake.views.view import StoredView, View
+from viewkeep.tables.feed import Feed
+from viewkeep.tables.log.delta import StorageError
+
+Plan = Callable[[ViewDefinition, Catalog], View]
+
+
+def view_status(
+    lake: Lake,
+    catalog: Catalog,
+    definition: ViewDefinition,
+    plan: Plan,
+) -> ViewStatus:
+    """The status of a view; what is wrong with it is told, not raised."""
+    empty = ViewStatus(definition.name, 0, definition.strategy, definition.policy)
+    if not definition.ready:
+        problem = "it was never finished: create it again, or drop it"
+        return _with_problem(empty, problem)
+    try:
+        view = plan(definition, catalog)
+        stored = view.stored()
+        reason = _replaced_below(view, stored, catalog, plan)
+        behind, waiting = unseen_changes(lake, catalog, stored)
+        return ViewStatus(
+            definition.name,
+            stored.report.rows,
+            view.decision.strategy,
+            definition.policy,
+            behind,
+            waiting,
+            stored.report,
+            speed_up(view.history()),
+            _problem(lake, definition, reason),
+        )
+    except Exception as error:  # the status of a broken view is that it is broken
+        return _with_problem(empty, problem_of(error))
+
+
+def _replaced_below(view: View, stored: StoredView, catalog: Catalog, plan: Plan) -> str:
+    """Why the view, or one that it reads, has to be computed anew."""
+    reason = replaced_history(view, stored.state)
+    for name in view.definition.inputs:
+        if not reason and name in catalog.views:
+            lower = plan(catalog.views[name], catalog)
+            reason = _replaced_below(lower, lower.stored(), catalog, plan)
+    return reason
+
+
+def _problem(lake: Lake, definition: ViewDefinition, reason: str) -> str:
+    """Why the view is not what it should be: what happened below it, or its last refresh."""
+    if not reason:
+        return noted_problem(lake, definition.name)
+    if definition.policy == "strict":
+        return f'{reason}; repair("{definition.name}") computes it anew'
+    return f"{reason}; the next refresh computes it anew"
+
+
+def _with_problem(status: ViewStatus, problem: str) -> ViewStatus:
+    return ViewStatus(status.name, 0, status.strategy, status.policy, problem=problem)
+
+
+def unseen_changes(
+    lake: Lake, catalog: Catalog, stored: StoredView
+) -> tuple[dict[str, int | None], float]:
+    """For each table below, the changes that the view has not seen; and how old the oldest is."""
+    behind: dict[str, int | None] = {}
+    oldest = float("inf")
+    for name, seen in stored.state.tables.items():
+        definition = catalog.table(name)
+        table = lake.at(definition.location)
+        newest = table.version()
+        if newest == seen:
+            continue
+        if newest < seen:  # it was put back: which rows are other ones, nobody knows
+            behind[name] = None
+            continue
+        feed = Feed(lake.scans, name, definition.table, table)
+        behind[name] = feed.count(seen, newest)
+        with suppress(StorageError):  # the entry was cleaned up
+            oldest = min(oldest, table.log(seen, seen + 1)[0].timestamp / 1000)
+    return behind, max(0.0, time.time() - oldest) if oldest < float("inf") else 0.0

@@ -1,0 +1,291 @@
+"""One view of a lake: its plan, and what is stored of it.
+
+The view's commit is the moment when a refresh has happened (see `viewkeep.lake`): it carries
+the `ViewState` (what the rows reflect) and the `RefreshReport`. Everything before it, new files
+and new versions of caches, is invisible until then.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+from uuid import uuid4
+
+from viewkeep.diffs.decide import RECURSIVE, Decision
+from viewkeep.diffs.generate import generate
+from viewkeep.diffs.recursive import generate_recursive
+from viewkeep.diffs.script import Materialized, Script
+from viewkeep.errors import QueryError
+from viewkeep.lake import Pins, RefreshReport, Timer, ViewState
+from viewkeep.lake.catalog import ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.view_layout import Layout
+from viewkeep.query.algebra import Node
+from viewkeep.query.tables import Table
+from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
+from viewkeep.tables.log.delta import (
+    ConflictError,
+    DataFile,
+    LakeTable,
+    MissingEntryError,
+    StorageError,
+)
+from viewkeep.tables.log.entries import Commit
+from viewkeep.tables.table_changes import TableChanges
+
+Kinds = dict[str, list[tuple[str, frozenset[str]]]]
+"""The kinds of changes by table: INSERT, DELETE or UPDATE, and the columns that an update sets."""
+
+STATE, REPORT = "state", "report"
+"""The notes of a view's commit."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table or view that a view reads."""
+
+    name: str
+    declared: Table
+    table: LakeTable = field(compare=False)
+
+
+@dataclass(frozen=True)
+class StoredView:
+    """A view as it stands: the version that a refresh made, and what its rows reflect.
+
+    `newest` may be later, where others have put files together without changing rows.
+    """
+
+    version: int
+    newest: int
+    state: ViewState
+    report: RefreshReport
+
+
+@dataclass(frozen=True)
+class View:
+    """A defined view with its plan, and what is stored of it."""
+
+    lake: Lake
+    definition: ViewDefinition
+    query: Query
+    decision: Decision
+    sources: Mapping[str, Source]
+    scripts: dict[str, Script] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the view."""
+        return self.definition.name
+
+    @property
+    def table(self) -> LakeTable:
+        """Where the view is."""
+        return self.lake.at(self.definition.location)
+
+    @property
+    def node(self) -> Node:
+        """Its query as relational algebra; an error for SQL that only Spark reads."""
+        if isinstance(self.query, Verbatim):
+            raise QueryError(f'view "{self.name}" has no operators: {self.query.reason}')
+        return self.query
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether it is kept by diffs."""
+        return self.decision.plan is not None
+
+    @cached_property
+    def script(self) -> Script:
+        """The script for all kinds of changes: it knows what is kept."""
+        return self.script_for(None)
+
+    def script_for(self, kinds: Kinds | None) -> Script:
+        """The script for some kinds of changes; made once."""
+        if self.is_recursive:  # all its scripts keep the same relations
+            return self.recursive_script(self.changing[0], None)
+        key = repr(kinds)
+        if key not in self.scripts:
+            tuple_based = self.decision.strategy == "tuple"
+            plan = self.decision.plan
+            self.scripts[key] = generate(self.node, kinds, tuple_based, plan).script
+        return self.scripts[key]
+
+    @cached_property
+    def queries(self) -> tuple[Node, ...]:
+        """The queries of its scripts, for all kinds of changes."""
+        scripts = [self.script]
+        if self.is_recursive:
+            scripts = [self.recursive_script(name, None) for name in self.changing]
+        return tuple(each.query for script in scripts for each in script.computes())
+
+    @cached_property
+    def definitions(self) -> tuple[Query, ...]:
+        """The queries that compute it from scratch: of its caches and of the view itself."""
+        if not self.is_incremental:
+            return (self.query,)
+        return tuple(each.definition for each in self.script.materialized)
+
+    @property
+    def has_caches(self) -> bool:
+        """Whether its script reads caches."""
+        return self.is_incremental and bool(self.script.caches)
+
+    def lacks_caches(self, state: ViewState) -> bool:
+        """Whether a recomputation has left its caches out."""
+        return self.has_caches and not state.caches
+
+    @property
+    def is_recursive(self) -> bool:
+        """Whether it keeps the intermediate views of DBToaster, and changes table by table."""
+        return self.decision.strategy in RECURSIVE
+
+    def recursive_script(
+        self, table: str, kinds: Iterable[tuple[str, frozenset[str]]] | None
+    ) -> Script:
+        """The script for the changes of one table; made once."""
+        key = repr((table, kinds))
+        if key not in self.scripts:
+            self.scripts[key] = generate_recursive(self.node, table, self.changing, kinds)
+        return self.scripts[key]
+
+    @property
+    def changing(self) -> list[str]:
+        """The tables that are expected to change."""
+        if self.decision.strategy == "recursive-streams":
+            return list(self.sources)
+        return [name for name, source in self.sources.items() if not source.declared.static]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns of its table."""
+        if self.is_incremental:
+            return Layout.of_script(self.script)
+        return Layout.of_query(self.query)
+
+    @cached_property
+    def plan(self) -> str:
+        """A fingerprint of all that is kept: only what was kept in the same way can be changed."""
+        kept = self.script.materialized if self.is_incremental else ()
+        parts = [f"{each.name}{each.ids}{each.definition.schema}{each.definition}" for each in kept]
+        return sha256("\n".join([str(self.layout.fields), *parts]).encode()).hexdigest()[:16]
+
+    # --- what is there --------------------------------------------------------------------------
+
+    def stored(self) -> StoredView:
+        """The newest version that a refresh made; an error if others have changed rows since."""
+        newest = self.table.version()
+        try:
+            return self._stored(newest)
+        except MissingEntryError as error:
+            raise StorageError(
+                f'view "{self.name}": {error}, so that what it reflects is not known any more; '
+                f'repair the view: repair("{self.name}")'
+            ) from error
+
+    def _stored(self, newest: int) -> StoredView:
+        for commit in self._commits(newest):
+            if commit.notes is not None and STATE in commit.notes:
+                state = ViewState.from_notes(commit.notes[STATE])
+                report = RefreshReport.from_notes(
+                    commit.notes[REPORT], commit.version, commit.timestamp
+                )
+                return StoredView(commit.version, newest, state, report)
+            if commit.operation not in HARMLESS:
+                raise StorageError(
+                    f'view "{self.name}": version {commit.version} ({commit.operation}) was '
+                    "written by something else than a refresh; repair the view"
+                )
+        raise StorageError(f'view "{self.name}": its table was not made by Viewkeep')
+
+    def _commits(self, newest: int) -> Iterator[Commit]:
+        for version in range(newest, -1, -1):
+            yield from self.table.log(version - 1, version)
+
+    def history(self) -> list[RefreshReport]:
+        """The reports of all refreshes, newest first, as far as the log goes back."""
+        reports = []
+        with suppress(MissingEntryError):  # those before were cleaned up
+            for each in self._commits(self.table.version()):
+                if each.notes is not None and REPORT in each.notes:
+                    report = RefreshReport.from_notes(
+                        each.notes[REPORT], each.version, each.timestamp
+                    )
+                    reports.append(report)
+        return reports
+
+    def caches(self, state: ViewState) -> dict[str, Cache]:
+        """The caches at the versions that a state names; none, if they were left out."""
+        caches = {}
+        for kept in self.script.caches if state.caches and self.is_incremental else ():
+            table = self.cache_table(kept)
+            try:
+                snapshot = table.snapshot(state.caches[kept.name])
+            except StorageError as error:
+                raise StorageError(f"a cache is gone ({error}); repair the view") from error
+            caches[kept.name] = Cache(kept, table, snapshot)
+        return caches
+
+    def cache_table(self, kept: Materialized) -> LakeTable:
+        """Where a cache is."""
+        return self.lake.cache(self.name, self.definition.build, kept.name)
+
+    # --- committing -----------------------------------------------------------------------------
+
+    def state(self, inputs: Pins, tables: Pins, caches: Pins) -> ViewState:
+        """The state of rows that reflect these versions."""
+        below = {name: self.sources[name].table for name in inputs}
+        kept = {k.name: self.cache_table(k) for k in self.script.caches} if caches else {}
+        return ViewState(
+            self.definition.build,
+            dict(inputs),
+            dict(tables),
+            dict(caches),
+            {name: below[name].identity(version) for name, version in inputs.items()},
+            self.plan,
+            {name: below[name].fingerprint(version) for name, version in inputs.items()},
+            {name: kept[name].fingerprint(version) for name, version in caches.items()},
+        )
+
+    def check_current(self) -> None:
+        """Refuse to show a definition that another process has changed since."""
+        if self.lake.catalog.read().views.get(self.name) != self.definition:
+            raise ConflictError(f'view "{self.name}": another process has defined it anew')
+
+    def replace_cache(self, kept: Materialized, table: LakeTable, files: list[DataFile]) -> int:
+        """A cache of exactly these files, as its next version."""
+        notes = {"view": self.name, "cache": kept.name}
+        if table.exists():
+            return table.become(files, notes)
+        table.create(Cache.fields(kept), files, notes, f'Cache of the view "{self.name}"')
+        return 0
+
+    def timed(self, report: RefreshReport, timer: Timer) -> RefreshReport:
+        """A report with its time and a name of its own."""
+        return replace(
+            report,
+            seconds=timer.seconds,
+            phases=dict(timer.phases),
+            refresh=str(uuid4()),
+            at=int(time.time() * 1000),
+        )
+
+    # --- feeding others -------------------------------------------------------------------------
+
+    def feed(self, name: str) -> Feed:
+        """The changes of something that the view reads."""
+        source = self.sources[name]
+        return Feed(self.lake.scans, name, source.declared, source.table)
+
+    def changes_written(self, batch: TableChanges | None) -> dict[str, Any]:
+        """The notes about the view's own changes, for views that read it."""
+        if batch is None:
+            return {}
+        if batch.is_empty:
+            return {CHANGES: None}
+        return Feed(self.lake.scans, self.name, self.layout.declared, self.table).write(batch)

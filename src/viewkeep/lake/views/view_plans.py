@@ -1,0 +1,196 @@
+"""From the SQL of a view to its definition and its plan; nothing is read or written but logs."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
+from uuid import uuid4
+
+from viewkeep.diffs.decide import decide, may_recompute
+from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
+from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.view import STATE, Source, View
+from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.tables import Table
+from viewkeep.query.types.inference import Schema
+from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.sql.blocks.outputs import with_names
+from viewkeep.sql.column_names import stored_names
+from viewkeep.sql.notes import note_of
+from viewkeep.sql.parse import parse_view
+from viewkeep.sql.verbatim import read_verbatim
+from viewkeep.sql.view_statement import ViewStatement, read_view_statement
+from viewkeep.tables.column_names import check_own_names
+
+
+class Analyst(Protocol):
+    """What knows the columns of SQL that the front end does not read."""
+
+    @property
+    def reads_any_sql(self) -> bool:
+        """Whether there is an engine for such SQL."""
+
+    def columns(self, query: Verbatim) -> Schema:
+        """The columns of a query."""
+
+
+class ViewPlans:
+    """The views of a lake with their plans, each made once for a definition and what it reads."""
+
+    def __init__(self, lake: Lake, analyst: Analyst) -> None:
+        self.lake, self._analyst = lake, analyst
+        self._views: dict[str, View] = {}
+        self._plans: dict[tuple[str, str, str], View] = {}
+
+    def view(self, definition: ViewDefinition, catalog: Catalog) -> View:
+        """A view with its plan: the one made before, if neither it nor its sources changed."""
+        sources = {name: self._source(catalog, name) for name in definition.inputs}
+        view = self._views.get(definition.name)
+        if view is None or (view.definition, view.sources) != (definition, sources):
+            readable = _readable(catalog, definition.name)
+            query = self._shared_query(definition, readable) or self._query(definition, readable)
+            view = self._planned(definition, query, catalog, sources)
+        return view
+
+    def _planned(
+        self, definition: ViewDefinition, query: Query, catalog: Catalog, sources: dict[str, Source]
+    ) -> View:
+        """A view with its plan, which it shares with others that have the same query."""
+        key = _plan_key(definition)
+        view = self._plans.get(key)
+        if view is not None and view.query is query and view.sources == sources:
+            view = dataclasses.replace(view, definition=definition, sources=sources)
+        else:
+            decision = decide(query, definition.strategy, definition.policy, catalog.views)
+            reasons = filter(None, (decision.reason, note_of(definition.sql)))
+            decision = dataclasses.replace(decision, reason="; ".join(reasons))
+            view = View(self.lake, definition, query, decision, sources)
+        self._views[definition.name] = view
+        if not isinstance(query, Verbatim):
+            self._plans[key] = view
+        return view
+
+    def _shared_query(
+        self, definition: ViewDefinition, readable: Mapping[str, Table]
+    ) -> Query | None:
+        """The query of a view with the same text, strategy, policy and sources."""
+        view = self._plans.get(_plan_key(definition))
+        if view is None or any(
+            readable.get(name) != source.declared for name, source in view.sources.items()
+        ):
+            return None
+        return view.query
+
+    @staticmethod
+    def statement(name: str, sql: object) -> ViewStatement:
+        """The query of a view with that name, and what its text asks for."""
+        if not isinstance(sql, str):
+            raise ArgumentError(
+                f'view "{name}": give its query as SQL text, not as {type(sql).__name__}: which '
+                "versions of which tables a DataFrame reads cannot be told from it"
+            )
+        statement = read_view_statement(sql)
+        if statement.name is not None and statement.name.lower() != name.lower():
+            raise QueryError(
+                f'view "{name}": its text creates "{statement.name}"; give both the same name'
+            )
+        return statement
+
+    def define(
+        self, catalog: Catalog, name: str, sql: str, strategy: str, policy: str
+    ) -> ViewDefinition:
+        """A definition whose SQL and columns are checked, and that closes no cycle of views."""
+        location, build = self.lake.place(name), uuid4().hex[:12]
+        unknown = Table({"none": "int"})
+        draft = ViewDefinition(name, sql, (), unknown, location, strategy, policy, build, True)
+        readable = _readable(catalog, name)
+        query = self._shared_query(draft, readable) or self._query(draft, readable, is_new=True)
+        draft = dataclasses.replace(draft, inputs=_inputs(query))
+        if isinstance(query, Verbatim):
+            draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
+        catalog.including(draft).order()
+        sources = {each: self._source(catalog, each) for each in draft.inputs}
+        columns = self._planned(draft, query, catalog, sources).layout.declared
+        check_own_names(f'view "{name}"', (each.name for each in columns.visible))
+        return dataclasses.replace(draft, table=columns, ready=False)
+
+    def replace(self, catalog: Catalog, definition: ViewDefinition) -> Catalog:
+        """The catalog with another definition of a view, and the views above it defined anew; an
+        error if one of them could not read it any more."""
+        changed = {definition.name}
+        if catalog.view(definition.name).table == definition.table:
+            changed = set()
+        catalog = catalog.including(definition)
+        for view in catalog.order():
+            if not changed & set(view.inputs):
+                continue
+            try:
+                new = self.define(catalog, view.name, view.sql, view.strategy, view.policy)
+            except QueryError as error:
+                raise QueryError(
+                    f'view "{view.name}" reads "{definition.name}", and would break: {error}'
+                ) from error
+            catalog = catalog.including(dataclasses.replace(new, ready=True))
+            changed |= {view.name} if new.table != view.table else set()
+        return catalog
+
+    def check_place(self, definition: ViewDefinition) -> None:
+        """Refuse to write over a Delta table that is no view."""
+        table = self.lake.at(definition.location)
+        if table.exists() and STATE not in (table.log(-1)[-1].notes or {}):
+            raise CatalogError(
+                f"there is a Delta table in {table.uri} already; choose another name for the "
+                "view, or remove the folder"
+            )
+
+    def _query(
+        self, definition: ViewDefinition, tables: Mapping[str, Table], is_new: bool = False
+    ) -> Query:
+        """The algebra of a view; where there is none, its text with the columns that are defined,
+        or that the engine finds for a new one."""
+        sql = definition.sql
+        try:
+            node = parse_view(sql, tables)
+            return with_names(node, stored_names(sql, node.names, tables))
+        except (UnsupportedError, TypeRuleError) as problem:
+            if not may_recompute(definition.strategy, definition.policy):
+                raise
+            query = read_verbatim(sql, tables, problem)
+            if not is_new:
+                return dataclasses.replace(query, schema=definition.table.columns)
+            return dataclasses.replace(query, schema=self._columns(query, problem))
+
+    def _columns(self, query: Verbatim, problem: ParseError) -> Schema:
+        if not self._analyst.reads_any_sql:
+            if isinstance(problem, UnsupportedError):
+                raise problem.with_hint("only Spark computes it: Keeper(path, spark)")
+            raise problem
+        try:
+            fields = self._analyst.columns(query)
+        except ParseError:
+            if isinstance(problem, UnsupportedError):
+                raise
+            raise problem from None
+        names = stored_names(query.text, [each.name for each in fields], dict(query.tables))
+        return tuple(dataclasses.replace(f, name=n) for f, n in zip(fields, names, strict=True))
+
+    def _source(self, catalog: Catalog, name: str) -> Source:
+        entry = catalog.entries[name]
+        return Source(name, entry.table, self.lake.at(entry.location))
+
+
+def _inputs(query: Query) -> tuple[str, ...]:
+    """The tables and views that a query reads."""
+    if isinstance(query, Verbatim):
+        return tuple(name for name, _ in query.tables)
+    return tuple(dict.fromkeys(n.name for n in walk(query) if isinstance(n, Scan)))
+
+
+def _plan_key(definition: ViewDefinition) -> tuple[str, str, str]:
+    """What the plan of a view is made from, besides its sources."""
+    return definition.sql, definition.strategy, definition.policy
+
+
+def _readable(catalog: Catalog, name: str) -> dict[str, Table]:
+    """The tables and views that the SQL of a view may name."""
+    return {other: table for other, table in catalog.declared().items() if other != name}

@@ -1,0 +1,1 @@
+"""One query block of SQL, clause by clause, and what combines blocks."""

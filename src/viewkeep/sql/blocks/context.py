@@ -1,0 +1,129 @@
+"""What the translation of a query may look up: tables, common tables, fresh names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.query.algebra import Node
+from viewkeep.query.tables import Table
+from viewkeep.sql.blocks.scope import Scalar, Scope
+from viewkeep.sql.expressions.scalar import Attachments
+from viewkeep.sql.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """A query of a WITH clause, and the context it was written in."""
+
+    query: exp.Expr
+    columns: tuple[str, ...]
+    context: "Context"
+
+
+@dataclass(slots=True)
+class FreshNames:
+    """Gives every table of FROM a name of its own, so that no two columns of a tree clash."""
+
+    used: set[str] = field(default_factory=set)
+
+    def take(self, name: str) -> str:
+        """The name itself the first time, then name_2, name_3, ..."""
+        fresh, count = name, 1
+        while fresh.lower() in self.used:
+            count += 1
+            fresh = f"{name}_{count}"
+        self.used.add(fresh.lower())
+        return fresh
+
+
+@dataclass(slots=True)
+class Places:
+    """Where the keyword stands in the text that an operator of the tree was written with."""
+
+    starts: dict[Node, int] = field(default_factory=dict)
+
+    def put(self, node: Node, start: int) -> Node:
+        """Note the place of an operator, unless it has one."""
+        self.starts.setdefault(node, start)
+        return node
+
+    def move(self, old: Node, new: Node) -> Node:
+        """An operator in place of another one."""
+        return self.put(new, self.starts[old]) if old in self.starts else new
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything around a query; `translate` is the translation itself, for nested queries."""
+
+    source: Source
+    tables: Mapping[str, Table]
+    translate: Callable[[exp.Expr, "Context"], Node]
+    names: FreshNames = field(default_factory=FreshNames)
+    common: Mapping[str, CommonTable] = field(default_factory=dict)
+    undefined: Mapping[str, exp.Expr] = field(default_factory=dict)
+    outer: Scope | None = None
+    places: Places = field(default_factory=Places)
+    attach: Callable[["Context", Node, Mapping[str, Scalar] | None], Attachments] | None = None
+
+    def attachments(self, rows: Node, keys: Mapping[str, Scalar] | None = None) -> Attachments:
+        """What collects the subqueries in expressions over rows, or over groups of them by keys."""
+        assert self.attach is not None, "given by the translation"
+        return self.attach(self, rows, keys)
+
+    def placed(self, node: Node, part: exp.Expr, *keywords: TokenType) -> Node:
+        """The operator, written with the last of some keywords at or before a part of the text."""
+        return self.places.put(node, self.source.keyword(part, keywords))
+
+    def nested(self, query: exp.Expr) -> Node:
+        """A query inside this one, translated."""
+        return self.translate(query, self)
+
+
+def with_common_tables(query: exp.Expr, context: Context) -> Context:
+    """The context extended with the WITH clause of a query; each sees only the ones before it."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return context
+    if clause.args.get("recursive"):
+        raise context.source.unsupported("a recursive common table expression", clause)
+    pending = {cte.alias.lower(): cte.this for cte in clause.expressions}
+    for cte in clause.expressions:
+        name = cte.alias.lower()
+        columns = tuple(column.name for column in cte.args["alias"].columns)
+        # A name defined here is no longer the one around it until its definition is complete.
+        visible = {k: v for k, v in context.common.items() if k not in pending}
+        inside = replace(context, common=visible, undefined={**context.undefined, **pending})
+        if name not in pending:
+            raise context.source.error(f'two common tables are called "{cte.alias}"', cte)
+        del pending[name]
+        # Whether or not anything reads it, it must be a query; the names it takes are its own.
+        replace(inside, names=FreshNames()).nested(cte.this)
+        common = {**context.common, name: CommonTable(cte.this, columns, inside)}
+        context = replace(context, common=common)
+    return context
+
+
+def cycle_problem(name: str, context: Context) -> str:
+    """Why a common table cannot be used where it is not defined yet."""
+    path = _path(name, name, context.undefined, ())
+    if path:
+        return f"cyclic common table expression: {' -> '.join((name, *path))}"
+    return f'common table "{name}" is used before it is defined'
+
+
+def _path(
+    start: str, goal: str, queries: Mapping[str, exp.Expr], seen: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The common tables on the way from one back to the goal, if they form a cycle."""
+    for table in queries[start].find_all(exp.Table):
+        name = table.name.lower()
+        if name == goal:
+            return (goal,)
+        if name in queries and name not in seen:
+            rest = _path(name, goal, queries, (*seen, name))
+            if rest:
+                return (name, *rest)
+    return ()

@@ -1,0 +1,16 @@
+"""Every row once, where rows can be compared."""
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import Distinct, Node
+from viewkeep.query.types.functions import ONLY_CARRIED
+from viewkeep.sql.blocks.context import Context
+
+
+def distinct(node: Node, query: exp.Expr, context: Context) -> Node:
+    """The rows of a query, each once; refused with the column whose values cannot be compared."""
+    for field in node.schema:
+        if field.type.is_opaque:
+            problem = f'column "{field.name}" is {field.type}, and rows would be compared'
+            raise context.source.error(f"{problem}: {ONLY_CARRIED}", query)
+    return Distinct(node)

@@ -1,0 +1,268 @@
+"""FROM: tables, common tables, derived tables and their joins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.errors import UnsupportedError, did_you_mean
+from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.expressions import TRUE, Column, Expression, conjunction
+from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.sql.blocks.context import Context, cycle_problem
+from viewkeep.sql.blocks.joins import join
+from viewkeep.sql.blocks.outputs import renamed
+from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
+from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.expressions.scalar import Translator
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A part of FROM: its rows, and what its columns are called in the query."""
+
+    node: Node
+    columns: tuple[ScopeColumn, ...]
+
+
+def translate_from(select: exp.Select, context: Context) -> Relation:
+    """All of FROM, from left to right; in Spark a comma is a cross join like any other."""
+    clause = select.args.get("from_")
+    if clause is None:
+        raise context.source.unsupported("a SELECT without FROM", select)
+    return _chain(_table(clause.this, context), select.args.get("joins") or (), context)
+
+
+def _table(node: exp.Expr, context: Context) -> Relation:
+    match node:
+        case exp.Subquery() if isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
+            relation = _table(node.this, context)
+        case exp.Subquery():
+            relation = _derived(context.nested(unwrapped(node)), node, (), context)
+        case exp.Table() if isinstance(node.this, exp.Identifier):
+            relation = _named(node, context)
+        case _:
+            keywords = (TokenType.LATERAL, TokenType.VALUES)
+            raise context.source.unsupported(_kind(node), node, keywords)
+    return _chain(relation, node.args.get("joins") or (), context)
+
+
+JOIN_KEYWORDS = {
+    "left": TokenType.LEFT,
+    "right": TokenType.RIGHT,
+    "full": TokenType.FULL,
+    "semi": TokenType.SEMI,
+    "anti": TokenType.ANTI,
+}
+"""How joins that are not inner are written."""
+
+
+def _chain(relation: Relation, joins: Sequence[exp.Join], context: Context) -> Relation:
+    for item in joins:
+        relation = _join(relation, item, context)
+    return relation
+
+
+def _kind(node: exp.Expr) -> str:
+    match node:
+        case exp.Lateral():
+            return "LATERAL"
+        case exp.Values():
+            return "VALUES"
+        case exp.Table():
+            return f"a table function ({node.this.name})"
+    return f"{type(node).__name__.upper()} in FROM"
+
+
+def _named(node: exp.Table, context: Context) -> Relation:
+    """A table by name: a common table hides a base table."""
+    name = ".".join(part.name for part in node.parts)
+    common = context.common.get(name.lower())
+    if common is not None:
+        rows = common.context.nested(common.query)
+        return _derived(rows, node, common.columns, context)
+    for known, table in context.tables.items():
+        if known.lower() == name.lower():
+            alias = context.names.take(node.alias or node.name)
+            names = [field.name for field in table.visible]
+            return _relation(Scan(known, table, alias), node, names, context)
+    if name.lower() in context.undefined:
+        raise context.source.error(cycle_problem(name.lower(), context), node)
+    known_names = [*context.tables, *context.common]
+    hint = did_you_mean(name, known_names)
+    listed = f" ({', '.join(known_names)})" if known_names else ""
+    raise context.source.error(f'unknown table "{name}"{listed}{hint}', node)
+
+
+def _derived(rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Context) -> Relation:
+    """A query used as a table: its columns get the name of the table in front."""
+    names = columns or rows.names
+    if len(names) != len(rows.names):
+        problem = f"{node.name} has {len(rows.names)} columns, but {len(names)} names for them"
+        raise context.source.error(problem, node)
+    alias = context.names.take(node.alias or node.name or "subquery")
+    qualified = renamed(rows, [f"{alias}.{name}" for name in names], context.places)
+    return _relation(qualified, node, names, context)
+
+
+def _relation(node: Node, table: exp.Expr, names: Sequence[str], context: Context) -> Relation:
+    alias = table.args.get("alias")
+    listed = [column.name for column in alias.columns] if alias else []
+    if listed and len(listed) != len(names):
+        problem = f"{table.alias} has {len(names)} columns, but {len(listed)} names for them"
+        raise context.source.error(problem, table)
+    qualifier = table.alias or table.name
+    columns = [
+        ScopeColumn(qualifier, name, _scalar(field))
+        for name, field in zip(listed or names, _visible(node), strict=True)
+    ]
+    return Relation(node, tuple(columns))
+
+
+def _visible(node: Node) -> Schema:
+    """The columns that names can be given to; those that Viewkeep needs of a view are not."""
+    if not isinstance(node, Scan):
+        return node.schema
+    shown = {f"{node.alias}.{field.name}" for field in node.table.visible}
+    return tuple(field for field in node.schema if field.name in shown)
+
+
+def _scalar(field: Field) -> Scalar:
+    return Scalar(Column(field.name), Typed(field.type, field.nullable))
+
+
+def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
+    kind = _join_kind(item, context)
+    right = _table(item.this, context)
+    names = _merged_names(left, right, item)
+    if names is not None:
+        return _using(kind, left, right, names, item, context)
+    if item.args.get("on") is None:
+        return _joined(kind, left, right, TRUE, item.this, context)
+    if not item.args["on"].find(exp.Query):
+        condition = _on(left, right, item, context).condition(item.args["on"]).expression
+        return _joined(kind, left, right, condition, item.this, context)
+    try:
+        return _joined_with_subqueries(kind, left, right, False, item, context)
+    except UnsupportedError:
+        return _joined_with_subqueries(kind, left, right, True, item, context)
+
+
+def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:
+    scope = Scope(left.columns + right.columns, context.outer)
+    translator = Translator(context.source, scope)
+    translator.correlated_scalars = False  # as in Spark
+    return translator
+
+
+def _joined_with_subqueries(
+    kind: str, left: Relation, right: Relation, to_left: bool, item: exp.Join, context: Context
+) -> Relation:
+    """A join whose condition has subqueries: they are joined to the one side that they read."""
+    translator = _on(left, right, item, context)
+    side = left if to_left else right
+    translator.attachments = context.attachments(side.node)
+    condition = translator.condition(item.args["on"]).expression
+    attached = replace(side, node=translator.attachments.attached(side.node))
+    sides = (attached, right) if to_left else (left, attached)
+    return _joined(kind, *sides, condition, item.this, context)
+
+
+def _join_kind(item: exp.Join, context: Context) -> str:
+    side, kind = (str(item.args.get(part) or "").lower() for part in ("side", "kind"))
+    method = str(item.args.get("method") or "").lower()
+    extra = item.args.get("match_condition") or item.args.get("global_")
+    if (
+        method not in ("", "natural")
+        or extra
+        or kind not in ("", "inner", "cross", "outer", "semi", "anti")
+    ):
+        raise context.source.unsupported(f"{(method or kind).upper()} JOIN", item)
+    if kind in ("semi", "anti"):
+        if side == "right":
+            raise context.source.unsupported(f"RIGHT {kind.upper()} JOIN", item)
+        return kind
+    return side or "inner"
+
+
+def _merged_names(left: Relation, right: Relation, item: exp.Join) -> list[exp.Expr] | None:
+    """The columns that USING or NATURAL joins on; None for an ordinary join."""
+    if item.args.get("using"):
+        return list(item.args["using"])
+    if str(item.args.get("method") or "").upper() != "NATURAL":
+        return None
+    others = {column.name.lower() for column in right.columns if not column.hidden}
+    shared = [c.name for c in left.columns if not c.hidden and c.name.lower() in others]
+    return [exp.to_identifier(name) for name in dict.fromkeys(shared)]
+
+
+def _using(
+    kind: str,
+    left: Relation,
+    right: Relation,
+    names: Sequence[exp.Expr],
+    item: exp.Join,
+    context: Context,
+) -> Relation:
+    """A join on equal columns, each of which then counts as one column."""
+    translator = Translator(context.source, Scope(left.columns + right.columns))
+    pairs = [(_one(left, name, item, context), _one(right, name, item, context)) for name in names]
+    equal = [translator.compare("=", [a.scalar, b.scalar], item) for a, b in pairs]
+    condition = conjunction(scalar.expression for scalar in equal)
+    joined = _joined(kind, left, right, condition, item.this, context)
+    listed = [name.name for name in names]
+    if kind in ("semi", "anti"):
+        return replace(joined, columns=first_named(joined.columns, listed))
+    merged = []
+    for first, second in pairs:
+        choice = {
+            "right": second.scalar,
+            "full": translator.call("coalesce", [first.scalar, second.scalar], item),
+        }
+        merged.append(ScopeColumn("", first.name, choice.get(kind, first.scalar)))
+    rest = hide(first_named(joined.columns, listed), [column.name for column in merged])
+    return _retyped(replace(joined, columns=(*merged, *rest)))
+
+
+def _one(relation: Relation, name: exp.Expr, item: exp.Join, context: Context) -> ScopeColumn:
+    scope = Scope(relation.columns)
+    columns = scope.matches("", name.name)
+    place = name if "start" in name.meta else item
+    if not columns:
+        raise context.source.error(scope.unknown("", name.name), place)
+    if len(columns) > 1:
+        raise context.source.error(f'column "{name.name}" is ambiguous on one side', place)
+    return columns[0]
+
+
+def _joined(
+    kind: str,
+    left: Relation,
+    right: Relation,
+    condition: Expression,
+    table: exp.Expr,
+    context: Context,
+) -> Relation:
+    taken = {column.qualifier.lower() for column in left.columns if column.qualifier}
+    for column in right.columns:
+        if column.qualifier.lower() in taken:
+            problem = f'two tables in FROM are called "{column.qualifier}"; give one an alias'
+            raise context.source.error(problem, table)
+    node = join(kind, left.node, right.node, condition)
+    if kind in JOIN_KEYWORDS:
+        context.placed(node, table, JOIN_KEYWORDS[kind])
+    columns = left.columns if kind in ("semi", "anti") else left.columns + right.columns
+    return _retyped(Relation(node, columns))
+
+
+def _retyped(relation: Relation) -> Relation:
+    """The columns with the nullability they have after an outer join."""
+    schema = relation.node.schema
+    columns = [
+        replace(c, scalar=Scalar(c.scalar.expression, type_of(c.scalar.expression, schema)))
+        for c in relation.columns
+    ]
+    return Relation(relation.node, tuple(columns))

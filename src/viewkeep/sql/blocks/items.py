@@ -1,0 +1,108 @@
+"""The select list: names, stars and expressions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import Node, Output, Project
+from viewkeep.sql.blocks.context import FreshNames
+from viewkeep.sql.blocks.scope import Scalar, ScopeColumn
+from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An output column, with the place it was written."""
+
+    name: str
+    scalar: Scalar
+    node: exp.Expr
+    is_unnamed: bool = False
+    """Whether it is called by its text: two alike are told apart, `count(1)` and `count(1)_2`."""
+
+
+def select_items(select: exp.Select, translator: Translator) -> list[Item]:
+    """The output columns of a query block; each may read those before it by their aliases."""
+    items: list[Item] = []
+    for node in select.expressions:
+        items.extend(_items(node, translator))
+        if isinstance(node, exp.Alias):
+            known = translator.earlier
+            is_plain = node.alias.lower() not in known and node.find(exp.Window) is None
+            scalar = items[-1].scalar if is_plain else None  # none where Spark decides
+            translator.earlier = {**known, node.alias.lower(): scalar}
+    translator.earlier = {}
+    return items
+
+
+def project(node: Node, items: Sequence[Item], source: Source) -> Node:
+    """The output of a query block; names that its text gives must differ."""
+    names = FreshNames()
+    for item in items:
+        if not item.is_unnamed and names.take(item.name) != item.name:
+            problem = f'two output columns are called "{item.name}"; give one an alias'
+            raise source.error(problem, item.node)
+    outputs = [
+        Output(names.take(item.name) if item.is_unnamed else item.name, item.scalar.expression)
+        for item in items
+    ]
+    return Project(node, tuple(outputs))
+
+
+def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
+    match node:
+        case exp.Star():
+            yield from _star(node, "", translator)
+        case exp.Column() if isinstance(node.this, exp.Star):
+            yield from _star(node, node.table, translator)
+        case exp.Alias():
+            yield Item(node.alias, translator.translate(node.this), node)
+        case exp.Paren():
+            yield from _items(node.this, translator)
+        case exp.Column():
+            yield Item(node.name, translator.translate(node), node)
+        case exp.Aliases():
+            raise translator.source.unsupported("several names for one column", node)
+        case _:
+            # As in Spark, a column without a name is called by its text.
+            name = _text(node)
+            yield Item(name, translator.translate(node), node, is_unnamed=True)
+
+
+def _text(node: exp.Expr) -> str:
+    match node:
+        case exp.Anonymous(expressions=[exp.Star()]) if node.name.lower() == "count":
+            return "count(1)"
+    return node.sql("spark", normalize_functions="lower")
+
+
+def _without(
+    left_out: Sequence[exp.Expr], qualifier: str, translator: Translator, star: exp.Expr
+) -> list[ScopeColumn]:
+    """The columns of a star, but those that EXCEPT names."""
+    columns = translator.scope.visible(qualifier)
+    for each in left_out:
+        if isinstance(each, exp.Dot) or each.args.get("db"):
+            raise translator.source.unsupported("* EXCEPT of a field", star)
+        table = each.table if isinstance(each, exp.Column) else ""
+        gone = [c for c in translator.scope.matches(table or qualifier, each.name) if c in columns]
+        if not gone:
+            problem = translator.scope.unknown(table or qualifier, each.name)
+            raise translator.source.error(problem, each)
+        columns = [column for column in columns if column not in gone]
+    if left_out and not columns:
+        raise translator.source.error("* EXCEPT leaves no column", star)
+    return columns
+
+
+def _star(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(value for part, value in star.args.items() if part != "except_"):
+        raise translator.source.unsupported("* REPLACE or RENAME", node)
+    columns = _without(star.args.get("except_") or (), qualifier, translator, node)
+    if not columns:
+        raise translator.source.error(translator.scope.unknown(qualifier, "*"), node)
+    for column in columns:
+        yield Item(column.name, translator.column(column, node), node)

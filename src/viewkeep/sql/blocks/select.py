@@ -1,0 +1,72 @@
+"""One query block, clause by clause, in the order in which SQL evaluates them."""
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.query.algebra import Node, Select
+from viewkeep.sql.blocks.block import Block, translate_block
+from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
+from viewkeep.sql.blocks.context import Context
+from viewkeep.sql.blocks.distinct import distinct
+from viewkeep.sql.blocks.items import project, select_items
+from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.blocks.top import apply_top, read_top, replace_aliases, top_of_outputs
+from viewkeep.sql.blocks.windows import BlockWindows
+from viewkeep.sql.expressions.scalar import Translator, attached
+from viewkeep.sql.groups.grouping import GroupedTranslator, aliases_of
+from viewkeep.sql.groups.groups import apply_groups, group_translator
+
+
+def translate_select(select: exp.Select, context: Context) -> Node:
+    """FROM and WHERE, GROUP BY and HAVING, windows and QUALIFY, LIMIT, the select list; with
+    DISTINCT the limit comes last."""
+    refuse_clauses(select, context.source)
+    block = translate_block(select, context)
+    translator = _translator(select, block, context)
+    windows = BlockWindows(_named_windows(select))
+    translator.windows = windows
+    items = select_items(select, translator)
+    qualify = _qualify(select, translator)
+    unique = bool(select.args.get("distinct"))
+    top = None if unique else read_top(select, translator, _outputs(select))
+    translator.windows = None
+    if isinstance(translator, GroupedTranslator):
+        node = apply_groups(select, block, translator, context)
+    else:
+        node = attached(block.node, translator)
+    node = windows.apply(node, context)
+    if qualify is not None:
+        node = Select(node, qualify.expression)
+        context.placed(node, select.args["qualify"].this, TokenType.QUALIFY)
+    node = project(apply_top(node, top, context), items, context.source)
+    if not unique:
+        return node
+    node = distinct(node, select, context)
+    context.placed(node, select.expressions[0], TokenType.DISTINCT)
+    return top_of_outputs(select, node, context)
+
+
+def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
+    """The expressions that ORDER BY names: an output column hides a column of FROM."""
+    plain = {e.name.lower(): e for e in select.expressions if isinstance(e, exp.Column)}
+    return {**plain, **aliases_of(select)}
+
+
+def _translator(select: exp.Select, block: Block, context: Context) -> Translator:
+    if is_grouped(select):
+        return group_translator(select, block, context)
+    translator = Translator(context.source, block.scope)
+    translator.attachments = context.attachments(block.node)
+    return translator
+
+
+def _named_windows(select: exp.Select) -> dict[str, exp.Window]:
+    return {each.name.lower(): each for each in select.args.get("windows") or ()}
+
+
+def _qualify(select: exp.Select, translator: Translator) -> Scalar | None:
+    """The condition on window functions, which may use names of the select list."""
+    clause = select.args.get("qualify")
+    if clause is None:
+        return None
+    return translator.condition(replace_aliases(clause.this, aliases_of(select), translator.scope))

@@ -1,0 +1,80 @@
+"""UNION, EXCEPT and INTERSECT."""
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.query.algebra import AntiJoin, Node, Output, Project, SemiJoin, UnionAll
+from viewkeep.query.expressions import Call, Cast, Column, conjunction
+from viewkeep.query.types.data_types import Type
+from viewkeep.query.types.rules import common_type
+from viewkeep.sql.blocks.clauses import refuse_clauses
+from viewkeep.sql.blocks.context import Context, Places
+from viewkeep.sql.blocks.distinct import distinct
+from viewkeep.sql.blocks.outputs import renamed
+from viewkeep.sql.blocks.top import top_of_outputs
+
+
+def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
+    """Both sides under the names of the left one, in the types that fit both.
+
+    EXCEPT and INTERSECT compare whole rows, in which NULLs are equal to each other.
+    """
+    refuse_clauses(query, context.source)
+    return top_of_outputs(query, _combined(query, context), context)
+
+
+def _combined(query: exp.SetOperation, context: Context) -> Node:
+    left, right = context.nested(query.this), context.nested(query.expression)
+    types = _common_types(left, right, query, context)
+    right = _typed(right, left.names, types, context.places)
+    left = _typed(left, left.names, types, context.places)
+    if isinstance(query, exp.Union):
+        union = UnionAll((*_inputs(left), *_inputs(right)))
+        context.placed(union, query.expression, TokenType.UNION)
+        return distinct(union, query.expression, context) if query.args.get("distinct") else union
+    name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
+    keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
+    if not query.args.get("distinct"):
+        raise context.source.unsupported(f"{name} ALL", query.expression, (keyword,))
+    compared = _compared(name, distinct(left, query.expression, context), right, context)
+    return context.placed(compared, query.expression, keyword)
+
+
+def _compared(name: str, left: Node, right: Node, context: Context) -> Node:
+    prefix = context.names.take("right")
+    names = left.names
+    right = renamed(right, [f"{prefix}.{column}" for column in names], context.places)
+    same = [Call("<=>", (Column(n), Column(f"{prefix}.{n}"))) for n in names]
+    operator = AntiJoin if name == "EXCEPT" else SemiJoin
+    return operator(left, right, conjunction(same))
+
+
+def _inputs(node: Node) -> tuple[Node, ...]:
+    """The inputs of a union below, so that a chain of UNION ALL is one operator."""
+    return node.inputs if isinstance(node, UnionAll) else (node,)
+
+
+def _common_types(left: Node, right: Node, query: exp.SetOperation, context: Context) -> list[Type]:
+    if len(left.schema) != len(right.schema):
+        problem = f"the sides have {len(left.schema)} and {len(right.schema)} columns"
+        raise context.source.error(problem, query.expression)
+    types = []
+    for first, second in zip(left.schema, right.schema, strict=True):
+        common = common_type(first.type, second.type)
+        if common is None:
+            problem = (
+                f'column "{first.name}" is {first.type} on one side, {second.type} on the other'
+            )
+            raise context.source.type_error(f"{problem}; add a CAST", query.expression)
+        types.append(common)
+    return types
+
+
+def _typed(node: Node, names: tuple[str, ...], types: list[Type], places: Places) -> Node:
+    if [field.type for field in node.schema] == types:
+        return node if node.names == names else renamed(node, names, places)
+    outputs = [
+        Output(name, Column(field.name) if field.type == type_ else Cast(Column(field.name), type_))
+        for name, field, type_ in zip(names, node.schema, types, strict=True)
+    ]
+    return Project(node, tuple(outputs))

@@ -1,0 +1,157 @@
+"""ORDER BY with LIMIT and OFFSET: the first rows in an order, as a window and a selection.
+
+Without a limit the order of a view means nothing, since its rows have none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeep.query.algebra import Node, Output, Project, Select
+from viewkeep.query.expressions import Call, Column, Expression, conjunction, literal
+from viewkeep.query.types.functions import Typed
+from viewkeep.sql.blocks.context import Context
+from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
+from viewkeep.sql.blocks.windows import OrderKey, order_keys, ordered_rows
+from viewkeep.sql.expressions.scalar import Translator
+
+_NUMBER = "row_number_of_top"
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """How many rows are wanted, after how many others, in which order."""
+
+    limit: int | None
+    offset: int
+    keys: tuple[OrderKey, ...]
+    place: exp.Expr
+
+
+def has_top(query: exp.Expr) -> bool:
+    """Whether a query asks for some of its rows only."""
+    return _limit_of(query) is not None or query.args.get("offset") is not None
+
+
+def unwrapped(query: exp.Expr) -> exp.Expr:
+    """The query in brackets that ask for nothing of their own."""
+    while isinstance(query, exp.Subquery) and not has_top(query):
+        query = query.this
+    return query
+
+
+def read_top(query: exp.Expr, translator: Translator, aliases: dict[str, exp.Expr]) -> Top | None:
+    """LIMIT, OFFSET and ORDER BY of a query; an alias of its select list hides a column."""
+    if not has_top(query):
+        return None
+    limit, offset = _limit_of(query), query.args.get("offset")
+    order = query.args.get("order")
+    if order is not None:
+        order = _resolved(order, query, aliases, translator)
+    keys = order_keys(order, translator)
+    most = None if limit is None else _count(limit, translator)
+    skipped = 0 if offset is None else _count(offset.expression, translator)
+    return Top(most, skipped, keys, query if limit is None else limit)
+
+
+def apply_top(rows: Node, top: Top | None, context: Context) -> Node:
+    """The rows with these numbers in the order, which have a column more."""
+    if top is None:
+        return rows
+    ordered = ordered_rows(rows, top.keys, _NUMBER)
+    parts: list[Expression] = []
+    if top.limit is not None:
+        parts.append(Call("<=", (Column(_NUMBER), literal(top.offset + top.limit))))
+    if top.offset:
+        parts.append(Call(">", (Column(_NUMBER), literal(top.offset))))
+    keywords = (TokenType.LIMIT, TokenType.FETCH, TokenType.OFFSET)
+    context.placed(ordered, top.place, *keywords)
+    return context.placed(Select(ordered, conjunction(parts)), top.place, *keywords)
+
+
+def top_of_outputs(query: exp.Expr, node: Node, context: Context) -> Node:
+    """The first rows of a query whose order is one of its output columns."""
+    if not has_top(query):
+        return node
+    columns = [
+        ScopeColumn("", f.name, Scalar(Column(f.name), Typed(f.type, f.nullable)))
+        for f in node.schema
+    ]
+    translator = Translator(context.source, Scope(tuple(columns)))
+    top = read_top(_unqualified(query), translator, {})
+    outputs = tuple(Output(name, Column(name)) for name in node.names)
+    return Project(apply_top(node, top, context), outputs)
+
+
+def _limit_of(query: exp.Expr) -> exp.Expr | None:
+    limit = query.args.get("limit")
+    if isinstance(limit, exp.Fetch):
+        count: exp.Expr | None = limit.args.get("count")
+        return count if count is not None else exp.Literal.number(1)
+    value: exp.Expr | None = None if limit is None else limit.expression
+    return None if isinstance(value, exp.Var) and value.name.upper() == "ALL" else value
+
+
+def _count(node: exp.Expr, translator: Translator) -> int:
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return int(node.name)
+    raise translator.source.unsupported("a LIMIT or OFFSET that is not a number", node)
+
+
+def _resolved(
+    order: exp.Expr, query: exp.Expr, aliases: dict[str, exp.Expr], translator: Translator
+) -> exp.Expr:
+    """ORDER BY with the expressions that positions and aliases stand for."""
+    made = order.copy()
+    outputs: Sequence[exp.Expr] = [
+        exp.column(column.name, quoted=True) for column in translator.scope.visible()
+    ]
+    if isinstance(query, exp.Select) and not query.args.get("distinct"):
+        outputs = [each.unalias() for each in query.expressions]
+    ordered = []
+    for each in made.expressions:
+        if isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL":
+            ordered += [exp.Ordered(this=o.copy(), nulls_first=True) for o in outputs]
+            continue
+        each.set("this", _meant(each.this, outputs, aliases, translator))
+        ordered.append(each)
+    made.set("expressions", ordered)
+    return made
+
+
+def _meant(
+    node: exp.Expr, outputs: Sequence[exp.Expr], aliases: dict[str, exp.Expr], on: Translator
+) -> exp.Expr:
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        position = int(node.name)
+        if not 1 <= position <= len(outputs):
+            problem = f"ORDER BY {position}: the select list has {len(outputs)} columns"
+            raise on.source.error(problem, node)
+        if isinstance(outputs[position - 1], exp.Star):
+            raise on.source.unsupported("ORDER BY the position of *", node)
+        return outputs[position - 1].copy()
+    return replace_aliases(node, aliases, None)
+
+
+def replace_aliases(node: exp.Expr, aliases: dict[str, exp.Expr], scope: Scope | None) -> exp.Expr:
+    """The expression with those that aliases stand for; columns in a scope hide aliases."""
+
+    def replaced(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and not part.table:
+            hidden = scope is not None and scope.matches("", part.name)
+            alias = None if hidden else aliases.get(part.name.lower())
+            return part if alias is None else alias.copy()
+        return part
+
+    return node.transform(replaced)
+
+
+def _unqualified(query: exp.Expr) -> exp.Expr:
+    """The query with an ORDER BY that names output columns alone."""
+    made = query.copy()
+    order = made.args.get("order")
+    for column in order.find_all(exp.Column) if order is not None else ():
+        column.set("table", None)
+    return made

@@ -1,0 +1,1 @@
+"""Expressions of SQL: constants, functions, columns, and subqueries in them."""

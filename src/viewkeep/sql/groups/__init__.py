@@ -1,0 +1,1 @@
+"""GROUP BY with all that belongs to it: aggregates, HAVING, grouping sets."""

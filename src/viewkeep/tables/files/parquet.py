@@ -1,0 +1,306 @@
+"""Parquet files of Delta tables, written and read on the driver.
+
+Bounds of columns are kept only for types whose bounds all engines read the
+same way: integers, dates and short strings.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from viewkeep.query.types.data_types import Field
+from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds
+from viewkeep.tables.files.key_match import near_rows
+from viewkeep.tables.files.row_groups import groups_near
+from viewkeep.tables.log.delta import DataFile, LakeTable, StorageError, file_system, storage_errors
+
+ROW_GROUP = 128 * 1024
+SMALL_BYTES = 1 << 20
+"""A file of at most so many bytes is read by one thread."""
+SHORT = 64
+"""Longer strings have shorter bounds."""
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A Parquet file in a table's folder, whatever the log says; `modified` in milliseconds."""
+
+    path: str
+    modified: float
+
+
+class Folder:
+    """The folder of a table, as Arrow reads and writes files in it."""
+
+    def __init__(self, table: LakeTable) -> None:
+        self.uri = table.uri
+        with storage_errors(self.uri):
+            self._files, self._base = file_system(table)
+
+    def write(self, table: pa.Table, name: str = "part") -> DataFile:
+        """A new file with these rows."""
+        path = f"{name}-{uuid4()}.parquet"
+        with storage_errors(f"{self.uri}/{path}"):
+            self._files.create_dir(f"{self._base}/{path}".rpartition("/")[0], recursive=True)
+            footers: list[Any] = []
+            with self._files.open_output_stream(f"{self._base}/{path}") as sink:
+                pq.write_table(
+                    table,
+                    sink,
+                    metadata_collector=footers,
+                    row_group_size=ROW_GROUP,
+                    write_page_index=True,
+                    # Numbers gain little from dictionaries, which cost most of the time.
+                    use_dictionary=[f.name for f in table.schema if _has_few_values(f.type)],
+                )
+                size = sink.tell()
+        return self._described(path, size, footers[0])
+
+    def make(self, name: str) -> None:
+        """A folder in the table's folder, for files that others write."""
+        with storage_errors(f"{self.uri}/{name}"):
+            self._files.create_dir(f"{self._base}/{name}", recursive=True)
+
+    def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
+        """The rows of some files, with these columns; what a file does not have is NULL."""
+        schema = arrow_schema(fields)
+        tables = [schema.empty_table(), *(self._read(each, schema) for each in files)]
+        return pa.concat_tables(tables)
+
+    def look_up(
+        self, files: Sequence[DataFile], fields: Sequence[Field], keys: Sequence[pa.Table]
+    ) -> pa.Table:
+        """Rows that may have a key of one of the tables of keys; several files at a time."""
+        schema = arrow_schema(fields)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = pool.map(lambda each: self._near(each, schema, keys), files)
+            return pa.concat_tables([schema.empty_table(), *parts])
+
+    def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
+        """The rows of a file by its path in the folder."""
+        return self.read([DataFile(path, 0, 0)], fields)
+
+    def write_text(self, name: str, text: str) -> None:
+        """A file for people beside the data."""
+        path = f"{self._base}/{name}"
+        with storage_errors(path):
+            self._files.create_dir(self._base, recursive=True)
+            with self._files.open_output_stream(path) as sink:
+                sink.write(text.encode())
+
+    def read_text(self, name: str) -> str:
+        """A file beside the data."""
+        path = f"{self._base}/{name}"
+        with storage_errors(path), self._files.open_input_stream(path) as source:
+            return bytes(source.read()).decode()
+
+    def names(self) -> list[str]:
+        """What is in the folder itself; nothing, if there is none."""
+        with storage_errors(self.uri):
+            selector = pafs.FileSelector(self._base, allow_not_found=True)
+            return [each.base_name for each in self._files.get_file_info(selector)]
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with storage_errors(f"{self.uri}/{name}"), suppress(FileNotFoundError):
+            self._files.delete_file(f"{self._base}/{name}")
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        with storage_errors(self.uri):
+            if self._files.get_file_info(self._base).type != pafs.FileType.NotFound:
+                self._files.delete_dir(self._base)
+
+    def listed(self, below: str = "") -> list[ListedFile]:
+        """The Parquet files of the table; folders with the marks of Delta are no data."""
+        files: list[ListedFile] = []
+        with storage_errors(self.uri):
+            entries = self._files.get_file_info(pafs.FileSelector(f"{self._base}/{below}"))
+        for each in entries:
+            name = f"{below}{each.base_name}"
+            if each.base_name.startswith(("_", ".")):
+                continue
+            if each.type == pafs.FileType.Directory:
+                files += self.listed(f"{name}/")
+            elif name.endswith(".parquet"):
+                modified = each.mtime_ns / 1e6 if each.mtime_ns is not None else float("inf")
+                files.append(ListedFile(name, modified))
+        return files
+
+    def remove_files(self, files: Iterable[ListedFile]) -> None:
+        """Remove files, with the checksums that Spark writes beside them."""
+        for each in files:
+            folder, _, name = f"{self._base}/{each.path}".rpartition("/")
+            with storage_errors(f"{folder}/{name}"), suppress(FileNotFoundError):
+                self._files.delete_file(f"{folder}/{name}")
+            with suppress(OSError):
+                self._files.delete_file(f"{folder}/.{name}.crc")
+
+    def described(self, folder: str) -> list[DataFile]:
+        """The Parquet files below a folder of the table, with what their footers tell."""
+        with storage_errors(f"{self.uri}/{folder}"):
+            entries = self._files.get_file_info(
+                pafs.FileSelector(f"{self._base}/{folder}", recursive=False)
+            )
+        names = sorted(each.base_name for each in entries if each.base_name.endswith(".parquet"))
+        described = [self._read_described(f"{folder}/{name}") for name in names]
+        return [each for each in described if each.rows]
+
+    def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
+        location = each.location(self._base)
+        with _reading(location), self._files.open_input_file(location) as source:
+            # A small file is read before threads have started.
+            is_small = source.size() <= SMALL_BYTES
+            place = pa.BufferReader(source.read()) if is_small else source
+            file = pq.ParquetFile(place, coerce_int96_timestamp_unit=_UNIT)
+            rows = file.read(use_threads=not is_small)
+        return _conformed(rows, schema, each)
+
+    def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
+        """Groups of rows whose bounds rule the keys out are not read. Of the others, the columns of
+        keys are read first, and the rest if there are any."""
+        location = each.location(self._base)
+        columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
+        parts = []
+        with _reading(location), self._files.open_input_file(location) as source:
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit=_UNIT)
+            present = set(file.schema_arrow.names)
+            typed = pa.schema([schema.field(name) for name in columns])
+            named = [name for name in columns if name in present]
+            own = [name for name in schema.names if name in present]
+            for groups in groups_near(file.metadata, keys):
+                rows = _conformed(file.read_row_groups(groups, named), typed, each)
+                near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
+                if pc.any(near, min_count=0).as_py():
+                    rest = _conformed(file.read_row_groups(groups, own), schema, each)
+                    parts.append(rest.filter(near))
+        return pa.concat_tables([schema.empty_table(), *parts])
+
+    def _read_described(self, path: str) -> DataFile:
+        place = f"{self._base}/{path}"
+        with storage_errors(place):
+            size = self._files.get_file_info(place).size
+            with self._files.open_input_file(place) as source:
+                footer = pq.read_metadata(source)
+        return self._described(path, size, footer)
+
+    def _described(self, path: str, size: int, footer: Any) -> DataFile:
+        place = f"{self._base}/{path}"
+
+        def count_nulls(column: str) -> int:
+            """For statistics that leave it open, as those of long strings do."""
+            with storage_errors(place):
+                rows = pq.read_table(
+                    place, columns=[column], filesystem=self._files, partitioning=None
+                )
+            return int(rows[column].null_count)
+
+        least, greatest, nulls = _bounds(footer, count_nulls)
+        return DataFile(path, size, footer.num_rows, {}, least, greatest, nulls)
+
+
+@contextmanager
+def _reading(location: str) -> Iterator[None]:
+    try:
+        with storage_errors(location):
+            yield
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise StorageError(
+                f"{location} is gone, probably vacuumed; repair the views that need it"
+            ) from error
+        raise
+
+
+_UNIT = "us"
+"""Of times in Spark's old form; in nanoseconds, years before 1677 and after 2262 overflow."""
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
+    columns = []
+    for field in schema:
+        if field.name in each.partition:
+            value = each.partition[field.name]
+            columns.append(pa.array([value] * rows.num_rows, field.type))
+        elif field.name in rows.column_names:
+            columns.append(rows[field.name].cast(field.type))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _bounds(
+    footer: Any, count_nulls: Callable[[str], int]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
+    """The least and greatest values and the NULLs of columns, over all row groups.
+
+    Every column that can have bounds has some: readers take what is missing for NULL.
+    """
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    for field in footer.schema.to_arrow_schema():
+        if not has_bounds(declared_type(field.type)):
+            continue
+        name, place = field.name, places[field.name]
+        groups = range(footer.num_row_groups) if footer.num_rows else ()
+        stats = [footer.row_group(n).column(place).statistics for n in groups]
+        null_counts = [each.null_count for each in stats if each is not None]
+        is_complete = len(null_counts) == len(stats) and None not in null_counts
+        nulls[name] = sum(null_counts) if is_complete else count_nulls(name)
+        if nulls[name] < footer.num_rows:
+            least[name], greatest[name] = _ends(field.type, stats)
+    return least, greatest, nulls
+
+
+def _ends(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
+    """Bounds of values that are not all NULL; of long strings, none are written."""
+    if any(each is None for each in stats):
+        return _WIDEST[str(kind)]
+    held = [each for each in stats if each.has_min_max]
+    if sum(each.num_values for each in held) < sum(each.num_values for each in stats):
+        return _WIDEST[str(kind)]
+    first, last = min(each.min for each in held), max(each.max for each in held)
+    return (shortened(first), shortened(last, up=True)) if isinstance(first, str) else (first, last)
+
+
+_WIDEST: dict[str, tuple[Any, Any]] = {
+    **{f"int{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1) for n in (8, 16, 32, 64)},
+    "date32[day]": (date.min, date.max),
+    "string": ("", chr(sys.maxunicode) * SHORT),
+}
+
+
+def shortened(text: str, up: bool = False) -> str:
+    """The text or, of a long one, a short text that is not greater; with `up`, not less.
+
+    >>> shortened("b" * 99, up=True) == "b" * 63 + "c"
+    True
+    """
+    if len(text) <= SHORT:
+        return text
+    start = text[:SHORT]
+    if not up:
+        return start
+    start = start.rstrip(chr(sys.maxunicode))
+    if not start:
+        return text
+    # The next character; between those below and above are no characters.
+    return start[:-1] + ("\ue000" if start[-1] == "\ud7ff" else chr(ord(start[-1]) + 1))
+
+
+def _has_few_values(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_boolean(kind))

@@ -1,0 +1,248 @@
+"""Copy on write: files that hold changed rows are written anew, the others stay.
+
+Few bytes are rewritten in memory; many by a scan of an engine. New rows come
+into a file of their own where nothing has to be rewritten; when such files have become many, the
+next change puts them together.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.files.key_index import KeyIndex, Places
+from viewkeep.tables.files.key_match import may_hold
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
+from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.row_differences import Mask
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+DRIVER_BYTES = 8 * 1024 * 1024
+"""The most bytes that are rewritten in memory; an engine streams more in less time."""
+JOB_BYTES = 256 * 1024 * 1024
+"""The same where the engine is Spark, whose jobs take a while to start."""
+SMALL_FILES = 16
+"""So many small files are put together."""
+SMALL_BYTES = 4 * 1024 * 1024
+FILE_BYTES = 128 * 1024 * 1024
+"""About how large a rewritten file may become."""
+FILE_ROWS = 1 << 21
+"""The most rows of a file that is written on the driver."""
+SHARE_ROWS = 1 << 18
+"""The fewest rows that become a file of their own, so that several are written at a time."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Files to add and files to remove, in one commit."""
+
+    add: tuple[DataFile, ...] = ()
+    remove: tuple[DataFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """A file with its rows in memory, and for each row the place of its key, or -1."""
+
+    file: DataFile
+    rows: pa.Table
+    places: Places
+
+
+@dataclass(frozen=True)
+class MatchedRows:
+    """The rows of a version that have one of some keys, and the places of their keys.
+
+    `files` are those that have such rows; None if they are too large for the driver.
+    """
+
+    keys: KeyIndex
+    rows: pa.Table
+    places: Places
+    files: tuple[FileRows, ...] | None
+
+
+def find_rows(
+    scans: Scans,
+    table: LakeTable,
+    snapshot: Snapshot,
+    keys: pa.Table,
+    driver_bytes: int = DRIVER_BYTES,
+) -> MatchedRows:
+    """The rows of a version that have one of the keys."""
+    files = [each for each in snapshot.files if may_hold(each, keys)]
+    index = KeyIndex(keys)
+    if sum(each.size for each in files) <= driver_bytes:
+        return _load_matches(table, snapshot, files, index)
+    near = scans.rows_near(_stored(table, snapshot, files), keys)
+    places = index.places(near)
+    return MatchedRows(index, near.filter(pa.array(places >= 0)), places[places >= 0], None)
+
+
+def _load_matches(
+    table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: KeyIndex
+) -> MatchedRows:
+    """Several files at a time: Arrow works without Python's lock."""
+    folder = Folder(table)
+
+    def load(each: DataFile) -> FileRows | None:
+        rows = folder.read([each], snapshot.fields)
+        places = keys.places(rows)
+        return FileRows(each, rows, places) if (places >= 0).any() else None
+
+    loaded = tuple(each for each in _parallel(load, files) if each is not None)
+    matches = [each.rows.filter(pa.array(each.places >= 0)) for each in loaded]
+    places = [each.places[each.places >= 0] for each in loaded]
+    return MatchedRows(
+        keys,
+        pa.concat_tables([arrow_schema(snapshot.fields).empty_table(), *matches]),
+        np.concatenate([np.zeros(0, np.int64), *places]),
+        loaded,
+    )
+
+
+def rewrite(
+    scans: Scans,
+    table: LakeTable,
+    snapshot: Snapshot,
+    old_keys: pa.Table,
+    new_rows: pa.Table,
+    driver_bytes: int = DRIVER_BYTES,
+    matches: MatchedRows | None = None,
+) -> Rewrite:
+    """New files for a version without the rows that have a key of `old_keys`, and with `new_rows`.
+
+    `matches` are the rows of these and perhaps other keys, if they were looked up before.
+    """
+    new_rows = new_rows.cast(arrow_schema(snapshot.fields))
+    touched = [each for each in snapshot.files if may_hold(each, old_keys)]
+    if matches is None and sum(each.size for each in touched) <= driver_bytes:
+        matches = _load_matches(table, snapshot, touched, KeyIndex(old_keys))
+    if matches is None or matches.files is None:
+        rest = scans.write_without(_stored(table, snapshot, touched), old_keys)
+        return Rewrite((*rest, *write_rows(table, new_rows)), tuple(touched))
+    return _on_driver(table, snapshot, matches, old_keys, new_rows)
+
+
+def _on_driver(
+    table: LakeTable,
+    snapshot: Snapshot,
+    matches: MatchedRows,
+    old_keys: pa.Table,
+    new_rows: pa.Table,
+) -> Rewrite:
+    """Rows that replace others take their places; the rest goes to the end of some file."""
+    files = matches.files or ()
+    moves = _moves(matches, old_keys, new_rows)
+    rests = zip(files, _parallel(lambda each: _rest(each, moves, new_rows), files), strict=True)
+    hit = [(each.file, rest) for each, rest in rests if rest is not None]
+    small = _small(snapshot, [each for each, _ in hit])
+    merged = [Folder(table).read(small, snapshot.fields), new_rows.filter(pa.array(moves.appended))]
+    merged += [rest for each, rest in hit if each.size < SMALL_BYTES]
+    large = [rest for each, rest in hit if each.size >= SMALL_BYTES and rest.num_rows]
+    if large:  # a large file takes the new rows in, so that no small one is needed
+        large[0] = pa.concat_tables([large[0], *merged])
+        merged = []
+    together = [pa.concat_tables(merged)] if merged else []
+    add = write_rows(table, *large, *together)
+    return Rewrite(tuple(add), (*small, *(each for each, _ in hit)))
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """By the place of a key, whether its row goes and which new row stands there instead, or -1;
+    and which new rows stand nowhere so far."""
+
+    goes: Mask
+    instead: Places
+    appended: Mask
+
+
+def _moves(matches: MatchedRows, old_keys: pa.Table, new_rows: pa.Table) -> _Moves:
+    count = matches.keys.keys.num_rows
+    goes, instead = np.zeros(count, np.bool_), np.full(count, -1, np.int64)
+    away = matches.keys.places(old_keys)
+    goes[away[away >= 0]] = True
+    # A row takes the place of another one if it is the only one with the key of the only one.
+    there, back = np.bincount(matches.places, minlength=count), matches.keys.places(new_rows)
+    matched = np.flatnonzero(back >= 0)
+    places = back[matched]
+    alone = np.bincount(places, minlength=count)
+    replaces = goes[places] & (there[places] == 1) & (alone[places] == 1)
+    instead[places[replaces]] = matched[replaces]
+    appended = np.ones(new_rows.num_rows, np.bool_)
+    appended[matched[replaces]] = False
+    return _Moves(goes, instead, appended)
+
+
+def _rest(file: FileRows, moves: _Moves, new_rows: pa.Table) -> pa.Table | None:
+    """The rows of a file after a change, or None if all stay as they are."""
+    hit = file.places >= 0
+    instead = np.where(hit, moves.instead[file.places], -1)
+    drops = hit & moves.goes[file.places] & (instead < 0)
+    rows = _replaced(file.rows, instead, new_rows) if (instead >= 0).any() else file.rows
+    if drops.any():
+        return rows.filter(pa.array(~drops))
+    return None if rows is file.rows else rows
+
+
+def _replaced(rows: pa.Table, instead: Places, new_rows: pa.Table) -> pa.Table:
+    """Rows with others in the places of some; columns that stay as they are are not copied."""
+    mask = pa.array(instead >= 0)
+    new = new_rows.take(pa.array(instead[instead >= 0])).combine_chunks()
+    old = rows.filter(mask)
+    for position, name in enumerate(rows.column_names):
+        if not old[name].equals(new[name]):
+            column = _replaced_values(rows[name], mask, new[name])
+            rows = rows.set_column(position, rows.schema.field(name), column)
+    return rows
+
+
+def _replaced_values(
+    column: pa.ChunkedArray, mask: pa.Array, new: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    if not pa.types.is_nested(column.type):
+        return pc.replace_with_mask(column, mask, _whole(new))
+    places = np.arange(len(column))
+    places[mask.to_numpy(zero_copy_only=False)] = len(column) + np.arange(len(new))
+    return pa.chunked_array([*column.chunks, *new.chunks], column.type).take(pa.array(places))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
+    """Write rows into new files, each of rows of one group."""
+    share = -(-sum(rows.num_rows for rows in groups) // (os.cpu_count() or 1))
+    size = min(FILE_ROWS, max(SHARE_ROWS, share))
+    parts = [rows.slice(start, size) for rows in groups for start in range(0, rows.num_rows, size)]
+    return _parallel(Folder(table).write, parts)
+
+
+def _stored(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
+    return StoredRows(table, snapshot, files, {f.name: f.name for f in snapshot.fields})
+
+
+def _parallel(function: Callable[[T], U], values: Sequence[T]) -> list[U]:
+    if len(values) < 2:
+        return [function(each) for each in values]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, values))
+
+
+def _small(snapshot: Snapshot, touched: Sequence[DataFile]) -> list[DataFile]:
+    """The small files that are left alone otherwise, once they are many."""
+    small = [f for f in snapshot.files if f.size < SMALL_BYTES and f not in touched]
+    return small if len(small) >= SMALL_FILES else []

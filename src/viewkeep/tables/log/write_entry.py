@@ -1,0 +1,169 @@
+"""Log entries that Viewkeep writes itself, on local file systems.
+
+Opening a table and committing to it through deltalake takes twenty milliseconds, however small the
+commit. For a table that asks nothing of its writers but to add and remove files (`is_plain`), the
+entry is a few lines of JSON. It is on the disk before it gets its name, and gets the name only if
+no file has it (`link`, as deltalake does it): whoever comes second has a conflict.
+"""
+
+import errno
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from deltalake import DeltaTable
+
+from viewkeep.tables.failures import storage_errors
+from viewkeep.tables.log.entries import LOG, entry_path
+from viewkeep.tables.log.snapshots import DataFile
+
+ENGINE = "viewkeep"
+CHECKPOINTS = 100
+"""deltalake writes a checkpoint with the last of so many entries, so it commits that one."""
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
+
+Action = Mapping[str, Any]
+
+
+def is_plain(table: DeltaTable, properties: Mapping[str, str]) -> bool:
+    """Whether an open version asks nothing of writers but to add and remove files: no features, no
+    properties but these, no partitions, and no constraints on columns."""
+    protocol, about = table.protocol(), table.metadata()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    versions = protocol.min_reader_version, protocol.min_writer_version
+    return (
+        (versions == (1, 2) or (versions == (3, 7) and features <= {"timestampNtz"}))
+        and dict(about.configuration) == dict(properties)
+        and not about.partition_columns
+        and not any(each.metadata for each in table.schema().fields)
+    )
+
+
+def has_plain_paths(files: Iterable[DataFile]) -> bool:
+    """Whether the paths of files are the same in the log, which encodes them, and on the disk."""
+    return all(_PLAIN.fullmatch(each.path) for each in files)
+
+
+def is_checkpoint(version: int) -> bool:
+    """Whether a checkpoint belongs to a version."""
+    return (version + 1) % CHECKPOINTS == 0
+
+
+def files_changed(
+    add: Iterable[DataFile], remove: Iterable[DataFile], mode: str, notes: Mapping[str, Any]
+) -> list[Action]:
+    """The actions of a commit that removes files, then adds others."""
+    parameters = {"mode": mode, "partitionBy": "[]"}
+    return [
+        _about("WRITE", parameters, notes),
+        *(_removed(each) for each in remove),
+        *(_added(each) for each in add),
+    ]
+
+
+def table_made(
+    schema: str,
+    description: str,
+    properties: Mapping[str, str],
+    files: Iterable[DataFile],
+    notes: Mapping[str, Any],
+) -> tuple[list[Action], str]:
+    """The actions of a table's first commit, and its new ID; `schema` is Delta's JSON."""
+    identity, has_times = str(uuid4()), '"timestamp_ntz"' in schema
+    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+    if has_times:
+        features = ["timestampNtz"]
+        protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+        protocol |= {"readerFeatures": features, "writerFeatures": features}
+    about: dict[str, Any] = {
+        "id": identity,
+        "name": None,
+        "description": description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": [],
+        "createdTime": _now(),
+        "configuration": dict(properties),
+    }
+    actions = [
+        _about("CREATE TABLE", {"mode": "ErrorIfExists"}, notes),
+        {"protocol": protocol},
+        {"metaData": about},
+        *(_added(each) for each in files),
+    ]
+    return actions, identity
+
+
+def put_entry(base: str, version: int, actions: Sequence[Action], is_durable: bool) -> bytes | None:
+    """Write an entry under its name, and return its text; a `FileExistsError` if the name is taken,
+    None where the file system has no links."""
+    text = "\n".join(json.dumps(each, ensure_ascii=False) for each in actions).encode()
+    path = entry_path(base, version)
+    draft = f"{base}/{LOG}/_commit_{uuid4()}.json.tmp"
+    try:
+        _write(draft, text, is_durable)
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return None
+        with storage_errors(path):
+            raise
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)
+    return text
+
+
+def _write(path: str, text: bytes, is_durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with open(descriptor, "wb", buffering=0) as file:
+        left = memoryview(text)
+        while left:
+            left = left[file.write(left) :]
+        if is_durable:
+            os.fsync(descriptor)
+
+
+def _about(operation: str, parameters: Mapping[str, str], notes: Mapping[str, Any]) -> Action:
+    about = {"timestamp": _now(), "operation": operation, "operationParameters": parameters}
+    about["engineInfo"] = ENGINE
+    return {"commitInfo": about | ({ENGINE: notes} if notes else {})}
+
+
+def _added(each: DataFile) -> Action:
+    return {
+        "add": {
+            "path": each.path,
+            "partitionValues": {},
+            "size": each.size,
+            "modificationTime": each.modified,
+            "dataChange": True,
+            "stats": each.stats(),
+        }
+    }
+
+
+def _removed(each: DataFile) -> Action:
+    return {
+        "remove": {
+            "path": each.path,
+            "dataChange": True,
+            "deletionTimestamp": _now(),
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": each.size,
+        }
+    }
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
