@@ -5,7 +5,8 @@ change data feed that other writers kept, and the difference of the two versions
 only the files that they do not share are read.
 """
 
-from collections.abc import Iterable, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
+from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.scans import SIDE, Scans
 from viewkeep.tables.log.delta import CHANGES as CHANGES
@@ -40,6 +42,10 @@ MOST_CHANGES = 2_000_000
 """More changes than these are never brought in one by one."""
 MOST_REMEMBERED = 100_000
 """More changes than these are read anew for every view: they would fill the memory."""
+INLINE_BYTES = 2048
+"""Changes of fewer bytes stand in the log entry itself: a file for them would take longer than
+all else that a small commit does."""
+INLINE = "arrow"
 FOLDER = "_changes"
 """Folders with this mark are no data to Delta, and vacuum leaves them alone."""
 KIND = "#kind"
@@ -121,20 +127,26 @@ class Feed:
     # --- written down by Viewkeep ---------------------------------------------------------------
 
     def _read_change_files(self, commits: Iterable[Commit]) -> TableChanges:
-        paths = [(each.notes or {}).get(CHANGES) for each in commits]
-        changes = [self.read(path) for path in paths if path]
+        places = [(each.notes or {}).get(CHANGES) for each in commits]
+        changes = [self.read(place) for place in places if place]
         return compose_changes(self.name, self.declared, changes)
 
     def write(self, changes: TableChanges) -> dict[str, Any]:
         """Write changes down; the notes that tell of them in the commit."""
         if changes.is_empty:
             return {CHANGES: None, COUNT: 0}
-        file = Folder(self.table).write(_steps_table(changes), f"{FOLDER}/changes")
+        steps = _steps_table(changes)
+        if steps.nbytes <= INLINE_BYTES:
+            return {CHANGES: {INLINE: _inline_text(steps)}, COUNT: changes.size}
+        file = Folder(self.table).write(steps, f"{FOLDER}/changes")
         return {CHANGES: file.path, COUNT: changes.size}
 
-    def read(self, path: str) -> TableChanges:
-        """Changes that were written down."""
-        steps = Folder(self.table).read_path(path, self._fields)
+    def read(self, place: str | Mapping[str, str]) -> TableChanges:
+        """Changes that were written down, in a file or in the commit itself."""
+        if isinstance(place, str):
+            steps = Folder(self.table).read_path(place, self._fields)
+        else:
+            steps = _inline_steps(place[INLINE], arrow_schema(self._fields))
         kind, columns = steps[KIND], steps.drop_columns([KIND])
         width = len(self.declared.columns)
 
@@ -270,6 +282,18 @@ def _steps_table(changes: TableChanges) -> pa.Table:
     before, after = pa.concat_tables(old), pa.concat_tables(new)
     names = [f"{name}#{state}" for state in ("pre", "post") for name in changes.table.names]
     return pa.Table.from_arrays([kinds, *before.columns, *after.columns], [KIND, *names])
+
+
+def _inline_text(steps: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, steps.schema) as writer:
+        writer.write_table(steps.combine_chunks())
+    return b64encode(sink.getvalue()).decode("ascii")
+
+
+def _inline_steps(text: str, schema: pa.Schema) -> pa.Table:
+    with pa.ipc.open_stream(b64decode(text)) as reader:
+        return reader.read_all().cast(schema)
 
 
 def _null_rows(table: Table, count: int) -> pa.Table:

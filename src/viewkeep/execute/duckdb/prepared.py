@@ -93,10 +93,10 @@ class Prepared:
         self._queries: dict[tuple[str, Set[str]], Query | None] = {}
         kept = {each.name: each for each in script.materialized}
         self.changes = tuple(self._change(each, kept) for each in script.applies())
-        self.given = tuple(self._given())
+        self.given = tuple(self._inputs())
         """The diffs that statements read and none computes."""
 
-    def _given(self) -> list[str]:
+    def _inputs(self) -> list[str]:
         applied = frozenset(each.statement.diff for each in self.changes)
         return sorted(filter(self.names.is_given, applied.union(*self._reads.values())))
 

@@ -90,8 +90,8 @@ class OpenRelations:
         if folder is None or not places or rows.snapshot.partitions or _have_wildcards(places):
             return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
         try:
-            schemas = set(FILE_SCHEMAS.get(self._connection, places))
-        except (duckdb.IOException, FileNotFoundError) as error:
+            schemas = set(FILE_SCHEMAS.get(places))
+        except FileNotFoundError as error:
             raise StorageError(
                 f"{rows.snapshot.uri}: files of version {rows.snapshot.version} are gone, probably "
                 f"vacuumed; repair the views that need this version ({error})"

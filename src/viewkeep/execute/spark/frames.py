@@ -111,7 +111,7 @@ class Builder:
         """A semijoin or antijoin; where keys can be listed, a filter is all it takes."""
         kind = "left_semi" if isinstance(node, SemiJoin) else "left_anti"
         pairs = equal_columns(node)
-        met = self._met(node, pairs)
+        met = self._key_test(node, pairs)
         if met is not None:
             rows_to_keep = met if kind == "left_semi" else misses(met)
             return self.frame(node.left).where(rows_to_keep)
@@ -124,7 +124,7 @@ class Builder:
             right = _partners(right, left, node, pairs)
         return left.join(right, condition, kind)
 
-    def _met(self, node: SemiJoin | AntiJoin, pairs: list[Pair]) -> SparkColumn | None:
+    def _key_test(self, node: SemiJoin | AntiJoin, pairs: list[Pair]) -> SparkColumn | None:
         """Whether a left row has one of the right keys, where they can be listed."""
         if not len(pairs) == len(conjuncts(node.condition)) == 1 or self.is_small(node.left):
             return None

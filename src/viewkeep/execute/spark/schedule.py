@@ -94,12 +94,12 @@ class Rounds:
         for each in statements:
             start = perf_counter()
             statement = self._pruned(each)
-            if statement is not None and not self._tried(statement, late):
+            if statement is not None and not self._try_statement(statement, late):
                 late[statement.name] = statement
             self.seconds[each.name] += perf_counter() - start
         return list(late.values())
 
-    def _tried(self, statement: Compute, late: dict[str, Compute]) -> bool:
+    def _try_statement(self, statement: Compute, late: dict[str, Compute]) -> bool:
         """Compute a statement, or set it aside; whether that could be done."""
         driver = Driver(self._relations.inputs())
         try:

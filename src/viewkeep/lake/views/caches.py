@@ -72,7 +72,11 @@ class Cache:
         dead = pa.concat_tables([gone.select(ids), came.select(ids)])
         rest = without(self.overlay, dead)
         overlay = pa.concat_tables(
-            [rest, self._buried(without(gone.select(ids), came.select(ids))), self._alive(came)],
+            [
+                rest,
+                self._dead_rows(without(gone.select(ids), came.select(ids))),
+                self._live_rows(came),
+            ],
         )
         return [*self.base, Folder(self.table).write(overlay, OVERLAY)]
 
@@ -86,10 +90,10 @@ class Cache:
     def _columns(self) -> tuple[Field, ...]:
         return tuple(each for each in self.snapshot.fields if each.name != LIVE)
 
-    def _alive(self, rows: pa.Table) -> pa.Table:
+    def _live_rows(self, rows: pa.Table) -> pa.Table:
         return self._whole(rows, live=True)
 
-    def _buried(self, ids: pa.Table) -> pa.Table:
+    def _dead_rows(self, ids: pa.Table) -> pa.Table:
         return self._whole(ids, live=False)
 
     def _whole(self, rows: pa.Table, live: bool) -> pa.Table:

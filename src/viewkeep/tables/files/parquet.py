@@ -23,6 +23,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds
 from viewkeep.tables.files.key_match import near_rows
+from viewkeep.tables.files.recent_files import RECENT_FILES
 from viewkeep.tables.files.row_groups import groups_near
 from viewkeep.tables.log.delta import DataFile, LakeTable, StorageError, file_system, storage_errors
 
@@ -48,6 +49,7 @@ class Folder:
         self.uri = table.uri
         with storage_errors(self.uri):
             self._files, self._base = file_system(table)
+        self._is_local = isinstance(self._files, pafs.LocalFileSystem)
 
     def write(self, table: pa.Table, name: str = "part") -> DataFile:
         """A new file with these rows."""
@@ -66,6 +68,8 @@ class Folder:
                     use_dictionary=[f.name for f in table.schema if _has_few_values(f.type)],
                 )
                 size = sink.tell()
+        if self._is_local:
+            RECENT_FILES.add(f"{self._base}/{path}", table)
         return self._described(path, size, footers[0])
 
     def make(self, name: str) -> None:
@@ -160,13 +164,19 @@ class Folder:
 
     def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
         location = each.location(self._base)
+        recent = RECENT_FILES.get(location) if self._is_local else None
+        return _conformed(self._read_whole(location) if recent is None else recent, schema, each)
+
+    def _read_whole(self, location: str) -> pa.Table:
         with _reading(location), self._files.open_input_file(location) as source:
             # A small file is read before threads have started.
             is_small = source.size() <= SMALL_BYTES
             place = pa.BufferReader(source.read()) if is_small else source
             file = pq.ParquetFile(place, coerce_int96_timestamp_unit=_UNIT)
             rows = file.read(use_threads=not is_small)
-        return _conformed(rows, schema, each)
+        if self._is_local:
+            RECENT_FILES.add(location, rows)
+        return rows
 
     def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
         """Groups of rows whose bounds rule the keys out are not read. Of the others, the columns of
@@ -229,6 +239,8 @@ _UNIT = "us"
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
+    if not each.partition and rows.schema.equals(schema):
+        return rows
     columns = []
     for field in schema:
         if field.name in each.partition:

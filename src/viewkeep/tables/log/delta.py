@@ -69,7 +69,8 @@ from viewkeep.tables.log.write_entry import (
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""
 CHANGES = "changes"
-"""The note of a commit that names its file of changes; None where rows stay as they are."""
+"""The note of a commit that names its file of changes, or holds few of them itself; None where rows
+stay as they are."""
 
 Notes = Mapping[str, Any]
 Made = tuple[Snapshot, bytes]
@@ -306,7 +307,8 @@ class LakeTable:
         if self._local is None:
             return
         paths = [each.location(self._local) for each in add]
-        paths += [f"{self._local}/{notes[CHANGES]}"] if notes.get(CHANGES) else []
+        changes = notes.get(CHANGES)
+        paths += [f"{self._local}/{changes}"] if isinstance(changes, str) else []
         if not self._is_durable:
             durable.check_there(paths)
         elif paths:

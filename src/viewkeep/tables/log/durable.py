@@ -9,13 +9,19 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 
 from viewkeep.tables.failures import StorageError, storage_errors
+from viewkeep.tables.file_marks import FileMark, file_mark
 from viewkeep.tables.log.entries import LOG, entry_path
 
 THREADS = 8
 NEW_LEVELS = 6
 """A new table may have made so many folders, itself and those above it."""
+
+
+_SETTLED: dict[str, FileMark] = {}
+"""The last entry of each table that this process has brought to the disk."""
 
 
 def local_path(uri: str) -> str | None:
@@ -46,13 +52,17 @@ def sync_data(base: str, paths: Sequence[str]) -> None:
 
 def sync_commit(base: str, version: int, is_written: bool = False) -> None:
     """Bring a log entry to the disk, with the one before it: no entry is there without it. An
-    entry that `is_written` was brought to the disk before it got its name."""
-    log = f"{base}/{LOG}"
+    entry that `is_written` was brought to the disk before it got its name, and one that this
+    process has settled is there."""
+    log, entry, earlier = f"{base}/{LOG}", entry_path(base, version), entry_path(base, version - 1)
     checkpoint = f"{log}/{version:020d}.checkpoint.parquet"
-    pending = [version - 1] if is_written else [version - 1, version]
-    places = [entry_path(base, each) for each in pending if each >= 0]
+    is_settled = version == 0 or _SETTLED.get(base) == file_mark(earlier)
+    places = ([] if is_settled else [earlier]) + ([] if is_written else [entry])
     places += [checkpoint, f"{log}/_last_checkpoint"] if os.path.exists(checkpoint) else []
     _sync([each for each in places if os.path.exists(each)], [log])
+    mark = file_mark(entry)
+    if mark is not None:
+        _SETTLED[base] = mark
 
 
 def sync_new(base: str) -> None:
@@ -91,14 +101,20 @@ def _sync_folder(path: str) -> None:
 
 
 def _sync(files: Sequence[str], folders: Sequence[str]) -> None:
-    """Files first, since their blocks take longest; many of them at the same time."""
+    """Files first, since their blocks take longest; several at the same time, since the disk then
+    waits for all of them at once."""
     work = [(_sync_file, each) for each in files] + [(_sync_folder, each) for each in folders]
-    if len(work) <= THREADS:
+    if len(work) <= 1:
         for sync, path in work:
             sync(path)
         return
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda each: each[0](each[1]), work))
+    list(_pool(os.getpid()).map(lambda each: each[0](each[1]), work))
+
+
+@lru_cache(1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a fork has none of them."""
+    return ThreadPoolExecutor(THREADS, f"viewkeep sync {process}")
 
 
 def _missing_file(path: str) -> StorageError:

@@ -87,7 +87,7 @@ def _file(row: Mapping[str, Any]) -> DataFile:
     def part(prefix: str) -> dict[str, Any]:
         return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
 
-    def known(prefix: str) -> dict[str, Any]:
+    def without_nulls(prefix: str) -> dict[str, Any]:
         return {name: value for name, value in part(prefix).items() if value is not None}
 
     return DataFile(
@@ -95,9 +95,9 @@ def _file(row: Mapping[str, Any]) -> DataFile:
         row["size_bytes"],
         row["num_records"] if row["num_records"] is not None else -1,
         part("partition."),
-        known("min."),
-        known("max."),
-        known("null_count."),
+        without_nulls("min."),
+        without_nulls("max."),
+        without_nulls("null_count."),
         row["modification_time"],
     )
 

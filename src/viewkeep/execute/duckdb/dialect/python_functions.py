@@ -171,14 +171,14 @@ def _number(text: str) -> str:
 
 
 def _upper(text: str) -> str:
-    return _known(text).upper()
+    return _stable_text(text).upper()
 
 
 def _lower(text: str) -> str:
-    return _known(text).lower()
+    return _stable_text(text).lower()
 
 
-def _known(text: str) -> str:
+def _stable_text(text: str) -> str:
     """A text of characters that this Python knows, and newer versions treat in the same way."""
     if any(category(each) == "Cn" or each in _CHANGED for each in text):
         raise ValueError(f"{text!r} in other case needs Spark: its characters are too new")

@@ -194,10 +194,12 @@ class LookUps:
         rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in key_sets.items()))
         for columns, keys in key_sets.items():
             if not _listed(columns, keys):
-                rows = self._met(rows, source, columns, keys)
+                rows = self._with_keys(rows, source, columns, keys)
         return rows
 
-    def _met(self, rows: DataFrame, source: Source, columns: Columns, keys: Set[Row]) -> DataFrame:
+    def _with_keys(
+        self, rows: DataFrame, source: Source, columns: Columns, keys: Set[Row]
+    ) -> DataFrame:
         """The rows with one of many keys; NULL equals NULL."""
         schema = tuple(find_field(column, self._schemas[source]) for column in columns)
         renamed = [f"{quote(c)} AS {quote(f'viewkeep#{c}')}" for c in columns]

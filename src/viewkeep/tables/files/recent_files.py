@@ -1,0 +1,50 @@
+"""Rows of small files that this process has written or read.
+
+Files of Delta tables never change: one that still has the same size and time on the disk need not
+be read again.
+"""
+
+from collections import OrderedDict
+from threading import Lock
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.tables.file_marks import FileMark, file_mark
+
+LARGEST = 1 << 18
+"""A file with more bytes of rows is not remembered."""
+
+
+class RecentFiles:
+    """Rows of files by their paths, up to a number of bytes; the oldest ones are forgotten."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._bytes, self._lock = most, 0, Lock()
+        self._files: OrderedDict[str, tuple[FileMark, pa.Table, int]] = OrderedDict()
+
+    def get(self, path: str) -> pa.Table | None:
+        """The rows of a file, if it is the one that was seen."""
+        known = self._files.get(path)
+        if known is None or known[0] != file_mark(path):
+            return None
+        return known[1]
+
+    def add(self, path: str, rows: pa.Table) -> None:
+        """Rows of a file that was written or read. Of slices the whole would be held."""
+        size = rows.get_total_buffer_size()
+        mark = file_mark(path) if size <= LARGEST else None
+        if mark is None:
+            return
+        with self._lock:
+            self._drop(path)
+            self._files[path] = mark, rows, size
+            self._bytes += size
+            while self._bytes > self._most:
+                self._drop(next(iter(self._files)))
+
+    def _drop(self, path: str) -> None:
+        known = self._files.pop(path, None)
+        self._bytes -= known[2] if known is not None else 0
+
+
+RECENT_FILES = RecentFiles(1 << 26)
