@@ -1,6 +1,7 @@
 """Changes in columns against the same changes in rows."""
 
 import itertools
+import json
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ from viewkeep.changes import ChangeBatch, ChangeError, Row, compose
 from viewkeep.changes.values import same
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
+from viewkeep.tables import feed as feeds
 from viewkeep.tables.arrow_rows import to_arrow
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.files.key_index import KeyIndex
@@ -134,14 +136,20 @@ def test_groups_name_columns_of_the_table() -> None:
         TableChanges.none("t", T).by_changed([frozenset("z")])
 
 
+@pytest.mark.parametrize("inline", [0, 1 << 20])
 @given(ROWS, ROWS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
-def test_what_is_written_down_is_read_back(tmp_path: Path, old: Rows, new: Rows) -> None:
+def test_what_is_written_down_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline: int, old: Rows, new: Rows
+) -> None:
+    """In files, or in log entries, which are JSON."""
+    monkeypatch.setattr(feeds, "INLINE_BYTES", inline)
     changes = changes_between("t", T, arrow(old), arrow(new))
     feed = Feed(None, "t", T, LakeTable(str(tmp_path)))  # type: ignore[arg-type]  # needs no Spark
-    notes = feed.write(changes)
+    notes = json.loads(json.dumps(feed.write(changes)))
     assert notes["changed_rows"] == changes.size
     if notes["changes"] is not None:
+        assert isinstance(notes["changes"], dict if inline else str)
         read = feed.read(notes["changes"])
         assert (read.size, steps(read.batch())) == (changes.size, steps(changes.batch()))
 
