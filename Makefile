@@ -46,6 +46,7 @@ bench-idivm: $(INSTALLED) ## Compare ID-based scripts with tuple-based ones and 
 
 bench-keeper: $(INSTALLED) ## Compare refreshes of a lake with recomputation by DuckDB and Spark, up to 50M rows
 	@$(PYTHON) -m bench.keeper
+	@$(PYTHON) -m bench.windows
 
 bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomputation, by Spark and DuckDB
 	@$(PYTHON) -m bench.tpch
