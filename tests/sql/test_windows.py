@@ -34,10 +34,10 @@ def test_qualify_may_use_names_of_the_select_list() -> None:
     assert found.splitlines()[1].strip() == "Select window_1 = 1"
 
 
-def test_a_limit_is_a_selection_over_row_numbers() -> None:
+def test_a_limit_is_one_of_row_numbers_and_an_offset_a_selection() -> None:
     found = tree("select a as x, b from t order by x desc, 2 nulls last limit 5 offset 2")
-    assert "Select row_number_of_top <= 7 and row_number_of_top > 2" in found
-    assert "over (order by t.a desc, t.b nulls last)" in found
+    assert "Select row_number_of_top > 2" in found
+    assert "over (order by t.a desc, t.b nulls last) limit 7" in found
 
 
 def test_the_limit_of_a_union_orders_its_output() -> None:

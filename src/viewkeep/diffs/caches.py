@@ -9,6 +9,7 @@ from viewkeep.query.algebra import (
     Project,
     Scan,
     Select,
+    Window,
     children,
     walk,
 )
@@ -25,6 +26,8 @@ def caches(plan: IdPlan, tuple_based: bool) -> dict[Node, str]:
                 reasons[child] = "input of a group-by, joined by keys"
             if node is not plan.root:
                 reasons[node] = "output of a group-by"
+        elif isinstance(node, Window) and node.limit is not None and node is not plan.root:
+            reasons[node] = "the first rows of an order"
     return reasons
 
 

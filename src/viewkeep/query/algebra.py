@@ -246,7 +246,8 @@ class Distinct(_Operator):
 class Window(_Operator):
     """Every row with columns computed over the rows of its partition (NULLs are one value).
 
-    Where rows are equal in all order columns, `ties` decide which of them comes first.
+    Where rows are equal in all order columns, `ties` decide which of them comes first. With a
+    `limit`, only so many rows of an order are there: the first ones.
     """
 
     child: "Node"
@@ -254,6 +255,7 @@ class Window(_Operator):
     partition_by: tuple[str, ...] = ()
     order_by: tuple[Order, ...] = ()
     ties: tuple[str, ...] = ()
+    limit: int | None = None
 
     @property
     def reads(self) -> frozenset[str]:
@@ -266,11 +268,19 @@ class Window(_Operator):
     @property
     def is_by_place(self) -> bool:
         """Whether a column tells rows apart that are equal in the order columns."""
-        return any(column.is_by_place for column in self.columns)
+        return self.limit is not None or any(column.is_by_place for column in self.columns)
+
+    @property
+    def whole_order(self) -> tuple[Order, ...]:
+        """The columns that decide which row comes first, those of ties last."""
+        named = {each.column for each in self.order_by}
+        return (*self.order_by, *(Order(name) for name in self.ties if name not in named))
 
     def _output(self) -> Schema:
         if not self.columns:
             raise QueryError("a window needs a column")
+        if self.limit is not None and self.partition_by:
+            raise QueryError("a window with a limit has no partitions")
         schema = self.child.schema
         for name in (*self.partition_by, *(each.column for each in self.order_by), *self.ties):
             find_field(name, schema)
@@ -470,7 +480,8 @@ def print_window(node: Window, shown: Callable[[Expression], str] = show) -> str
     order = ", ".join(shown(Column(o.column)) + str(o)[len(o.column) :] for o in node.order_by)
     over = [f"partition by {partition}"] * bool(partition) + [f"order by {order}"] * bool(order)
     columns = [_print_window_column(each, shown) for each in node.columns]
-    return f"{', '.join(columns)} over ({' '.join(over)})"
+    limit = "" if node.limit is None else f" limit {node.limit}"
+    return f"{', '.join(columns)} over ({' '.join(over)}){limit}"
 
 
 def _print_window_column(column: WindowColumn, shown: Callable[[Expression], str]) -> str:

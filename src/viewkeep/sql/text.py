@@ -49,7 +49,7 @@ from viewkeep.query.types.data_types import TIMESTAMP, VOID, Field, Type
 from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
-from viewkeep.sql.window_text import over_text
+from viewkeep.sql.window_text import order_text, over_text
 
 NameOf = Callable[[Leaf], str]
 """The quoted name of the relation that holds the rows of a leaf."""
@@ -185,9 +185,19 @@ class _Printer:
                 names = node.child.names
                 texts = [self._dialect.window(node, each) for each in node.columns]
                 added = ", ".join(map(self._named, texts, node.names[len(names) :]))
-                return f"SELECT {self._names(names)}, {added}{self._from(node.child)}"
+                return f"SELECT {self._names(names)}, {added}{self._window_rows(node)}"
             case UnionAll():
                 return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
+
+    def _window_rows(self, node: Window) -> str:
+        """FROM with the rows of a window; of those with a limit, no more than that are numbered."""
+        source = self._from(node.child)
+        if node.limit is None:
+            return source
+        order = ", ".join(order_text(node, self._dialect.group_key))
+        rows = f"SELECT {self._names(node.child.names)}{source}"
+        ordered = f"\nORDER BY {order}" if order else ""
+        return f"\nFROM ({rows}{ordered}\nLIMIT {node.limit}) AS {self._quote('_1')}"
 
     def _leaf(self, node: Leaf, columns: Iterable[tuple[str, Field]]) -> str:
         texts = [

@@ -24,19 +24,24 @@ OffsetText = Callable[[int, Type], str]
 def over_text(node: Window, column: WindowColumn, key: KeyText, offset: OffsetText) -> str:
     """OVER and what stands in its brackets, for one column of a window."""
     schema = node.child.schema
-    ties = [name for name in node.ties if name not in {each.column for each in node.order_by}]
-    orders = (*node.order_by, *map(Order, ties)) if column.is_by_place else node.order_by
     partition = [key(name, find_field(name, schema).type) for name in node.partition_by]
-    order = [
-        f"{key(each.column, find_field(each.column, schema).type)} {_direction(each)}"
-        for each in orders
-    ]
+    order = order_text(node, key, column.is_by_place)
     if not order and (column.function in RANKING or column.function in OFFSET):
         order = ["NULL"]  # any order will do, but Spark asks for one
     parts = [f"PARTITION BY {', '.join(partition)}"] if partition else []
     parts += [f"ORDER BY {', '.join(order)}"] if order else []
     frame = _frame(node, column, offset)
     return f" OVER ({' '.join([*parts, frame] if frame else parts)})"
+
+
+def order_text(node: Window, key: KeyText, with_ties: bool = True) -> list[str]:
+    """The columns of ORDER BY; with ties, all that decide which row comes first."""
+    orders = node.whole_order if with_ties else node.order_by
+    schema = node.child.schema
+    return [
+        f"{key(each.column, find_field(each.column, schema).type)} {_direction(each)}"
+        for each in orders
+    ]
 
 
 def _direction(order: Order) -> str:

@@ -51,6 +51,8 @@ def outputs_needed(project: Project, columns: frozenset[str]) -> tuple[Output, .
 def window_needed(window: Window, columns: frozenset[str]) -> Window | None:
     """The window with the computed columns that are read, if some are."""
     needed = tuple(each for each in window.columns if each.name in columns)
+    if window.limit is not None:
+        return replace(window, columns=needed or window.columns[:1])
     if not needed:
         return None
     by_place = any(each.is_by_place for each in needed)

@@ -8,14 +8,15 @@ as it is written would not compute them.
 from functools import lru_cache, reduce
 
 from viewkeep.diffs.optimize.drop_columns import drop_columns
+from viewkeep.diffs.optimize.limit_windows import limit_windows
 from viewkeep.diffs.optimize.merge_projections import merge_projections
 from viewkeep.diffs.optimize.order_joins import order_joins
 from viewkeep.diffs.optimize.push_selections import push_selections
 from viewkeep.query.algebra import Node
 
-RULES = (push_selections, order_joins, drop_columns, merge_projections)
-"""Selections down and into joins -> joins without cross products -> narrow inputs of group-bys ->
-one projection where there were several."""
+RULES = (push_selections, limit_windows, order_joins, drop_columns, merge_projections)
+"""Selections down and into joins -> windows with limits, where only first rows are asked for ->
+joins without cross products -> narrow inputs of group-bys -> one projection for several."""
 
 
 @lru_cache(maxsize=64)  # a view has scripts for many kinds of changes

@@ -98,9 +98,13 @@ def _whole_rows(changes: Sequence[Change], reads: Sequence[str]) -> Moves:
         for c in changes
         if c.schema.kind != INSERT
     ]
-    after = [
+    return Moves(tuple(before), whole_rows_after(changes, reads))
+
+
+def whole_rows_after(changes: Sequence[Change], reads: Sequence[str]) -> tuple[Node, ...]:
+    """The rows after changes that stand for whole rows (`are_whole_rows`)."""
+    return tuple(
         project(c.leaf, {name: Column(c.schema.value_after(name)) for name in reads} or _ONE)
         for c in changes
         if c.schema.kind != DELETE
-    ]
-    return Moves(tuple(before), tuple(after))
+    )

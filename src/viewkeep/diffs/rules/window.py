@@ -6,6 +6,7 @@ from viewkeep.diffs.model import UPDATE
 from viewkeep.diffs.rules.affected import sources_of, touched_keys
 from viewkeep.diffs.rules.build import KEY
 from viewkeep.diffs.rules.common import Change, Operator, pass_on, recompute
+from viewkeep.diffs.rules.top import top_rules
 from viewkeep.query.algebra import Window
 from viewkeep.query.expressions import Column, Expression, literal
 
@@ -17,9 +18,13 @@ def window_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None
     [changes] = inputs
     passing = [c for c in changes if c.schema.kind == UPDATE and _is_apart(node, c)]
     touching = [c for c in changes if c not in passing]
+    is_one_to_one = not touching and node.limit is None
     for change in passing:
-        pass_on(operator, change, "window u (other columns)", exact=not touching)
+        pass_on(operator, change, "window u (other columns)", exact=is_one_to_one)
     if not touching:
+        return
+    if node.limit is not None:
+        top_rules(operator, touching)
         return
     keys: dict[str, Expression] = {name: Column(name) for name in node.partition_by}
     partitions = touched_keys(

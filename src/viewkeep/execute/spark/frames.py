@@ -33,6 +33,7 @@ from viewkeep.query.algebra import (
 from viewkeep.query.evaluate.rows import Pair, equal_columns
 from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
 from viewkeep.query.types.inference import find_field
+from viewkeep.query.windows import Order
 from viewkeep.sql.text import SPARK, expression
 
 
@@ -76,13 +77,20 @@ class Builder:
             case Window():
                 computed = [_named(SPARK.window(node, each), each.name) for each in node.columns]
                 names = map(quote, node.child.names)
-                return self.frame(node.child).selectExpr(*names, *computed)
+                return self._window_rows(node).selectExpr(*names, *computed)
             case UnionAll():
                 return reduce(DataFrame.union, map(self.frame, node.inputs))
             case Join():
                 return self._joined(node)
             case SemiJoin() | AntiJoin():
                 return self._restricted(node)
+
+    def _window_rows(self, node: Window) -> DataFrame:
+        rows = self.frame(node.child)
+        if node.limit is None:
+            return rows
+        order = [_sort_column(each) for each in node.whole_order]
+        return (rows.orderBy(*order) if order else rows).limit(node.limit)
 
     def _grouped(self, node: GroupBy) -> DataFrame:
         rows = self.frame(node.child)
@@ -207,3 +215,10 @@ def _together(parts: list[Keys | None]) -> Keys | None:
     chunks = [chunk for keys in lists for chunk in keys.values.chunks]
     values = pa.chunked_array(chunks, lists[0].values.type)
     return Keys(values, all(keys.exact for keys in lists))
+
+
+def _sort_column(order: Order) -> SparkColumn:
+    column = F.col(quote(order.column))
+    if order.descending:
+        return column.desc_nulls_first() if order.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if order.nulls_first else column.asc_nulls_last()

@@ -91,7 +91,7 @@ def window(node: Window, rows: Iterable[Row]) -> Rows:
 
 def _computed(node: Window, columns: Sequence[Compute], rows: Rows) -> Rows:
     """The rows of one partition; places count in the order that ties decide."""
-    partition = Partition(node, _ordered(node, rows))
+    partition = Partition(node, _ordered(node, rows)[: node.limit])
     values = [compute(partition) for compute in columns]
     return [
         row + added for row, added in zip(partition.rows, zip(*values, strict=True), strict=True)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import Node, Output, Project, Select
-from viewkeep.query.expressions import Call, Column, Expression, conjunction, literal
+from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.types.functions import Typed
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
@@ -60,15 +60,14 @@ def apply_top(rows: Node, top: Top | None, context: Context) -> Node:
     """The rows with these numbers in the order, which have a column more."""
     if top is None:
         return rows
-    ordered = ordered_rows(rows, top.keys, _NUMBER)
-    parts: list[Expression] = []
-    if top.limit is not None:
-        parts.append(Call("<=", (Column(_NUMBER), literal(top.offset + top.limit))))
-    if top.offset:
-        parts.append(Call(">", (Column(_NUMBER), literal(top.offset))))
+    most = None if top.limit is None else top.offset + top.limit
+    ordered = ordered_rows(rows, top.keys, _NUMBER, most)
     keywords = (TokenType.LIMIT, TokenType.FETCH, TokenType.OFFSET)
     context.placed(ordered, top.place, *keywords)
-    return context.placed(Select(ordered, conjunction(parts)), top.place, *keywords)
+    if not top.offset:
+        return ordered
+    others = Select(ordered, Call(">", (Column(_NUMBER), literal(top.offset))))
+    return context.placed(others, top.place, *keywords)
 
 
 def top_of_outputs(query: exp.Expr, node: Node, context: Context) -> Node:

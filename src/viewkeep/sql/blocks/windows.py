@@ -167,13 +167,13 @@ def order_keys(order: exp.Expr | None, translator: Translator) -> tuple[OrderKey
     return tuple(keys.values())
 
 
-def ordered_rows(rows: Node, keys: Sequence[OrderKey], name: str) -> Node:
-    """The rows with the number of each in an order."""
+def ordered_rows(rows: Node, keys: Sequence[OrderKey], name: str, limit: int | None) -> Node:
+    """The rows, or the first of them, with the number of each in an order."""
     columns = _Columns(rows)
     orders = tuple(columns.order(key) for key in keys)
     numbered = columns.rows()
     column = WindowColumn(name, "row_number")
-    return Window(numbered, (column,), (), orders, tie_columns(numbered))
+    return Window(numbered, (column,), (), orders, tie_columns(numbered), limit)
 
 
 def _is_constant(scalar: Scalar) -> bool:
