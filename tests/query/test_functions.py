@@ -4,8 +4,9 @@ import pytest
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Value
+from viewkeep.query.types.aggregates import aggregate_result
 from viewkeep.query.types.data_types import VOID, parse_type
-from viewkeep.query.types.functions import FUNCTIONS, Typed, aggregate_result, find_function
+from viewkeep.query.types.functions import FUNCTIONS, Typed, find_function
 from viewkeep.query.types.rules import common_type
 
 
@@ -87,7 +88,7 @@ def test_scalar_functions(call: tuple[str, ...], expected: str) -> None:
     ],
 )
 def test_aggregates(function: str, argument: str, expected: str) -> None:
-    assert str(aggregate_result(function, _typed(argument), grouped=True).type) == expected
+    assert str(aggregate_result(function, [_typed(argument)], grouped=True).type) == expected
 
 
 def test_nullability() -> None:
@@ -101,9 +102,9 @@ def test_nullability() -> None:
     assert not FUNCTIONS["isnull"].result([maybe]).nullable
     assert FUNCTIONS["case"].result([truth, never]).nullable
     assert not FUNCTIONS["case"].result([truth, never, never]).nullable
-    assert not aggregate_result("count", maybe, grouped=False).nullable
-    assert aggregate_result("sum", never, grouped=False).nullable
-    assert not aggregate_result("sum", never, grouped=True).nullable
+    assert not aggregate_result("count", [maybe], grouped=False).nullable
+    assert aggregate_result("sum", [never], grouped=False).nullable
+    assert not aggregate_result("sum", [never], grouped=True).nullable
 
 
 @pytest.mark.parametrize(
@@ -127,11 +128,11 @@ def test_clashes_are_named(call: tuple[str, ...], message: str) -> None:
 
 def test_aggregate_clashes_are_named() -> None:
     with pytest.raises(QueryError, match="must be numbers, but found string"):
-        aggregate_result("sum", _typed("string"), grouped=True)
+        aggregate_result("sum", [_typed("string")], grouped=True)
     with pytest.raises(QueryError, match="unknown aggregate kurtosis"):
-        aggregate_result("kurtosis", _typed("int"), grouped=True)
+        aggregate_result("kurtosi", [_typed("int")], grouped=True)
     with pytest.raises(QueryError, match="takes 1 argument"):
-        aggregate_result("sum", None, grouped=True)
+        aggregate_result("sum", [], grouped=True)
 
 
 def test_common_types_are_symmetric() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.sql.database import TABLES
 from viewkeep.errors import ViewkeepError
-from viewkeep.query.types.functions import AGGREGATES, BARE_FUNCTIONS, FUNCTIONS, NON_DETERMINISTIC
+from viewkeep.query.types.aggregates import AGGREGATES
+from viewkeep.query.types.functions import BARE_FUNCTIONS, FUNCTIONS, NON_DETERMINISTIC
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
 

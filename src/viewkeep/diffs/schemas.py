@@ -119,10 +119,7 @@ def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
         case Project():
             return {o.name: _union(below, columns_of(o.expression)) for o in node.outputs}
         case GroupBy():
-            arguments = {
-                a.name: columns_of(a.argument) if a.argument is not None else frozenset()
-                for a in node.aggregates
-            }
+            arguments = {each.name: each.reads for each in node.aggregates}
             kept = {key: below[key] for key in node.keys}
             return kept | {name: _union(below, reads) for name, reads in arguments.items()}
         case Window():

@@ -21,6 +21,7 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
     Window,
+    print_aggregate,
     print_window,
 )
 from viewkeep.query.expressions import TRUE, Column, substitute
@@ -97,8 +98,7 @@ def _output(output: Output) -> str:
 
 
 def _aggregate(aggregate: AggregateColumn) -> str:
-    argument = "*" if aggregate.argument is None else expression_text(aggregate.argument)
-    return _named(f"{aggregate.function}({argument})", aggregate.name)
+    return _named(print_aggregate(aggregate, expression_text, "*"), aggregate.name)
 
 
 def _named(text: str, name: str) -> str:

@@ -16,8 +16,8 @@ from typing import Any, Self, TypeAlias, cast
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, substitute
 from viewkeep.query.tables import Table
+from viewkeep.query.types.aggregates import aggregate_result
 from viewkeep.query.types.data_types import Field
-from viewkeep.query.types.functions import aggregate_result
 from viewkeep.query.types.inference import Schema, check_condition, check_names, find_field, type_of
 from viewkeep.query.windows import Order, WindowColumn, window_result
 
@@ -31,12 +31,37 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """An expression by which the values of an aggregate are ordered."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateColumn:
-    """A column that a group-by computes; only `count` may have no argument: it counts rows."""
+    """A column that a group-by computes; only `count` may have no argument: it counts rows.
+
+    `others` are the arguments after the first; `order` is that of WITHIN GROUP.
+    """
 
     name: str
     function: str
     argument: Expression | None = None
+    others: tuple[Expression, ...] = ()
+    order: tuple[SortKey, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """All arguments."""
+        return (*(() if self.argument is None else (self.argument,)), *self.others)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that it is computed from."""
+        ordered = (key.expression for key in self.order)
+        return frozenset[str]().union(*map(columns_of, (*self.arguments, *ordered)))
 
 
 INPUTS = ("child", "left", "right", "inputs")
@@ -226,8 +251,9 @@ class GroupBy(_Operator):
         return (*keys, *(self._aggregate_field(a) for a in self.aggregates))
 
     def _aggregate_field(self, aggregate: AggregateColumn) -> Field:
-        argument = aggregate.argument
-        typed = None if argument is None else type_of(argument, self.child.schema)
+        typed = [type_of(argument, self.child.schema) for argument in aggregate.arguments]
+        for key in aggregate.order:
+            type_of(key.expression, self.child.schema)
         result = aggregate_result(aggregate.function, typed, grouped=bool(self.keys))
         return Field(aggregate.name, result.type, result.nullable)
 
@@ -290,6 +316,12 @@ class Window(_Operator):
         arguments = [type_of(each, self.child.schema) for each in column.arguments]
         result = window_result(column.function, arguments)
         return Field(column.name, result.type, result.nullable)
+
+
+def aggregate_of(column: WindowColumn) -> AggregateColumn:
+    """The aggregate that a column of a window computes over a frame."""
+    first = column.arguments[0] if column.arguments else None
+    return AggregateColumn(column.name, column.function, first, column.arguments[1:])
 
 
 Leaf: TypeAlias = Scan | Stored
@@ -498,5 +530,15 @@ def _print_output(output: Output) -> str:
 
 
 def _print_aggregate(aggregate: AggregateColumn) -> str:
-    argument = "" if aggregate.argument is None else show(aggregate.argument)
-    return f"{aggregate.function}({argument}) as {aggregate.name}"
+    return f"{print_aggregate(aggregate)} as {aggregate.name}"
+
+
+def print_aggregate(
+    aggregate: AggregateColumn, shown: Callable[[Expression], str] = show, rows: str = ""
+) -> str:
+    """An aggregate without its name; `rows` stands for the argument where it has none."""
+    order = ", ".join(
+        shown(key.expression) + (" desc" if key.descending else "") for key in aggregate.order
+    )
+    arguments = ", ".join(map(shown, aggregate.arguments)) or rows
+    return f"{aggregate.function}({arguments}{f' order by {order}' if order else ''})"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Expression
+from viewkeep.query.types.aggregates import AGGREGATES, aggregate_result
 from viewkeep.query.types.data_types import DOUBLE, INT, INTEGRAL, Type
-from viewkeep.query.types.functions import AGGREGATES, Typed, aggregate_result
+from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.rules import common_type
 
 ROWS, RANGE = "rows", "range"
@@ -99,7 +100,7 @@ def window_result(function: str, arguments: Sequence[Typed]) -> Typed:
     int
     """
     if function in AGGREGATES:
-        return aggregate_result(function, arguments[0] if arguments else None, grouped=False)
+        return aggregate_result(function, arguments, grouped=False)
     if function not in WINDOW_FUNCTIONS:
         names = (*WINDOW_FUNCTIONS, *AGGREGATES)
         raise QueryError(f"unknown window function {function}(){did_you_mean(function, names)}")

@@ -29,6 +29,7 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
     Window,
+    aggregate_of,
     children,
     walk,
 )
@@ -49,6 +50,7 @@ from viewkeep.query.types.data_types import TIMESTAMP, VOID, Field, Type
 from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
+from viewkeep.sql.aggregate_text import spark_aggregate
 from viewkeep.sql.window_text import order_text, over_text
 
 NameOf = Callable[[Leaf], str]
@@ -87,17 +89,14 @@ class Dialect:
 
     def aggregate(self, aggregate: AggregateColumn, schema: Schema, over: str = "") -> str:
         """An aggregate over rows of a schema, or over those of a window."""
-        argument = "*" if aggregate.argument is None else self.value(aggregate.argument, schema)
-        return f"{aggregate.function.upper()}({argument}){over}"
+        return spark_aggregate(aggregate, lambda each: self.value(each, schema), over)
 
     def window(self, node: Window, column: WindowColumn) -> str:
         """A column of a window."""
         over = over_text(node, column, self.group_key, self.range_offset)
         if column.function in WINDOW_FUNCTIONS:
             return self.window_function(column, node.child.schema, over)
-        argument = column.arguments[0] if column.arguments else None
-        aggregate = AggregateColumn(column.name, column.function, argument)
-        return self.aggregate(aggregate, node.child.schema, over)
+        return self.aggregate(aggregate_of(column), node.child.schema, over)
 
     def window_function(self, column: WindowColumn, schema: Schema, over: str) -> str:
         """A function that only windows have."""

@@ -22,7 +22,6 @@ from viewkeep.query.algebra import (
     walk,
     with_children,
 )
-from viewkeep.query.expressions import columns_of
 
 
 def drop_columns(root: Node) -> Node:
@@ -72,6 +71,5 @@ def _read_by(group: GroupBy) -> Node:
     child = group.child
     if all(isinstance(each, Scan | Select) for each in walk(child)):
         return child
-    arguments = (a.argument for a in group.aggregates if a.argument is not None)
-    reads = frozenset(group.keys).union(*map(columns_of, arguments))
+    reads = frozenset(group.keys).union(*(each.reads for each in group.aggregates))
     return keep(child, [name for name in child.names if name in reads] or child.names[:1])

@@ -85,8 +85,8 @@ def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozense
             for child in node.inputs:
                 yield child, frozenset(branches_need(node, columns))
         case GroupBy():
-            arguments = [a.argument for a in aggregates_needed(node, columns) if a.argument]
-            yield node.child, _all(map(columns_of, arguments)).union(node.keys)
+            reads = _all(each.reads for each in aggregates_needed(node, columns))
+            yield node.child, reads.union(node.keys)
         case Distinct():
             yield node.child, frozenset(node.child.names)
         case Window():

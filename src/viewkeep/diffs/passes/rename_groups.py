@@ -5,7 +5,7 @@ from dataclasses import replace
 from viewkeep.diffs.optimize.merge_projections import merge_projections
 from viewkeep.diffs.rules.build import project
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node, Project
-from viewkeep.query.expressions import Column, columns_of
+from viewkeep.query.expressions import Column
 
 
 def rename_groups(view: Node) -> Node:
@@ -34,4 +34,4 @@ def rename_groups(view: Node) -> Node:
 
 
 def _arguments(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
-    return {c for a in aggregates if a.argument is not None for c in columns_of(a.argument)}
+    return {column for each in aggregates for column in each.reads}

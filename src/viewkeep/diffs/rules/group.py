@@ -72,8 +72,7 @@ def _stays_in_its_group(node: GroupBy, change: Change) -> bool:
 
 
 def _reads(node: GroupBy) -> frozenset[str]:
-    arguments = [a.argument for a in node.aggregates if a.argument is not None]
-    return frozenset(node.keys).union(*map(columns_of, arguments))
+    return frozenset(node.keys).union(*(each.reads for each in node.aggregates))
 
 
 def _ordered_reads(node: GroupBy) -> list[str]:

@@ -2,16 +2,19 @@
 
 Everything else that views may compute is the same: values, types, and whether it fails. Where
 DuckDB has another meaning, its text says what is meant (`expressions`, `aggregates`, `dialect`).
-Three things are left to chance in Spark itself, and so here: sums of doubles, variances and their
-roots depend on the order of rows; whether an overflow within a sum is an error, if the sum fits;
-and dates outside of the years 1 to 9999, which its types do not have. A text in other case with
-characters that are newer than the Unicode of Python is refused when it is met.
+Three things are left to chance in Spark itself, and so here: sums of doubles, variances, their
+roots, covariances and regressions depend on the order of rows; whether an overflow within a sum is
+an error, if the sum fits; and dates outside of the years 1 to 9999, which its types do not have. A
+text in other case with characters that are newer than the Unicode of Python is refused when it is
+met.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from viewkeep.query.algebra import (
+    AggregateColumn,
     AntiJoin,
     GroupBy,
     Join,
@@ -20,6 +23,8 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     Window,
+    aggregate_of,
+    print_aggregate,
     show,
     walk,
 )
@@ -39,6 +44,10 @@ REFUSED = "Spark has no div of floating-point numbers"
 JAVA_DIGITS = "before Java 19, Spark sees more digits in some numbers beyond 2^53 than they have"
 TIME_ZONES = "a text may name any time zone, or a time of the current day"
 INTERPOLATION = "the last digit of a value between two others differs"
+MOMENTS = "DuckDB corrects it for the size of the sample"
+ESTIMATES = "both engines estimate, each in its own way"
+OVERFLOW = "in DuckDB an overflow is an error, not NULL"
+ZEROS = "Spark tells 0.0 from -0.0 here, DuckDB does not"
 BYTES = "a text in DuckDB is UTF-8, in Spark it may be any bytes"
 
 _JAVA_EXACT_DIGITS = 16
@@ -67,6 +76,14 @@ def _floating_to_tens(arguments: Sequence[Typed]) -> bool:
     return _floating(arguments[:1]) and isinstance(places, int) and places < 0
 
 
+def _in_eighths(arguments: Sequence[Typed]) -> bool:
+    """Whether places between integers have few digits, so that interpolation is exact."""
+    share = arguments[1].value
+    if not isinstance(share, int | float | Decimal) or arguments[0].type not in INTEGRAL[:3]:
+        return False
+    return share * 8 == int(share * 8)
+
+
 FUNCTIONS: Mapping[str, Entry] = {
     "ln": Entry(MATHEMATICS),
     "exp": Entry(MATHEMATICS),
@@ -78,6 +95,15 @@ FUNCTIONS: Mapping[str, Entry] = {
 
 AGGREGATES: Mapping[str, Entry] = {
     "median": Entry(INTERPOLATION, lambda arguments: arguments[0].type not in INTEGRAL[:3]),
+    "percentile_cont": Entry(INTERPOLATION, lambda arguments: not _in_eighths(arguments)),
+    "percentile_disc": Entry(INTERPOLATION, lambda arguments: not _in_eighths(arguments)),
+    "skewness": Entry(MOMENTS),
+    "kurtosis": Entry(MOMENTS),
+    "approx_count_distinct": Entry(ESTIMATES),
+    "try_sum": Entry(OVERFLOW),
+    "try_avg": Entry(OVERFLOW),
+    "collect_set": Entry(ZEROS, _floating),
+    "mode": Entry(ZEROS, _floating),
 }
 """The aggregates on the list."""
 
@@ -104,10 +130,11 @@ def inexact(node: Node) -> str | None:
     'ln(p.price): the last digit differs between the mathematics of Java and of C'
     """
     for each in walk(node):
-        for function, argument, below in _aggregates(each):
-            entry = AGGREGATES.get(function)
-            if entry is not None and entry.applies([type_of(argument, below)]):
-                return f"{function}({show(argument)}): {entry.reason}"
+        for aggregate, below in _aggregates(each):
+            entry = AGGREGATES.get(aggregate.function)
+            types = [type_of(argument, below) for argument in aggregate.arguments]
+            if entry is not None and entry.applies(types):
+                return f"{print_aggregate(aggregate)}: {entry.reason}"
         for expression, schema in _expressions(each):
             for part in subexpressions(expression):
                 reason = inexact_part(part, schema)
@@ -131,16 +158,12 @@ def inexact_part(expression: Expression, schema: Schema) -> str | None:
     return entry.reason if entry is not None and entry.applies(types) else None
 
 
-def _aggregates(node: Node) -> Iterator[tuple[str, Expression, Schema]]:
+def _aggregates(node: Node) -> Iterator[tuple[AggregateColumn, Schema]]:
     match node:
         case GroupBy():
-            for each in node.aggregates:
-                if each.argument is not None:
-                    yield each.function, each.argument, node.child.schema
+            yield from ((each, node.child.schema) for each in node.aggregates)
         case Window():
-            for column in node.columns:
-                if column.arguments:
-                    yield column.function, column.arguments[0], node.child.schema
+            yield from ((aggregate_of(each), node.child.schema) for each in node.columns)
 
 
 def _is_wide(type_: Type) -> bool:
@@ -158,8 +181,9 @@ def _expressions(node: Node) -> Iterator[tuple[Expression, Schema]]:
             yield from ((output.expression, node.child.schema) for output in node.outputs)
         case GroupBy():
             for aggregate in node.aggregates:
-                if aggregate.argument is not None:
-                    yield aggregate.argument, node.child.schema
+                ordered = [key.expression for key in aggregate.order]
+                for expression in (*aggregate.arguments, *ordered):
+                    yield expression, node.child.schema
         case Window():
             for column in node.columns:
                 yield from ((argument, node.child.schema) for argument in column.arguments)

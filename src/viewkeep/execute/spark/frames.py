@@ -97,10 +97,8 @@ class Builder:
         keys = [F.col(quote(key)) for key in node.keys]
         if not node.aggregates:
             return rows.select(*keys).distinct()
-        texts = [
-            _named(f"{a.function}({'*' if a.argument is None else expression(a.argument)})", a.name)
-            for a in node.aggregates
-        ]
+        schema = node.child.schema
+        texts = [_named(SPARK.aggregate(each, schema), each.name) for each in node.aggregates]
         return rows.groupBy(*keys).agg(*map(F.expr, texts))
 
     # --- joins ----------------------------------------------------------------------------------

@@ -228,8 +228,7 @@ def _names_read(node: Node) -> frozenset[str]:
         case Project():
             return frozenset().union(*(columns_of(o.expression) for o in node.outputs))
         case GroupBy():
-            arguments = [a.argument for a in node.aggregates if a.argument is not None]
-            return frozenset(node.keys).union(*map(columns_of, arguments))
+            return frozenset(node.keys).union(*(each.reads for each in node.aggregates))
         case Window():
             return node.reads
         case Distinct():

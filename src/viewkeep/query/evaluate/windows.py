@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from viewkeep.query.algebra import AggregateColumn, Window
+from viewkeep.query.algebra import Window, aggregate_of
 from viewkeep.query.evaluate.exact import InexactError, compile_exact
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import COMPILED, Rows, aggregate_function, key_of
@@ -236,8 +236,7 @@ def _chosen(node: Window, column: WindowColumn, frame: Frame) -> Compute:
 
 
 def _aggregated(node: Window, column: WindowColumn, frame: Frame) -> Compute:
-    argument = column.arguments[0] if column.arguments else None
-    aggregate = AggregateColumn(column.name, column.function, argument)
+    aggregate = aggregate_of(column)
     result = find_field(column.name, node.schema).type
     compute = aggregate_function(aggregate, node.child.schema, result)
     return _over_slices(frame, lambda rows: rows, compute)

@@ -1,7 +1,7 @@
-"""The scalar and aggregate functions that views may use, with Spark SQL's type rules.
+"""The scalar functions that views may use, with Spark SQL's type rules.
 
-`FUNCTIONS` and `AGGREGATES` are the whole list. What is not deterministic is known by name, so
-that it can be refused with the right reason.
+`FUNCTIONS` is the whole list; `aggregates` has those of groups. What is not deterministic is known
+by name, so that it can be refused with the right reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,6 @@ from viewkeep.query.types.rules import (
     arithmetic_type,
     bounded_decimal,
     common_type,
-    decimal_type,
     digits,
     is_decimal,
     is_numeric,
@@ -78,14 +77,15 @@ class Function:
         >>> print(FUNCTIONS["*"].result([Typed(INT, False), Typed(BIGINT, True)]).type)
         bigint
         """
-        self._check_count(len(arguments))
+        self.check_count(len(arguments))
         if self.name not in CARRIED:
             for argument in arguments:
                 if argument.type.is_opaque:
                     raise QueryError(f"{self.name} cannot take {argument.type}: {ONLY_CARRIED}")
         return Typed(self.rule(arguments), self._nullable(arguments))
 
-    def _check_count(self, count: int) -> None:
+    def check_count(self, count: int) -> None:
+        """Refuse a call with too few or too many arguments."""
         if count < self.least or (self.most is not None and count > self.most):
             raise QueryError(f"{self.name}() takes {self._arity()}, but here it has {count}")
 
@@ -112,7 +112,8 @@ class Function:
         return any(argument.nullable for argument in arguments)
 
 
-def _clash(name: str, arguments: Sequence[Typed], rule: str) -> QueryError:
+def clash(name: str, arguments: Sequence[Typed], rule: str) -> QueryError:
+    """The error of arguments whose types break the rule of a function."""
     types = ", ".join(str(argument.type) for argument in arguments)
     return QueryError(f"{name}: {rule}, but found {types}; add a CAST")
 
@@ -125,7 +126,7 @@ def _fixed(name: str, result: Type, *types: tuple[Type, ...]) -> Rule:
             allowed = types[min(index, len(types) - 1)]
             if argument.type not in (*allowed, VOID):
                 names = " or ".join(dict.fromkeys(map(str, allowed)))
-                raise _clash(name, arguments, f"argument {index + 1} must be {names}")
+                raise clash(name, arguments, f"argument {index + 1} must be {names}")
         return result
 
     return rule
@@ -139,7 +140,7 @@ def _arithmetic(operator: str) -> Rule:
         left, right = _literal_decimal(first, second), _literal_decimal(second, first)
         result = arithmetic_type(operator, left, right)
         if result is None:
-            raise _clash(f'"{operator}"', arguments, "both sides must be numbers")
+            raise clash(f'"{operator}"', arguments, "both sides must be numbers")
         return result
 
     return rule
@@ -160,7 +161,8 @@ def _comparison(name: str) -> Rule:
     return rule
 
 
-def _same(name: str) -> Rule:
+def of_same(name: str) -> Rule:
+    """The rule of a function whose result has the type that all arguments fit."""
     return lambda arguments: _common(name, arguments)
 
 
@@ -169,14 +171,16 @@ def _common(name: str, arguments: Sequence[Typed]) -> Type:
     for argument in arguments:
         result = None if result is None else common_type(result, argument.type)
     if result is None:
-        raise _clash(name, arguments, "the types must fit together")
+        raise clash(name, arguments, "the types must fit together")
     return result
 
 
-def _number(name: str, result: Callable[[Type], Type]) -> Rule:
+def of_numbers(name: str, result: Callable[[Type], Type]) -> Rule:
+    """The rule of a function of numbers, with a type made of that of the first."""
+
     def rule(arguments: Sequence[Typed]) -> Type:
         if not all(is_numeric(argument.type) or argument.type == VOID for argument in arguments):
-            raise _clash(name, arguments, "the arguments must be numbers")
+            raise clash(name, arguments, "the arguments must be numbers")
         return result(arguments[0].type)
 
     return rule
@@ -186,7 +190,7 @@ def _case(arguments: Sequence[Typed]) -> Type:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     for condition in arguments[:-1:2]:
         if condition.type not in (BOOLEAN, VOID):
-            raise _clash("case", [condition], "a condition must be boolean")
+            raise clash("case", [condition], "a condition must be boolean")
     return _common("case", _case_results(arguments))
 
 
@@ -202,11 +206,11 @@ def _null_if(arguments: Sequence[Typed]) -> Type:
 
 def _round(arguments: Sequence[Typed]) -> Type:
     if len(arguments) > 1 and not isinstance(arguments[1].value, int):
-        raise _clash("round", arguments, "the number of digits must be an integer literal")
+        raise clash("round", arguments, "the number of digits must be an integer literal")
     value = arguments[0].type
     kept = arguments[1].value if len(arguments) > 1 else 0
     if not is_decimal(value) or not isinstance(kept, int):
-        return _number("round", lambda type_: type_)(arguments)
+        return of_numbers("round", lambda type_: type_)(arguments)
     precision, scale = digits(value)
     whole = precision - scale + 1
     if kept < 0:
@@ -237,15 +241,15 @@ def _build() -> dict[str, Function]:
         Function("<=>", _comparison('"<=>"'), 2, 2, "never"),
         *(Function(name, _fixed(name, BOOLEAN, (BOOLEAN,)), 2, 2) for name in ("and", "or")),
         Function("not", _fixed("not", BOOLEAN, (BOOLEAN,)), 1, 1),
-        Function("negate", _number("negate", lambda type_: type_), 1, 1),
+        Function("negate", of_numbers("negate", lambda type_: type_), 1, 1),
         *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
         Function(COMPARABLE, lambda _: STRING, 1, 1),
         Function(SINGLE, lambda arguments: arguments[0].type, 2, 2),
         Function("in", _comparison("in"), 2, None),
         Function("case", _case, 2, None, "results"),
-        Function("coalesce", _same("coalesce"), 1, None, "all"),
+        Function("coalesce", of_same("coalesce"), 1, None, "all"),
         Function("nullif", _null_if, 2, 2, "always"),
-        *(Function(name, _same(name), 2, None, "all") for name in ("greatest", "least")),
+        *(Function(name, of_same(name), 2, None, "all") for name in ("greatest", "least")),
         *_text_functions(),
         *_number_functions(),
         *_date_functions(),
@@ -271,13 +275,16 @@ def _text_functions() -> list[Function]:
 
 def _number_functions() -> list[Function]:
     return [
-        Function("abs", _number("abs", lambda type_: type_), 1, 1),
+        Function("abs", of_numbers("abs", lambda type_: type_), 1, 1),
         Function("round", _round, 1, 2),
-        *(Function(name, _number(name, _whole), 1, 1) for name in ("floor", "ceil")),
-        *(Function(n, _number(n, lambda _: DOUBLE), 1, 1, "always") for n in ("sqrt", "ln", "exp")),
-        Function("power", _number("power", lambda _: DOUBLE), 2, 2),
-        Function("sign", _number("sign", lambda _: DOUBLE), 1, 1),
-        Function("div", _number("div", lambda _: BIGINT), 2, 2, "always"),
+        *(Function(name, of_numbers(name, _whole), 1, 1) for name in ("floor", "ceil")),
+        *(
+            Function(n, of_numbers(n, lambda _: DOUBLE), 1, 1, "always")
+            for n in ("sqrt", "ln", "exp")
+        ),
+        Function("power", of_numbers("power", lambda _: DOUBLE), 2, 2),
+        Function("sign", of_numbers("sign", lambda _: DOUBLE), 1, 1),
+        Function("div", of_numbers("div", lambda _: BIGINT), 2, 2, "always"),
     ]
 
 
@@ -354,69 +361,6 @@ def find_function(name: str) -> Function:
     lower = name.lower()
     function = FUNCTIONS.get(SYNONYMS.get(lower, lower))
     if function is None:
-        known = [known for known in (*FUNCTIONS, *SYNONYMS, *AGGREGATES) if known.isidentifier()]
+        known = [known for known in (*FUNCTIONS, *SYNONYMS) if known.isidentifier()]
         raise QueryError(f"unknown function {name}(){did_you_mean(lower, known)}")
     return function
-
-
-def aggregate_result(function: str, argument: Typed | None, grouped: bool) -> Typed:
-    """The type of an aggregate; without groups it may be NULL even when no value is.
-
-    >>> print(aggregate_result("sum", Typed(DECIMAL(10, 2), False), grouped=True).type)
-    decimal(20, 2)
-    """
-    if function not in AGGREGATES:
-        raise QueryError(
-            f"unknown aggregate {function}(){did_you_mean(function, AGGREGATES)}; "
-            f"there are {', '.join(AGGREGATES)}"
-        )
-    if function == "count":
-        return Typed(BIGINT, nullable=False)
-    if argument is None:
-        raise QueryError(f"{function}() takes 1 argument, but here it has 0")
-    if argument.type.is_opaque:
-        raise QueryError(f"{function}() cannot take {argument.type}: {ONLY_CARRIED}")
-    nullable = argument.nullable or not grouped or function in OF_TWO
-    return Typed(AGGREGATES[function]([argument]), nullable)
-
-
-def _sum(type_: Type) -> Type:
-    if is_decimal(type_):
-        precision, scale = digits(type_)
-        return bounded_decimal(precision + 10, scale)
-    return BIGINT if type_ in INTEGRAL else DOUBLE
-
-
-def _avg(type_: Type) -> Type:
-    if is_decimal(type_):
-        precision, scale = digits(decimal_type(type_))
-        return bounded_decimal(precision + 4, scale + 4)
-    return DOUBLE
-
-
-OF_TWO = ("stddev_samp", "var_samp")
-"""Aggregates that are NULL of fewer than two values."""
-
-
-def _fixed_integral(name: str) -> Rule:
-    """The rule of an aggregate of integers, which has their type."""
-
-    def rule(arguments: Sequence[Typed]) -> Type:
-        if arguments[0].type not in (*INTEGRAL, VOID):
-            raise _clash(name, arguments, "the argument must be an integer")
-        return arguments[0].type
-
-    return rule
-
-
-AGGREGATES: dict[str, Rule] = {
-    "sum": _number("sum", _sum),
-    "count": lambda _: BIGINT,
-    "avg": _number("avg", _avg),
-    "min": _same("min"),
-    "max": _same("max"),
-    **{name: _number(name, lambda _: DOUBLE) for name in (*OF_TWO, "stddev_pop", "var_pop")},
-    **{name: _fixed_integral(name) for name in ("bit_and", "bit_or", "bit_xor")},
-    "median": _number("median", lambda _: DOUBLE),
-}
-"""Every aggregate function with its type rule."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.types.functions import AGGREGATES
+from viewkeep.query.types.aggregates import AGGREGATES
 from viewkeep.sql.source import Source
 
 _BLOCK = "expressions from_ joins where group having windows qualify distinct with_ hint"
@@ -23,9 +23,16 @@ _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
     "into": ("SELECT INTO", ()),
     "locks": ("FOR UPDATE", ()),
 }
+ANY_VALUE = "any_value"
+"""The value that all rows of a group have."""
+
 AGGREGATE_NAMES = {
     **{name: name for name in AGGREGATES},
     "mean": "avg",
+    "array_agg": "collect_list",
+    "string_agg": "listagg",
+    "percentile": "percentile_cont",
+    **dict.fromkeys(("any_value", "first", "first_value", "last", "last_value"), ANY_VALUE),
     "count_if": "count_if",
     "std": "stddev_samp",
     "stddev": "stddev_samp",

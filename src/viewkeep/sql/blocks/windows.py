@@ -11,6 +11,7 @@ from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node, Output, Project, Window
 from viewkeep.query.expressions import Cast, Column, Expression, Literal, literal
 from viewkeep.query.ties import tie_columns
+from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, ORDERED
 from viewkeep.query.types.data_types import BOOLEAN, DATE, INTEGRAL, TIMESTAMP, VOID, Type
 from viewkeep.query.windows import (
     OFFSET,
@@ -212,20 +213,26 @@ def _aggregate(
     """An aggregate over a frame; FILTER makes the values of other rows NULL."""
     if any(isinstance(each, exp.Distinct) for each in nodes):
         raise translator.source.unsupported("DISTINCT in a window function", call)
-    if len(nodes) != 1:
-        raise translator.source.error(f"{function}() takes 1 argument", call)
+    if function in ORDERED:
+        raise translator.source.unsupported(f"{function}() in a window", call)
+    most = AGGREGATES[function].most if function in AGGREGATES else 1
+    if not nodes or len(nodes) > (most or 1):
+        raise translator.source.error(f"{function}() takes {most or 1} argument", call)
     one = constant(literal(1))
     star = isinstance(nodes[0], exp.Star)
-    values = [one if star else translator.translate(nodes[0])]
+    values = [one] if star else [translator.translate(each) for each in nodes]
     if call.name.lower() in OF_CONDITIONS and values[0].typed.type not in (BOOLEAN, VOID):
         problem = f"{call.name.lower()}() takes a condition, not {values[0].typed.type}"
         raise translator.source.error(problem, call)
     if function == "count_if":
         function, values = "count", [translator.call("case", [values[0], one], call)]
     if condition is not None:
-        values = [translator.call("case", [translator.condition(condition), values[0]], call)]
+        place = 1 if function in BY_ORDER else 0
+        chosen = translator.call("case", [translator.condition(condition), values[place]], call)
+        values[place] = chosen
     if function != "count":
-        translator.refuse_opaque(values[0], call)
+        for value in values:
+            translator.refuse_opaque(value, call)
     elif not values[0].typed.nullable:
         values = []
     return function, values

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
+from viewkeep.query.types.aggregates import AGGREGATES
 from viewkeep.query.types.data_types import (
     BINARY,
     BOOLEAN,
@@ -21,7 +22,6 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.functions import (
-    AGGREGATES,
     BARE_FUNCTIONS,
     FUNCTIONS,
     ONLY_CARRIED,

@@ -23,6 +23,7 @@ from viewkeep.query.expressions import (
     literal,
     substitute,
 )
+from viewkeep.query.types.aggregates import COLLECTIONS
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.query.types.functions import SINGLE, Typed
 from viewkeep.query.types.inference import type_of
@@ -339,7 +340,10 @@ class Subqueries:
         right = renamed(node, [f"{alias}.{name}" for name in node.names], context.places)
         columns = [f"{alias}.{keys[each.inner].name}" for each in links]
         self._attach(right, links, columns)
-        counts = {a.name for a in groups.aggregates if a.function == "count"} if links else set()
+        columns_made = [call.column for call in groups.aggregates] if links else []
+        if any(each.function in COLLECTIONS for each in columns_made):
+            raise context.source.unsupported("an array of values in a correlated subquery", select)
+        counts = {each.name for each in columns_made if each.function in _COUNTS}
 
         def over(scalar: Scalar) -> Scalar:
             value = substitute(scalar.expression, lambda c: _after_join(c.name, alias, counts))
@@ -361,6 +365,10 @@ class Subqueries:
         typed = type_of(Column(name), node.schema)
         missing = not self._attachments[-1].always
         return Scalar(Column(name), Typed(typed.type, typed.nullable or missing))
+
+
+_COUNTS = ("count", "regr_count", "approx_count_distinct")
+"""Aggregates that are 0 of no rows; others are NULL."""
 
 
 def _link_keys(links: Sequence[Link], block: Block) -> dict[Expression, GroupKey]:

@@ -1,6 +1,7 @@
 """The group-by operators of one query block, also for mixed DISTINCT aggregates."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from viewkeep.query.algebra import AggregateColumn, Distinct, GroupBy, Join, Node, Output, Project
 from viewkeep.query.expressions import (
@@ -9,7 +10,6 @@ from viewkeep.query.expressions import (
     Column,
     Expression,
     Literal,
-    columns_of,
     conjunction,
 )
 from viewkeep.sql.groups.grouping import AggregateCall, GroupKey
@@ -40,8 +40,7 @@ def _with_computed_keys(
 ) -> Node:
     if all(isinstance(key.scalar.expression, Column) for key in keys):
         return rows
-    arguments = [e for call in calls for e in (call.argument, *call.distinct) if e is not None]
-    needed = {name for argument in arguments for name in columns_of(argument)}
+    needed = {name for call in calls for name in call.reads}
     names = {key.name for key in keys}
     kept = [Output(n, Column(n)) for n in rows.names if n in needed and n not in names]
     return Project(rows, (*(Output(k.name, k.scalar.expression) for k in keys), *kept))
@@ -54,20 +53,28 @@ def _part(
     calls: Sequence[AggregateCall],
 ) -> Node:
     if not expressions:
-        return GroupBy(
-            base, keys, tuple(AggregateColumn(c.name, c.function, c.argument) for c in calls)
-        )
+        return GroupBy(base, keys, tuple(call.column for call in calls))
     columns = {e: Column(f"distinct_{i}") for i, e in enumerate(expressions, start=1)}
     outputs = [
         *(Output(k, Column(k)) for k in keys),
         *(Output(c.name, e) for e, c in columns.items()),
     ]
-    aggregates = [
-        AggregateColumn(c.name, c.function, _replaced(c.argument, columns))
-        for c in calls
-        if c.argument
-    ]
+    aggregates = [_over_columns(call.column, columns) for call in calls]
     return GroupBy(Distinct(Project(base, tuple(outputs))), keys, tuple(aggregates))
+
+
+def _over_columns(
+    aggregate: AggregateColumn, columns: Mapping[Expression, Column]
+) -> AggregateColumn:
+    argument = aggregate.argument
+    return replace(
+        aggregate,
+        argument=None if argument is None else _replaced(argument, columns),
+        others=tuple(_replaced(each, columns) for each in aggregate.others),
+        order=tuple(
+            replace(key, expression=_replaced(key.expression, columns)) for key in aggregate.order
+        ),
+    )
 
 
 def _replaced(expression: Expression, columns: Mapping[Expression, Column]) -> Expression:

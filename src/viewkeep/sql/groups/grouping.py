@@ -6,12 +6,29 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeep.errors import QueryError
-from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
+from viewkeep.query.algebra import AggregateColumn, Node
+from viewkeep.query.determined import determined_columns
+from viewkeep.query.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    literal,
+)
+from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, aggregate_result
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, TINYINT, VOID
-from viewkeep.query.types.functions import Typed, aggregate_result
-from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, OF_CONDITIONS, contains_aggregate
+from viewkeep.query.types.functions import Typed
+from viewkeep.sql.blocks.clauses import (
+    AGGREGATE_NAMES,
+    ANY_VALUE,
+    OF_CONDITIONS,
+    contains_aggregate,
+)
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.expressions.scalar import Translator, constant
+from viewkeep.sql.groups.aggregate_arguments import Arguments, read_arguments
 from viewkeep.sql.source import Source
 
 SET = "grouping_set"
@@ -36,10 +53,13 @@ class GroupKey:
 class AggregateCall:
     """An aggregate of the query; `distinct` are the expressions whose duplicates do not count."""
 
-    name: str
-    function: str
-    argument: Expression | None
+    column: AggregateColumn
     distinct: tuple[Expression, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that it is computed from."""
+        return self.column.reads.union(*map(columns_of, self.distinct))
 
 
 def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ...]:
@@ -134,6 +154,8 @@ class GroupedTranslator(Translator):
         self.rows = Translator(source, scope)
         self.keys = keys
         self.sets: tuple[frozenset[str], ...] = ()
+        self.base: Node | None = None
+        """The rows that are grouped, where more is to be known of them than their columns."""
         self.aliases: Mapping[str, exp.Expr] = {}
         self.aggregates: list[AggregateCall] = []
 
@@ -153,6 +175,12 @@ class GroupedTranslator(Translator):
         match node:
             case exp.Anonymous() if node.name.lower() in AGGREGATE_NAMES:
                 return self._aggregate(node, None)
+            case exp.WithinGroup(this=exp.Anonymous() as call) if contains_aggregate(call):
+                return self._aggregate(call, None, node.expression)
+            case exp.IgnoreNulls() | exp.RespectNulls() if contains_aggregate(node.this):
+                return self.translate(node.this)
+            case exp.Filter(this=exp.WithinGroup() as ordered) if contains_aggregate(ordered.this):
+                return self._aggregate(ordered.this, node.expression.this, ordered.expression)
             case exp.Anonymous() if node.name.lower() in ("grouping", "grouping_id"):
                 return self._grouping(node)
             case exp.Filter(this=exp.Anonymous() as call) if contains_aggregate(call):
@@ -223,56 +251,84 @@ class GroupedTranslator(Translator):
                 return key.name
         raise self.source.error("grouping() takes a key of GROUP BY", node)
 
-    def _aggregate(self, node: exp.Anonymous, condition: exp.Expr | None) -> Scalar:
+    def _aggregate(
+        self, node: exp.Anonymous, condition: exp.Expr | None, within: exp.Expr | None = None
+    ) -> Scalar:
         function = AGGREGATE_NAMES[node.name.lower()]
-        arguments = node.expressions
-        distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
-        values = self._arguments(arguments[0].expressions if distinct else arguments, node)
-        if not values or (len(values) > 1 and function != "count"):
-            raise self.source.error(f"{function}() takes 1 argument", node)
-        if node.name.lower() in OF_CONDITIONS and values[0].typed.type not in (BOOLEAN, VOID):
-            problem = f"{node.name.lower()}() takes a condition, not {values[0].typed.type}"
+        if _is_star(node):
+            if isinstance(node.expressions[0], exp.Distinct):
+                raise self.source.unsupported("count(DISTINCT *)", node)
+            read = Arguments((_ONE,))
+        else:
+            read = read_arguments(node, within, self.rows)
+        function, read = self._known(function, read, node)
+        if condition is not None:
+            place = 1 if function in BY_ORDER else 0
+            chosen = self._filtered(read.values[place], self.rows.condition(condition), node)
+            values = (*read.values[:place], chosen, *read.values[place + 1 :])
+            read = replace(read, values=values)
+        return self._register(function, read, node)
+
+    def _known(self, function: str, read: Arguments, node: exp.Anonymous) -> tuple[str, Arguments]:
+        """The aggregate of the algebra that a call means, with as many arguments as it takes."""
+        name, values = node.name.lower(), read.values
+        if function == ANY_VALUE and len(values) in (1, 2):
+            self._check_determined(values[0], node)
+            return "max", Arguments(values[:1])
+        try:
+            if not values:
+                raise QueryError(f"{name}() takes 1 argument, but here it has 0")
+            AGGREGATES.get(function, AGGREGATES["min"]).check_count(len(values))
+        except QueryError as error:
+            raise self.source.error(str(error), node) from None
+        if name in OF_CONDITIONS and values[0].typed.type not in (BOOLEAN, VOID):
+            problem = f"{name}() takes a condition, not {values[0].typed.type}"
             raise self.source.error(problem, node)
         if function == "count_if":
-            function, values = "count", self._filtered([_ONE], values[0], node)
-        if condition is not None:
-            values = self._filtered(values, self.rows.condition(condition), node)
-        return self._register(function, values, distinct, node)
+            one = self._filtered(_ONE, values[0], node)
+            return "count", Arguments((one,), distinct=read.distinct)
+        return function, read
 
-    def _arguments(self, nodes: Sequence[exp.Expr], call: exp.Anonymous) -> list[Scalar]:
-        if isinstance(nodes[0] if nodes else None, exp.Star) and call.name.lower() == "count":
-            if isinstance(nodes[0].parent, exp.Distinct):
-                raise self.source.unsupported("count(DISTINCT *)", call)
-            return [_ONE]
-        return [self.rows.translate(node) for node in nodes]
+    def _check_determined(self, value: Scalar, node: exp.Anonymous) -> None:
+        """Refuse the value of any row of a group, unless all rows have the same."""
+        keys = {key.scalar.expression for key in self.keys}
+        known = frozenset(key.name for key in keys if isinstance(key, Column))
+        if self.base is not None and not self.sets:
+            known = determined_columns(self.base, known)
+        if value.expression in keys or columns_of(value.expression) <= known:
+            return
+        name, shown = node.name.lower(), value.expression
+        raise self.source.error(
+            f"{name}({shown}) is not determined: rows of a group have no order, and may differ in "
+            f"it; take min({shown}), max({shown}) or max_by({shown}, y), or group by it as well",
+            node,
+        )
 
-    def _filtered(
-        self, values: Sequence[Scalar], condition: Scalar, node: exp.Expr
-    ) -> list[Scalar]:
+    def _filtered(self, value: Scalar, condition: Scalar, node: exp.Expr) -> Scalar:
         """FILTER: values of the other rows become NULL, which no aggregate counts."""
-        return [self.rows.call("case", [condition, value], node) for value in values]
+        return self.rows.call("case", [condition, value], node)
 
-    def _register(
-        self, function: str, values: Sequence[Scalar], distinct: bool, node: exp.Expr
-    ) -> Scalar:
+    def _register(self, function: str, read: Arguments, node: exp.Expr) -> Scalar:
+        values, distinct = read.values, read.distinct and function not in _OF_SETS
+        if function == "count" and not distinct and values[0].typed.type.is_opaque:
+            values = (self._counted(values, node),)
+        ordered = tuple(key.scalar for key in read.order)
         if function != "count" or distinct:
-            for value in values:
+            for value in (*values, *ordered):
                 self.refuse_opaque(value, node)
-        elif values[0].typed.type.is_opaque:
-            values = [self._counted(values, node)]
-        distinct = distinct and function not in ("min", "max")
-        argument: Scalar | None = self._counted(values, node) if len(values) > 1 else values[0]
-        expressions = tuple(value.expression for value in values) if distinct else ()
-        if function == "count" and argument is not None and not distinct:
-            argument = argument if argument.typed.nullable else None
+        counted = function == "count" and len(values) > 1
+        given = (self._counted(values, node),) if counted else values
+        expressions = _distinct((*values, *ordered)) if distinct else ()
+        if function == "count" and not distinct and not given[0].typed.nullable:
+            given = ()
         try:
-            typed = None if argument is None else argument.typed
+            typed = [each.typed for each in given]
             result = aggregate_result(function, typed, grouped=bool(self.keys))
         except QueryError as error:
             raise self.source.type_error(str(error), node) from None
-        expression = None if argument is None else argument.expression
-        name = self._name(function, expression, expressions)
-        return Scalar(Column(name), result)
+        first, *others = (each.expression for each in given) if given else (None,)
+        column = AggregateColumn("", function, first, tuple(others), read.sort_keys)
+        return Scalar(Column(self._name(column, expressions)), result)
 
     def _counted(self, values: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """What `count(x, y)` counts: 1 where no value is NULL."""
@@ -282,12 +338,25 @@ class GroupedTranslator(Translator):
             condition = self.rows.call("and", [condition, part], node)
         return self.rows.call("case", [condition, _ONE], node)
 
-    def _name(
-        self, function: str, argument: Expression | None, distinct: tuple[Expression, ...]
-    ) -> str:
+    def _name(self, column: AggregateColumn, distinct: tuple[Expression, ...]) -> str:
         for known in self.aggregates:
-            if (known.function, known.argument, known.distinct) == (function, argument, distinct):
-                return known.name
-        name = f"{function}_{len(self.aggregates) + 1}"
-        self.aggregates.append(AggregateCall(name, function, argument, distinct))
+            if (replace(known.column, name=""), known.distinct) == (column, distinct):
+                return known.column.name
+        name = f"{column.function}_{len(self.aggregates) + 1}"
+        self.aggregates.append(AggregateCall(replace(column, name=name), distinct))
         return name
+
+
+_OF_SETS = ("min", "max", *BY_ORDER, "collect_set", "approx_count_distinct")
+"""Aggregates that duplicates do not change."""
+
+
+def _distinct(values: Sequence[Scalar]) -> tuple[Expression, ...]:
+    expressions = (each.expression for each in values)
+    return tuple(dict.fromkeys(each for each in expressions if not isinstance(each, Literal)))
+
+
+def _is_star(call: exp.Anonymous) -> bool:
+    nodes = call.expressions
+    nodes = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
+    return call.name.lower() == "count" and bool(nodes) and isinstance(nodes[0], exp.Star)

@@ -10,7 +10,7 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from viewkeep.query.algebra import Node, Output, Project, UnionAll
-from viewkeep.query.expressions import Cast, Column, Expression, Literal, columns_of, literal
+from viewkeep.query.expressions import Cast, Column, Expression, Literal, literal
 from viewkeep.query.types.data_types import INT, VOID
 from viewkeep.query.types.functions import Typed
 from viewkeep.sql.blocks.scope import Scalar
@@ -102,8 +102,7 @@ def _branch(
     own: frozenset[str],
     calls: Sequence[AggregateCall],
 ) -> Node:
-    arguments = [e for call in calls for e in (call.argument, *call.distinct) if e is not None]
-    needed = {name for argument in arguments for name in columns_of(argument)}
+    needed = {name for call in calls for name in call.reads}
     values: dict[str, Expression] = {name: Column(name) for name in rows.names if name in needed}
     for key in keys:
         null = Cast(Literal(None, VOID), key.scalar.typed.type)

@@ -36,7 +36,7 @@ def group_translator(select: exp.Select, block: Block, context: Context) -> Grou
     else:
         keys = group_keys(select, rows)
     groups = GroupedTranslator(context.source, block.scope, keys)
-    groups.rows, groups.sets = rows, sets
+    groups.rows, groups.sets, groups.base = rows, sets, block.node
     groups.attachments = context.attachments(block.node, {k.name: k.scalar for k in keys})
     groups.correlated_scalars = False  # as in Spark, unless it is a key or in HAVING
     return groups

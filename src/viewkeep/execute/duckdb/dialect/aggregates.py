@@ -4,13 +4,17 @@ Sums of integers and decimals fail if they do not fit into the type of the sum. 
 depend on the order of the rows, in Spark too.
 """
 
+from collections.abc import Sequence
+
 from viewkeep.execute.duckdb.dialect.arithmetic import quotient
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.expressions import expression_text
 from viewkeep.execute.duckdb.dialect.text import Text, type_name
-from viewkeep.query.algebra import AggregateColumn
+from viewkeep.query.algebra import AggregateColumn, SortKey
+from viewkeep.query.expressions import Literal
+from viewkeep.query.types.aggregates import OF_PAIRS, OF_TWO, aggregate_result
 from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, Type
-from viewkeep.query.types.functions import OF_TWO, Typed, aggregate_result
+from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.rules import is_decimal
 
@@ -28,6 +32,10 @@ def aggregate_text(aggregate: AggregateColumn, schema: Schema, over: str = "") -
     if aggregate.argument is None:
         return f"count(*){over}"
     argument = expression_text(aggregate.argument, schema)
+    if aggregate.function in (*OF_PAIRS, "regr_count"):
+        other = expression_text(aggregate.others[0], schema)
+        pair = f"{cast(argument, DOUBLE).sql}, {cast(other, DOUBLE).sql}"
+        return _of_pairs(aggregate.function, pair, over)
     match aggregate.function:
         case "sum":
             return _sum(argument, over).sql
@@ -37,11 +45,76 @@ def aggregate_text(aggregate: AggregateColumn, schema: Schema, over: str = "") -
             return _spread(aggregate.function, argument, over)
         case "median":
             return f"quantile_cont({cast(argument, DOUBLE).sql}, 0.5){over}"
+        case "percentile_cont" | "percentile_disc":
+            return _percentile(aggregate, argument)
+        case "collect_list" | "collect_set":
+            return _collection(aggregate.function, argument, over)
+        case "max_by" | "min_by":
+            return _by_order(aggregate.function, argument, _other(aggregate, schema), over)
+        case "mode":
+            descending = " DESC" * bool(aggregate.order)
+            return f"mode({argument.sql} ORDER BY {argument.sql}{descending})"
+        case "listagg":
+            order = ", ".join((*_order(aggregate.order, schema), argument.sql))
+            separator = _other(aggregate, schema).sql
+            return f"string_agg({argument.sql}, {separator} ORDER BY {order})"
     return f"{aggregate.function}({argument.sql}){over}"
 
 
+def _other(aggregate: AggregateColumn, schema: Schema) -> Text:
+    return expression_text(aggregate.others[0], schema)
+
+
+def _order(keys: Sequence[SortKey], schema: Schema) -> list[str]:
+    return [
+        f"{expression_text(key.expression, schema).sql} {'DESC' if key.descending else 'ASC'} "
+        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in keys
+    ]
+
+
+def _percentile(aggregate: AggregateColumn, argument: Text) -> str:
+    """A share of the values; counted from the other end where they descend."""
+    [share] = aggregate.others
+    assert isinstance(share, Literal)
+    place = float(share.value)  # type: ignore[arg-type]  # a number, by its type rule
+    place = 1 - place if aggregate.order else place
+    function = "quantile_cont" if aggregate.function == "percentile_cont" else "quantile_disc"
+    return f"CAST({function}({cast(argument, DOUBLE).sql}, {place!r}) AS DOUBLE)"
+
+
+def _collection(function: str, argument: Text, over: str) -> str:
+    """All values in ascending order; no values are an empty list."""
+    value = f"DISTINCT {argument.sql}" if function == "collect_set" else argument.sql
+    values = f"list({value}) FILTER ({argument.sql} IS NOT NULL){over}"
+    return f"coalesce(list_sort({values}), [])"
+
+
+def _by_order(function: str, value: Text, key: Text, over: str) -> str:
+    """Among rows with the same key, the greatest or least value; NULL is less than others."""
+    ranked = f"row({key.sql}, {value.sql} IS NOT NULL, {value.sql})"
+    chosen = f"CASE WHEN {key.sql} IS NOT NULL THEN {ranked} END"
+    return f"arg_{function[:3]}_null({value.sql}, {chosen}){over}"
+
+
+def _of_pairs(function: str, pair: str, over: str) -> str:
+    """Of a constant column there is no correlation and no slope: NULL, not NaN as in DuckDB."""
+    slope = f"CASE WHEN regr_sxx({pair}){over} <> 0 THEN regr_slope({pair}){over} END"
+    match function:
+        case "corr":
+            spread = f"regr_sxx({pair}){over} * regr_syy({pair}){over}"
+            return f"(CASE WHEN {spread} <> 0 THEN corr({pair}){over} END)"
+        case "regr_slope":
+            return f"({slope})"
+        case "regr_intercept":
+            return f"(regr_avgy({pair}){over} - ({slope}) * regr_avgx({pair}){over})"
+        case "regr_count":
+            return f"CAST(regr_count({pair}){over} AS BIGINT)"
+    return f"{function}({pair}){over}"
+
+
 def _result(function: str, argument: Text) -> Type:
-    return aggregate_result(function, Typed(argument.type, True), grouped=False).type
+    return aggregate_result(function, [Typed(argument.type, True)], grouped=False).type
 
 
 def _sum(argument: Text, over: str) -> Text:

@@ -1,0 +1,158 @@
+"""The aggregate functions that views may use, with Spark SQL's type rules.
+
+`AGGREGATES` is the whole list. Where Spark leaves a choice to the order of rows, views choose by
+value, so that a group has one answer: `collect_list` and `collect_set` are in ascending order,
+`listagg` is ordered by its values after its order columns, `mode` is the least of the most
+frequent values, and `max_by` and `min_by` take the greatest or least value among rows that are
+equal in the second argument.
+"""
+
+from collections.abc import Sequence
+
+from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.types.data_types import (
+    ARRAY,
+    BIGINT,
+    DOUBLE,
+    INTEGRAL,
+    STRING,
+    VOID,
+    Type,
+)
+from viewkeep.query.types.functions import (
+    ONLY_CARRIED,
+    Function,
+    Rule,
+    Typed,
+    clash,
+    of_numbers,
+    of_same,
+)
+from viewkeep.query.types.rules import bounded_decimal, decimal_type, digits, is_decimal
+
+OF_TWO = ("stddev_samp", "var_samp")
+"""Aggregates that are NULL of fewer than two values."""
+
+OF_PAIRS = (
+    *("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2"),
+    *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
+)
+"""Aggregates of pairs of numbers, of which none is NULL."""
+
+PERCENTILES = ("percentile_cont", "percentile_disc")
+"""Aggregates of a value and of the share of values before it."""
+
+BY_ORDER = ("max_by", "min_by")
+"""Aggregates of the value that stands beside the greatest or least one of another column."""
+
+COLLECTIONS = ("collect_list", "collect_set")
+"""Aggregates of all values, as an array."""
+
+ORDERED = (*PERCENTILES, "mode", "listagg")
+"""Aggregates that WITHIN GROUP gives an order."""
+
+
+def aggregate_result(function: str, arguments: Sequence[Typed], grouped: bool) -> Typed:
+    """The type of an aggregate; without groups it may be NULL even when no value is.
+
+    >>> from viewkeep.query.types.data_types import DECIMAL
+    >>> print(aggregate_result("sum", [Typed(DECIMAL(10, 2), False)], grouped=True).type)
+    decimal(20, 2)
+    """
+    found = AGGREGATES.get(function)
+    if found is None:
+        raise QueryError(
+            f"unknown aggregate {function}(){did_you_mean(function, AGGREGATES)}; "
+            f"there are {', '.join(AGGREGATES)}"
+        )
+    if function == "count":
+        return Typed(BIGINT, nullable=False)
+    found.check_count(len(arguments))
+    for argument in arguments:
+        if argument.type.is_opaque:
+            raise QueryError(f"{function}() cannot take {argument.type}: {ONLY_CARRIED}")
+    by_values = any(each.nullable for each in arguments) or not grouped
+    return Typed(
+        found.rule(arguments), {"never": False, "always": True}.get(found.nullable, by_values)
+    )
+
+
+def _sum(type_: Type) -> Type:
+    if is_decimal(type_):
+        precision, scale = digits(type_)
+        return bounded_decimal(precision + 10, scale)
+    return BIGINT if type_ in INTEGRAL else DOUBLE
+
+
+def _avg(type_: Type) -> Type:
+    if is_decimal(type_):
+        precision, scale = digits(decimal_type(type_))
+        return bounded_decimal(precision + 4, scale + 4)
+    return DOUBLE
+
+
+def _of_integers(name: str) -> Rule:
+    """The rule of an aggregate of integers, which has their type."""
+
+    def rule(arguments: Sequence[Typed]) -> Type:
+        if arguments[0].type not in (*INTEGRAL, VOID):
+            raise clash(name, arguments, "the argument must be an integer")
+        return arguments[0].type
+
+    return rule
+
+
+def _percentile(name: str) -> Rule:
+    def rule(arguments: Sequence[Typed]) -> Type:
+        of_numbers(name, lambda _: DOUBLE)(arguments[:1])
+        share = arguments[1].value
+        if isinstance(share, str | bytes | bool) or share is None or not 0 <= share <= 1:  # type: ignore[operator]
+            raise clash(name, arguments, "the share must be a number from 0 to 1")
+        return DOUBLE
+
+    return rule
+
+
+def _text(name: str) -> Rule:
+    def rule(arguments: Sequence[Typed]) -> Type:
+        if not all(each.type in (STRING, VOID) for each in arguments):
+            raise clash(name, arguments, "the arguments must be text")
+        return STRING
+
+    return rule
+
+
+def _first(arguments: Sequence[Typed]) -> Type:
+    return arguments[0].type
+
+
+def _doubles(name: str, count: int) -> Function:
+    return Function(name, of_numbers(name, lambda _: DOUBLE), count, count, "always")
+
+
+def _functions() -> list[Function]:
+    return [
+        Function("sum", of_numbers("sum", _sum), 1, 1),
+        Function("count", lambda _: BIGINT, 0, None, "never"),
+        Function("avg", of_numbers("avg", _avg), 1, 1),
+        *(Function(name, of_same(name), 1, 1) for name in ("min", "max")),
+        *(_doubles(name, 1) for name in OF_TWO),
+        *(Function(n, of_numbers(n, lambda _: DOUBLE), 1, 1) for n in ("stddev_pop", "var_pop")),
+        *(Function(n, _of_integers(n), 1, 1) for n in ("bit_and", "bit_or", "bit_xor")),
+        Function("median", of_numbers("median", lambda _: DOUBLE), 1, 1),
+        *(_doubles(name, 1) for name in ("skewness", "kurtosis")),
+        *(_doubles(name, 2) for name in OF_PAIRS),
+        Function("regr_count", of_numbers("regr_count", lambda _: BIGINT), 2, 2, "never"),
+        *(Function(name, _percentile(name), 2, 2, "always") for name in PERCENTILES),
+        Function("mode", _first, 1, 1),
+        *(Function(name, _first, 2, 2, "always") for name in BY_ORDER),
+        *(Function(n, lambda a: ARRAY(a[0].type), 1, 1, "never") for n in COLLECTIONS),
+        Function("listagg", _text("listagg"), 2, 2, "always"),
+        Function("approx_count_distinct", lambda _: BIGINT, 1, 2, "never"),
+        Function("try_sum", of_numbers("try_sum", _sum), 1, 1, "always"),
+        Function("try_avg", of_numbers("try_avg", _avg), 1, 1, "always"),
+    ]
+
+
+AGGREGATES = {function.name: function for function in _functions()}
+"""Every aggregate function, by the name that `AggregateColumn.function` uses."""
