@@ -181,12 +181,15 @@ class Keeper:
         replace: bool = False,
         if_not_exists: bool = False,
         backend: str | None = None,
+        functions: Iterable[str] = (),
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
         `sql` is a query, or `CREATE [OR REPLACE] [MATERIALIZED] VIEW name AS` one. SQL that is not
         kept incrementally is computed as a whole by Spark when its inputs change, unless `policy`
         or `strategy` ask for more; the report, `explain` and `plan` tell why.
+        `functions` are user-defined ones, in Python or SQL, that the session knows and that you
+        declare deterministic: for the same arguments, always the same value.
         A view that is replaced stays readable as it is until its new rows are there. With
         `if_not_exists`, a view that is there is left as it is, and its last report returned.
         """
@@ -203,7 +206,9 @@ class Keeper:
         if old is None or (old.ready and not replace):  # an unfinished one may be created again
             catalog.check_free(name)
         with statement.whole_text_errors():
-            definition = self._plans.define(catalog, name, statement.query, strategy, policy)
+            definition = self._plans.define(
+                catalog, name, statement.query, strategy, policy, tuple(functions)
+            )
         if old is not None and old.ready:
             with self._lake.marked():
                 return replace_view(self._plans, catalog, definition, engines)

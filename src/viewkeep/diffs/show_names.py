@@ -12,6 +12,7 @@ from viewkeep.query.expressions import (
     Column,
     Expression,
     Literal,
+    OpaqueCall,
     columns_of,
     conjuncts,
     literal,
@@ -95,6 +96,8 @@ def _readable(expression: Expression) -> Expression:
             return _call(function, tuple(map(_readable, arguments)))
         case Cast(argument, kind):
             return Cast(_readable(argument), kind)
+        case OpaqueCall(text, arguments, kind):
+            return OpaqueCall(text, tuple(map(_readable, arguments)), kind)
         case other:
             return other
 

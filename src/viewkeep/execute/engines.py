@@ -5,7 +5,7 @@ in the same way (`duckdb/exact.py`) and what has at most `limit` bytes to read; 
 A lake without Spark has no limit, and refuses by name what DuckDB is not known to compute so.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from viewkeep.errors import QueryError
 from viewkeep.execute.backend import Backend
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.scans import SizedScans
+from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.files.scans import Scans
@@ -111,6 +112,12 @@ class Engines:
         analyze = import_module("viewkeep.execute.spark.verbatim").analyzed_columns
         columns: Schema = analyze(self.spark, query)
         return columns
+
+    def expression_type(self, text: str, arguments: Sequence[Type]) -> str | None:
+        """The type that Spark gives an expression over columns `a0`, `a1`, ...; None if none."""
+        analyze = import_module("viewkeep.execute.spark.verbatim").expression_type
+        found: str | None = analyze(self.spark, text, arguments)
+        return found
 
     def __getitem__(self, name: str) -> Backend:
         return self._duckdb if name == "duckdb" else self._spark

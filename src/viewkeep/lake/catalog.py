@@ -60,7 +60,8 @@ class ViewDefinition:
     """A view: its SQL, what it reads, and its columns as a table that other views may read.
 
     `build` is new whenever the definition is. `ready` is false from the moment a name is taken
-    until the view is there for the first time.
+    until the view is there for the first time. `functions` are those of the session that the user
+    declares deterministic, `types` those that Spark gave to expressions only it computes.
     """
 
     name: str
@@ -72,6 +73,8 @@ class ViewDefinition:
     policy: str = "auto"
     build: str = ""
     ready: bool = False
+    functions: tuple[str, ...] = ()
+    types: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -83,6 +86,8 @@ class ViewDefinition:
             "policy": self.policy,
             "build": self.build,
             "ready": self.ready,
+            "functions": list(self.functions),
+            "types": dict(self.types),
             **_table_as_json(self.table),
         }
 
@@ -99,6 +104,8 @@ class ViewDefinition:
             values["policy"],
             values["build"],
             values["ready"],
+            tuple(values.get("functions", ())),
+            tuple(values.get("types", {}).items()),
         )
 
 

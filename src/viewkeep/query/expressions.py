@@ -1,4 +1,5 @@
-"""Scalar expressions: columns (or query variables), literals, calls and casts."""
+"""Scalar expressions: columns (or query variables), literals, calls, casts, and what only Spark
+knows."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +74,28 @@ class Cast:
         return f"cast({self.argument} as {self.type})"
 
 
-Expression: TypeAlias = Column | Literal | Call | Cast
+@dataclass(frozen=True, slots=True)
+class OpaqueCall:
+    """An expression that only Spark computes: its text between the arguments, and its type.
+
+    >>> print(OpaqueCall(("soundex(", ")"), (Column("name"),), STRING))
+    soundex(name)
+    """
+
+    text: tuple[str, ...]
+    arguments: tuple["Expression", ...]
+    type: Type
+
+    def filled(self, arguments: Iterable[str]) -> str:
+        """The text with the texts of arguments in their places."""
+        first, *rest = self.text
+        return first + "".join(a + part for a, part in zip(arguments, rest, strict=True))
+
+    def __str__(self) -> str:
+        return self.filled(map(str, self.arguments))
+
+
+Expression: TypeAlias = Column | Literal | Call | Cast | OpaqueCall
 
 TRUE = Literal(True, BOOLEAN)
 """The condition that always holds."""
@@ -120,7 +142,7 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
     """The expression and everything inside it, outermost first."""
     yield expression
     match expression:
-        case Call():
+        case Call() | OpaqueCall():
             for argument in expression.arguments:
                 yield from subexpressions(argument)
         case Cast():
@@ -148,6 +170,9 @@ def substitute(expression: Expression, replace: Callable[[Column], Expression]) 
         case Call():
             arguments = tuple(substitute(a, replace) for a in expression.arguments)
             return Call(expression.function, arguments)
+        case OpaqueCall():
+            arguments = tuple(substitute(a, replace) for a in expression.arguments)
+            return OpaqueCall(expression.text, arguments, expression.type)
         case Cast():
             return Cast(substitute(expression.argument, replace), expression.type)
 

@@ -12,12 +12,13 @@ from viewkeep.sql.blocks.select import translate_select
 from viewkeep.sql.blocks.set_operation import translate_set_operation
 from viewkeep.sql.blocks.top import top_of_outputs
 from viewkeep.sql.expressions.subqueries import attach_to
-from viewkeep.sql.source import Source
+from viewkeep.sql.source import Source, SparkTypes
 from viewkeep.sql.syntax import refuse_syntax
 
 
-def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
-    """The algebra of a Spark SQL query over declared tables.
+def parse_view(sql: str, tables: Mapping[str, Table], types: SparkTypes | None = None) -> Node:
+    """The algebra of a Spark SQL query over declared tables; with `types`, it may have expressions
+    that only Spark computes.
 
     >>> tables = {"parts": Table({"pid": "int", "price": "int"}, key=["pid"])}
     >>> print(parse_view("SELECT pid, price * 2 AS twice FROM parts WHERE price > 3", tables))
@@ -25,14 +26,16 @@ def parse_view(sql: str, tables: Mapping[str, Table]) -> Node:
       Select parts.price > 3
         Scan parts
     """
-    return parse_with_places(sql, tables)[0]
+    return parse_with_places(sql, tables, types)[0]
 
 
-def parse_with_places(sql: str, tables: Mapping[str, Table]) -> tuple[Node, Places]:
+def parse_with_places(
+    sql: str, tables: Mapping[str, Table], types: SparkTypes | None = None
+) -> tuple[Node, Places]:
     """The algebra of a query, and where in the text its operators were written."""
     if not isinstance(sql, str):
         raise QueryError(f"a view is written as SQL text, not as {type(sql).__name__}")
-    source = Source(sql)
+    source = Source(sql, types)
     try:
         query = single_query(source)
         refuse_syntax(query, source)

@@ -1,9 +1,9 @@
 """SQL text with its tokens: parsing through sqlglot, and exact positions for errors."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import sqlglot
 from sqlglot import exp
@@ -14,6 +14,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewkeep.errors import ParseError, TypeRuleError, UnsupportedError
+from viewkeep.query.types.data_types import Type
 
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
 
@@ -65,11 +66,22 @@ START, LAST = "start", "last"
 """What a node remembers of its place: where it starts, else the start of its last token."""
 
 
+class SparkTypes(Protocol):
+    """What knows the types of expressions that only Spark computes."""
+
+    @property
+    def functions(self) -> Collection[str]:
+        """The functions of the user that always give the same result for the same data."""
+
+    def type_of(self, text: str, arguments: Sequence[Type]) -> Type | None:
+        """The type of an expression over columns `a0`, `a1`, ...; None if there is none."""
+
+
 class Source:
     """One text, for as long as it is translated."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, types: SparkTypes | None = None) -> None:
+        self.text, self.types = text, types
 
     def statements(self) -> list[exp.Expr]:
         """The statements, or a ParseError where reading stopped."""

@@ -41,6 +41,7 @@ from viewkeep.query.expressions import (
     Column,
     Expression,
     Literal,
+    OpaqueCall,
     Value,
     conjuncts,
     literal,
@@ -297,12 +298,15 @@ def expression(node: Expression) -> str:
             return SPARK.condition(conjuncts(node), ())
         case Call():
             return _call(node)
+        case OpaqueCall():
+            return node.filled(map(_bracketed, node.arguments))
 
 
 def _bracketed(node: Expression) -> str:
     """In brackets where it is more than one word to the parser."""
     text = expression(node)
     operator = isinstance(node, Call) and (node.function in PRECEDENCE or node.function in _FORMS)
+    operator = operator or isinstance(node, OpaqueCall)
     return f"({text})" if operator else text
 
 

@@ -1,7 +1,7 @@
 """SQL outside the front end, as its engine will read it: the tables that it names, found by the
 scopes of WITH; what has no stable answer is refused by name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -11,6 +11,7 @@ from viewkeep.query.types.functions import BARE_FUNCTIONS, is_deterministic
 from viewkeep.query.verbatim import Verbatim
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
+from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
 
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.TableSample: "TABLESAMPLE",
@@ -23,8 +24,11 @@ _REFUSED: dict[type[exp.Expr], str] = {
 _CALLS = {"identifier": "IDENTIFIER()"}
 
 
-def read_verbatim(sql: str, tables: Mapping[str, Table], problem: ParseError) -> Verbatim:
-    """The query as its text, without its columns, which only its engine knows.
+def read_verbatim(
+    sql: str, tables: Mapping[str, Table], problem: ParseError, functions: Collection[str] = ()
+) -> Verbatim:
+    """The query as its text, without its columns, which only its engine knows; `functions` of the
+    user are deterministic.
 
     >>> tables = {"parts": Table({"pid": "int"}, key=["pid"])}
     >>> sql = "WITH p AS (SELECT * FROM Parts) SELECT max_by(pid, pid) FROM p"
@@ -35,6 +39,7 @@ def read_verbatim(sql: str, tables: Mapping[str, Table], problem: ParseError) ->
     try:
         query = single_query(source)
         _refuse_unstable(query, source, tables)
+        _refuse_unknown(query, source, {*SPARK_FUNCTIONS, *map(str.lower, functions)})
         names = dict.fromkeys(_resolved(node, tables, source) for node in _base_tables(query, ()))
     except RecursionError:
         raise QueryError("the query is nested too deeply; split it into several views") from None
@@ -91,6 +96,21 @@ def _refuse_unstable(query: exp.Expr, source: Source, tables: Mapping[str, Table
             continue
         if name and not is_deterministic(name, len(node.expressions or ())):
             raise source.unsupported(f"the non-deterministic function {name}()", node)
+
+
+def _refuse_unknown(query: exp.Expr, source: Source, known: Collection[str]) -> None:
+    """Refuse functions of a catalog of the user: nobody said that they are deterministic."""
+    for node in query.find_all(exp.Anonymous):
+        name = node.name.lower()
+        if name not in known and not isinstance(node.parent, exp.Dot):
+            raise source.error(unknown_function(node.name, known), node)
+
+
+def unknown_function(name: str, known: Collection[str]) -> str:
+    """Why a function may not be called, with the closest that may be."""
+    hint = did_you_mean(name.lower(), sorted(filter(str.isidentifier, known)))
+    declare = f', or, if it is yours and deterministic, declare it: functions=["{name}"]'
+    return f"unknown function {name}(){hint}{declare if not hint else ''}"
 
 
 def _called(node: exp.Expr) -> str:

@@ -7,7 +7,15 @@ here only what cannot fail is pushed.
 
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.evaluate.compile import compile_expression
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of
+from viewkeep.query.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OpaqueCall,
+    columns_of,
+)
 from viewkeep.query.types.data_types import (
     DATE,
     DOUBLE,
@@ -47,6 +55,8 @@ def cannot_fail(expression: Expression, schema: Schema) -> bool:
         case Cast(argument, target):
             source = type_of(argument, schema).type
             return _widens(source, target) and cannot_fail(argument, schema)
+        case OpaqueCall():
+            return False
         case Call(function, arguments):
             total = function in _SAFE or _is_total(function, arguments, schema)
             return total and all(cannot_fail(part, schema) for part in arguments)

@@ -7,6 +7,7 @@ from viewkeep.query.expressions import (
     Column,
     Expression,
     Literal,
+    OpaqueCall,
     conjunction,
     conjuncts,
 )
@@ -117,5 +118,5 @@ def _always_null(expression: Expression) -> bool:
         case Call(function, arguments) if function not in _NOT_STRICT:
             strict = find_function(function).nullable in ("any", "always")
             return strict and any(map(_always_null, arguments))
-        case Column() | Call():
+        case Column() | Call() | OpaqueCall():
             return False

@@ -28,7 +28,7 @@ from viewkeep.query.algebra import (
     show,
     walk,
 )
-from viewkeep.query.expressions import Call, Cast, Expression, subexpressions
+from viewkeep.query.expressions import Call, Cast, Expression, OpaqueCall, subexpressions
 from viewkeep.query.types.data_types import (
     DOUBLE,
     FLOAT,
@@ -39,6 +39,7 @@ from viewkeep.query.types.functions import Typed, find_function
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.rules import digits
 
+ONLY_SPARK = "only Spark computes it"
 MATHEMATICS = "the last digit differs between the mathematics of Java and of C"
 REFUSED = "Spark has no div of floating-point numbers"
 JAVA_DIGITS = "before Java 19, Spark sees more digits in some numbers beyond 2^53 than they have"
@@ -149,6 +150,8 @@ def inexact_part(expression: Expression, schema: Schema) -> str | None:
         case Call(function, arguments):
             entry = FUNCTIONS.get(find_function(function).name)
             types = [type_of(argument, schema) for argument in arguments] if entry else []
+        case OpaqueCall():
+            return ONLY_SPARK
         case Cast(argument, target):
             source = type_of(argument, schema)
             entry = CASTS.get((source.type.name, target.name))

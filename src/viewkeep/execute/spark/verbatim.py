@@ -5,7 +5,7 @@ else that the user's catalogs hold has a name there that the text was not checke
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
@@ -16,7 +16,7 @@ from viewkeep.errors import ParseError, SchemaError, cause
 from viewkeep.execute.spark.driver.collect import spark_schema, type_text
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.query.expressions import quote
-from viewkeep.query.types.data_types import Field, parse_type
+from viewkeep.query.types.data_types import Field, Type, parse_type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Verbatim
 
@@ -33,6 +33,17 @@ def analyzed_columns(spark: SparkSession, query: Verbatim) -> Schema:
     with _readable_errors(query):
         fields = _text_frame(own, query, empty).schema.fields
     return tuple(map(_field, fields))
+
+
+def expression_type(spark: SparkSession, text: str, arguments: Sequence[Type]) -> str | None:
+    """The type of an expression over columns `a0`, `a1`, ... by Spark's analysis; None if it is
+    refused, or if tables of a lake hold no such values."""
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS `a{i}`" for i, kind in enumerate(arguments))
+    try:
+        frame = spark.sql(f"SELECT {text} AS `value` FROM (SELECT {columns or 'NULL'})")
+        return str(_field(frame.schema.fields[0]).type)
+    except (PySparkException, SchemaError):
+        return None
 
 
 def verbatim_frame(

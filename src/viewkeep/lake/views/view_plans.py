@@ -1,17 +1,19 @@
 """From the SQL of a view to its definition and its plan; nothing is read or written but logs."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
 from uuid import uuid4
 
 from viewkeep.diffs.decide import decide, may_recompute
 from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.spark_types import RecordedTypes
 from viewkeep.lake.views.view import STATE, Source, View
 from viewkeep.query.algebra import Scan, walk
 from viewkeep.query.tables import Table
+from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.sql.blocks.outputs import with_names
@@ -21,6 +23,9 @@ from viewkeep.sql.parse import parse_view
 from viewkeep.sql.verbatim import read_verbatim
 from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 from viewkeep.tables.column_names import check_own_names
+
+PlanKey: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+"""What the plan of a view is made from, besides its sources."""
 
 
 class Analyst(Protocol):
@@ -33,6 +38,9 @@ class Analyst(Protocol):
     def columns(self, query: Verbatim) -> Schema:
         """The columns of a query."""
 
+    def expression_type(self, text: str, arguments: Sequence[Type]) -> str | None:
+        """The type of an expression over columns `a0`, `a1`, ...; None if it is refused."""
+
 
 class ViewPlans:
     """The views of a lake with their plans, each made once for a definition and what it reads."""
@@ -40,7 +48,7 @@ class ViewPlans:
     def __init__(self, lake: Lake, analyst: Analyst) -> None:
         self.lake, self._analyst = lake, analyst
         self._views: dict[str, View] = {}
-        self._plans: dict[tuple[str, str, str], View] = {}
+        self._plans: dict[PlanKey, View] = {}
 
     def view(self, definition: ViewDefinition, catalog: Catalog) -> View:
         """A view with its plan: the one made before, if neither it nor its sources changed."""
@@ -48,7 +56,8 @@ class ViewPlans:
         view = self._views.get(definition.name)
         if view is None or (view.definition, view.sources) != (definition, sources):
             readable = _readable(catalog, definition.name)
-            query = self._shared_query(definition, readable) or self._query(definition, readable)
+            shared = self._shared(definition, readable)
+            query = shared.query if shared else self._query(definition, readable)[0]
             view = self._planned(definition, query, catalog, sources)
         return view
 
@@ -70,16 +79,14 @@ class ViewPlans:
             self._plans[key] = view
         return view
 
-    def _shared_query(
-        self, definition: ViewDefinition, readable: Mapping[str, Table]
-    ) -> Query | None:
-        """The query of a view with the same text, strategy, policy and sources."""
+    def _shared(self, definition: ViewDefinition, readable: Mapping[str, Table]) -> View | None:
+        """A view with the same text, strategy, policy, functions and sources."""
         view = self._plans.get(_plan_key(definition))
         if view is None or any(
             readable.get(name) != source.declared for name, source in view.sources.items()
         ):
             return None
-        return view.query
+        return view
 
     @staticmethod
     def statement(name: str, sql: object) -> ViewStatement:
@@ -97,15 +104,27 @@ class ViewPlans:
         return statement
 
     def define(
-        self, catalog: Catalog, name: str, sql: str, strategy: str, policy: str
+        self,
+        catalog: Catalog,
+        name: str,
+        sql: str,
+        strategy: str,
+        policy: str,
+        functions: tuple[str, ...] = (),
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
         location, build = self.lake.place(name), uuid4().hex[:12]
         unknown = Table({"none": "int"})
-        draft = ViewDefinition(name, sql, (), unknown, location, strategy, policy, build, True)
+        draft = ViewDefinition(
+            name, sql, (), unknown, location, strategy, policy, build, True, functions
+        )
         readable = _readable(catalog, name)
-        query = self._shared_query(draft, readable) or self._query(draft, readable, is_new=True)
-        draft = dataclasses.replace(draft, inputs=_inputs(query))
+        shared = self._shared(draft, readable)
+        if shared is not None:
+            query, types = shared.query, shared.definition.types
+        else:
+            query, types = self._query(draft, readable, is_new=True)
+        draft = dataclasses.replace(draft, inputs=_inputs(query), types=types)
         if isinstance(query, Verbatim):
             draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
         catalog.including(draft).order()
@@ -125,7 +144,9 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                new = self.define(catalog, view.name, view.sql, view.strategy, view.policy)
+                new = self.define(
+                    catalog, view.name, view.sql, view.strategy, view.policy, view.functions
+                )
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'
@@ -145,20 +166,22 @@ class ViewPlans:
 
     def _query(
         self, definition: ViewDefinition, tables: Mapping[str, Table], is_new: bool = False
-    ) -> Query:
-        """The algebra of a view; where there is none, its text with the columns that are defined,
-        or that the engine finds for a new one."""
-        sql = definition.sql
+    ) -> tuple[Query, tuple[tuple[str, str], ...]]:
+        """The algebra of a view, with the types that Spark gave to parts of it; where there is
+        none, its text with the columns that are defined, or that the engine finds for a new one."""
+        sql, functions = definition.sql, definition.functions
+        asks = is_new and self._analyst.reads_any_sql
+        types = RecordedTypes(dict(definition.types), functions, self._analyst if asks else None)
         try:
-            node = parse_view(sql, tables)
-            return with_names(node, stored_names(sql, node.names, tables))
+            node = parse_view(sql, tables, types if asks or definition.types else None)
+            named = with_names(node, stored_names(sql, node.names, tables))
+            return named, tuple(types.recorded.items())
         except (UnsupportedError, TypeRuleError) as problem:
             if not may_recompute(definition.strategy, definition.policy):
                 raise
-            query = read_verbatim(sql, tables, problem)
-            if not is_new:
-                return dataclasses.replace(query, schema=definition.table.columns)
-            return dataclasses.replace(query, schema=self._columns(query, problem))
+            query = read_verbatim(sql, tables, problem, functions)
+            schema = self._columns(query, problem) if is_new else definition.table.columns
+            return dataclasses.replace(query, schema=schema), ()
 
     def _columns(self, query: Verbatim, problem: ParseError) -> Schema:
         if not self._analyst.reads_any_sql:
@@ -186,9 +209,8 @@ def _inputs(query: Query) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n.name for n in walk(query) if isinstance(n, Scan)))
 
 
-def _plan_key(definition: ViewDefinition) -> tuple[str, str, str]:
-    """What the plan of a view is made from, besides its sources."""
-    return definition.sql, definition.strategy, definition.policy
+def _plan_key(definition: ViewDefinition) -> PlanKey:
+    return definition.sql, definition.strategy, definition.policy, definition.functions
 
 
 def _readable(catalog: Catalog, name: str) -> dict[str, Table]:

@@ -12,7 +12,15 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.evaluate.casts import cast_to
 from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, refuse, strict, unary
 from viewkeep.query.evaluate.functions import STRICT
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
+from viewkeep.query.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OpaqueCall,
+    conjuncts,
+)
 from viewkeep.query.types.functions import Function, find_function
 
 
@@ -35,6 +43,8 @@ def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluato
             return unary(expression, cast_to(expression.type), argument)
         case Call():
             return _compile_call(expression, names)
+        case OpaqueCall():
+            raise QueryError(f"only Spark computes {expression}")
 
 
 def compile_condition(

@@ -17,7 +17,15 @@ from typing import Any
 from viewkeep.query.evaluate.casts import cast_to
 from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, strict
 from viewkeep.query.evaluate.functions import STRICT
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, conjuncts
+from viewkeep.query.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OpaqueCall,
+    conjuncts,
+)
 from viewkeep.query.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -83,6 +91,8 @@ def compile_exact(expression: Expression, schema: Schema) -> Evaluator:
             return _compile_cast(expression, schema)
         case Call():
             return _compile_call(expression, schema)
+        case OpaqueCall():
+            raise InexactError(f"only Spark computes {expression}")
 
 
 def compile_exact_condition(condition: Expression, schema: Schema) -> Callable[[Row], bool]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, OpaqueCall
 from viewkeep.query.types.data_types import (
     BINARY,
     BOOLEAN,
@@ -37,6 +37,8 @@ def type_of(expression: Expression, schema: Schema) -> Typed:
         case Call():
             arguments = [type_of(argument, schema) for argument in expression.arguments]
             return find_function(expression.function).result(arguments)
+        case OpaqueCall():
+            return Typed(expression.type, nullable=True)
         case Cast():
             return cast_result(type_of(expression.argument, schema), expression.type)
 

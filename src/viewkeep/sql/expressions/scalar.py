@@ -7,7 +7,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.errors import ParseError, QueryError, UnsupportedError, did_you_mean
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.types.aggregates import AGGREGATES
@@ -39,6 +39,7 @@ from viewkeep.sql.expressions.literals import (
     read_type,
     typed_literal,
 )
+from viewkeep.sql.expressions.opaque import opaque_call, opaque_expression, user_functions
 from viewkeep.sql.source import Source
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
 
@@ -98,6 +99,10 @@ _KEYWORDS: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.Parameter: (TokenType.PARAMETER,),
     exp.Placeholder: (TokenType.COLON, TokenType.L_BRACE, TokenType.PLACEHOLDER),
 }
+
+
+_PARTLY_KNOWN = (exp.Cast, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Is)
+"""Forms of which the algebra has some, and Spark the others."""
 
 
 class Windows(Protocol):
@@ -171,14 +176,18 @@ class Translator:
 
     def call(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """A function applied to translated arguments."""
-        for argument in arguments:
-            if function not in ("isnull", "isnotnull"):
-                self.refuse_opaque(argument, node)
+        call = Call(function, tuple(a.expression for a in arguments))
         try:
+            for argument in arguments:
+                if function not in ("isnull", "isnotnull"):
+                    self.refuse_opaque(argument, node)
             typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
         except QueryError as error:
-            raise self.source.type_error(str(error), node) from None
-        return Scalar(Call(function, tuple(a.expression for a in arguments)), typed)
+            opaque = opaque_call(call, arguments, self.source)
+            if opaque is not None:
+                return opaque
+            raise self.source.type_error(_problem(error), node) from None
+        return Scalar(call, typed)
 
     def refuse_opaque(self, scalar: Scalar, node: exp.Expr) -> None:
         """An error where something is computed with a value that views only carry."""
@@ -342,11 +351,14 @@ class Translator:
         if name in AGGREGATES:
             raise self.source.error(f"aggregate {name}() is not allowed here", node)
         if name in ("date_part", "datepart") and len(node.expressions) == 2:
-            return self._date_part(node)
+            try:
+                return self._date_part(node)
+            except UnsupportedError as refusal:
+                return self._opaque(node, refusal)
         if name == "date" and len(node.expressions) == 1:
             return self._cast(self.translate(node.expressions[0]), DATE, node)
         if name not in FUNCTIONS:
-            raise self._unknown_function(node)
+            return self._opaque(node, self._unknown_function(node))
         return self.call(name, self._all(node.expressions), node)
 
     def _date_part(self, node: exp.Anonymous) -> Scalar:
@@ -357,7 +369,7 @@ class Translator:
         return self.call(name, [self.translate(moment)], node)
 
     def _unknown_function(self, node: exp.Anonymous) -> QueryError:
-        if node.name.lower() in SPARK_FUNCTIONS:
+        if node.name.lower() in (*SPARK_FUNCTIONS, *user_functions(self.source)):
             return self.source.unsupported(f"the function {node.name.lower()}()", node)
         known = {*FUNCTIONS, *SYNONYMS, *AGGREGATES, *SPARK_FUNCTIONS}
         hint = did_you_mean(node.name.lower(), sorted(filter(str.isidentifier, known)))
@@ -365,6 +377,14 @@ class Translator:
 
     def _special(self, node: exp.Expr) -> Scalar:
         """The forms with a syntax of their own."""
+        if not isinstance(node, _PARTLY_KNOWN):
+            return self._form(node)
+        try:
+            return self._form(node)
+        except UnsupportedError as refusal:
+            return self._opaque(node, refusal)
+
+    def _form(self, node: exp.Expr) -> Scalar:
         match node:
             case exp.Not():
                 return self.call("not", [self.condition(node.this)], node)
@@ -392,7 +412,14 @@ class Translator:
                 return self.windows.translate(node, self)
             case exp.Extract() | exp.Substring() | exp.Trim() | exp.StrPosition():
                 return self._keyword_function(node)
-        raise self._refusal(node)
+        return self._opaque(node, self._refusal(node))
+
+    def _opaque(self, node: exp.Expr, refusal: QueryError) -> Scalar:
+        """What only Spark computes, where that is known to be an expression; else the refusal."""
+        found = opaque_expression(node, self.translate, self.source)
+        if found is None:
+            raise refusal
+        return found
 
     def _refusal(self, node: exp.Expr) -> QueryError:
         word = node.sql("spark").lower().removesuffix("()")
@@ -448,18 +475,22 @@ class Translator:
         return read_type(target, self.source)
 
     def _cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:
-        self.refuse_opaque(argument, node)
         if isinstance(argument.expression, Literal):
             folded = typed_literal(argument.expression, target)
             if folded is not None:
                 return constant(folded)
             if target == DATE and argument.typed.type == STRING:
                 raise self.source.error(f"{argument.expression} is not a date", node)
+        cast = Cast(argument.expression, target)
         try:
+            self.refuse_opaque(argument, node)
             typed = cast_result(argument.typed, target)
         except QueryError as error:
-            raise self.source.type_error(str(error), node) from None
-        return Scalar(Cast(argument.expression, target), typed)
+            opaque = opaque_call(cast, [argument], self.source)
+            if opaque is not None:
+                return opaque
+            raise self.source.type_error(_problem(error), node) from None
+        return Scalar(cast, typed)
 
     def _keyword_function(
         self, node: exp.Extract | exp.Substring | exp.Trim | exp.StrPosition
@@ -480,6 +511,10 @@ class Translator:
         side = str(node.args.get("position") or "").upper()
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
         return self.call(name, [self.translate(node.this)], node)
+
+
+def _problem(error: QueryError) -> str:
+    return error.problem if isinstance(error, ParseError) else str(error)
 
 
 def constant(value: Literal) -> Scalar:

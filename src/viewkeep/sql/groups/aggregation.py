@@ -10,6 +10,7 @@ from viewkeep.query.expressions import (
     Column,
     Expression,
     Literal,
+    OpaqueCall,
     conjunction,
 )
 from viewkeep.sql.groups.grouping import AggregateCall, GroupKey
@@ -85,6 +86,10 @@ def _replaced(expression: Expression, columns: Mapping[Expression, Column]) -> E
         case Call():
             return Call(
                 expression.function, tuple(_replaced(a, columns) for a in expression.arguments)
+            )
+        case OpaqueCall():
+            return replace(
+                expression, arguments=tuple(_replaced(a, columns) for a in expression.arguments)
             )
         case Cast():
             return Cast(_replaced(expression.argument, columns), expression.type)

@@ -1,9 +1,10 @@
 """Scalar expressions in DuckDB's text, with the values that Spark SQL computes in ANSI mode."""
 
+from viewkeep.errors import QueryError
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.functions import FUNCTIONS
 from viewkeep.execute.duckdb.dialect.text import Text, literal_text, quote
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, OpaqueCall
 from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, find_field, type_of
 
@@ -24,6 +25,8 @@ def expression_text(expression: Expression, schema: Schema) -> Text:
             return literal_text(expression)
         case Cast():
             return cast(expression_text(expression.argument, schema), expression.type)
+        case OpaqueCall():
+            raise QueryError(f"only Spark computes {expression}")
         case Call():
             name = find_function(expression.function).name
             parts = _chained(expression, name) if name in ("and", "or") else expression.arguments

@@ -1,0 +1,130 @@
+"""Expressions that only Spark computes, in views that are kept incrementally."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from viewkeep import Keeper
+from viewkeep.errors import ParseError, UnsupportedError
+from viewkeep.refresh.all_views import RefreshError
+
+COLUMNS = {"id": "int", "g": "int", "y": "int", "x": "double", "s": "string", "d": "date"}
+ROWS: list[tuple[Any, ...]] = [
+    (1, 1, 3, 1.5, "ab,c", None),
+    (2, 1, None, None, None, None),
+    (3, 2, 3, -2.25, "Robert", None),
+    (4, None, 7, 0.0, "5", None),
+    (5, 3, 7, 8.0, "", None),
+]
+EXPRESSIONS = (
+    "levenshtein(s, 'abc')",
+    "soundex(s)",
+    "initcap(lower(s))",
+    "regexp_replace(s, '[a-c]+', '<$0>')",
+    "split(s, ',')[0]",
+    "size(split(s, ','))",
+    "s RLIKE '^R'",
+    "s ILIKE 'r%'",
+    "s LIKE 'a!_%' ESCAPE '!'",
+    "try_cast(s AS int)",
+    "y & 1",
+    "~y",
+    "hash(y, s)",
+    "sha2(s, 256)",
+    "format_number(x, 2)",
+    "date_format(date_add(DATE '2024-02-28', y), 'EEE')",
+    "months_between(DATE '2024-02-28', DATE '2023-01-31')",
+    "aggregate(sequence(1, coalesce(y, 1)), 0, (a, v) -> a + v * id)",
+    "transform(array(y, id), v -> v + g)",
+    "named_struct('a', y, 'b', s)",
+    "to_json(named_struct('a', y))",
+    "y || '-' || s",
+    "coalesce(y, '1')",
+    "y > '4'",
+    "cast(array(y) AS array<string>)",
+    "sin(x) + cbrt(y)",
+    "nvl2(y, s, 'none')",
+    "if(s IS NULL, zeroifnull(y), x)",
+)
+GROUPED = (
+    "SELECT soundex(s) AS code, bit_count(g) AS bits, sum(bit_count(y)) AS ones, "
+    "max(levenshtein(s, 'x')) AS far, hex(max(y)) AS most FROM t WHERE NOT s RLIKE '^Z' "
+    "GROUP BY soundex(s), bit_count(g) HAVING factorial(count(*)) < 100"
+)
+VIEWS = {
+    "rows": "SELECT id, "
+    + ", ".join(f"{e} AS c{i}" for i, e in enumerate(EXPRESSIONS))
+    + " FROM t",
+    "grouped": GROUPED,
+}
+ROUNDS: list[dict[str, Any]] = [
+    {"inserts": [(6, 4, 1, 2.0, "Rupert", None)], "updates": [{"id": 3, "y": None, "s": "Zed"}]},
+    {"deletes": [(1,), (5,)], "updates": [{"id": 2, "s": "x,y", "x": 9.5, "g": 4}]},
+]
+
+
+def _rows(rows: Any) -> list[Any]:
+    return sorted((tuple(map(_plain, row)) for row in rows), key=repr)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def _answers(keeper: Keeper, name: str) -> list[Any]:
+    return _rows(row.values() for row in keeper.read(name, backend="duckdb").to_pylist())
+
+
+def _register(spark: SparkSession, keeper: Keeper) -> None:
+    rows = [tuple(row.values()) for row in keeper.read("t", backend="duckdb").to_pylist()]
+    kinds = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    spark.createDataFrame(rows, kinds).createOrReplaceTempView("t")
+
+
+def test_views_equal_spark_after_every_round(spark: SparkSession, tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path, spark)
+    keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
+    for name, sql in VIEWS.items():
+        assert keeper.create_view(name, sql, policy="incremental").strategy == "id", name
+    for changes in ROUNDS:
+        keeper.apply("t", **changes)
+        assert {(each.strategy, each.backend) for each in keeper.refresh()} == {("id", "spark")}
+        _register(spark, keeper)
+        for name, sql in VIEWS.items():
+            assert _answers(keeper, name) == _rows(spark.sql(sql).collect()), name
+    # What Spark found is kept with the definition: another process plans without asking it.
+    embedded = Keeper(tmp_path)
+    assert [each.is_fresh for each in embedded.status()] == [True] * len(VIEWS)
+    keeper.apply("t", deletes=[(2,)])
+    with pytest.raises(RefreshError, match="only Spark computes it"):
+        embedded.refresh("rows")
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("transform(array(y), v -> v + rand())", r"non-deterministic function rand\(\)"),
+        ("levenshtein(s, uuid())", r"non-deterministic function uuid\(\)"),
+        ("levenstein(s, 'a')", r"unknown function levenstein\(\).*did you mean .levenshtein"),
+        ("levenshtein(y)", r"levenshtein"),
+        ("mine(y)", r"unknown function mine\(\)"),
+    ],
+)
+def test_what_is_refused(
+    expression: str, problem: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    keeper = Keeper(tmp_path, spark)
+    keeper.create_table("t", COLUMNS, key=["id"])
+    with pytest.raises(ParseError, match=problem):
+        keeper.create_view("v", f"SELECT id, {expression} AS c FROM t")
+
+
+def test_a_lake_without_spark_says_that_it_needs_one(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path)
+    keeper.create_table("t", COLUMNS, key=["id"])
+    with pytest.raises(UnsupportedError, match=r"soundex\(\).*only Spark computes it"):
+        keeper.create_view("v", "SELECT soundex(s) AS c FROM t")
