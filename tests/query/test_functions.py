@@ -129,7 +129,7 @@ def test_clashes_are_named(call: tuple[str, ...], message: str) -> None:
 def test_aggregate_clashes_are_named() -> None:
     with pytest.raises(QueryError, match="must be numbers, but found string"):
         aggregate_result("sum", [_typed("string")], grouped=True)
-    with pytest.raises(QueryError, match="unknown aggregate kurtosis"):
+    with pytest.raises(QueryError, match="unknown aggregate kurtosi"):
         aggregate_result("kurtosi", [_typed("int")], grouped=True)
     with pytest.raises(QueryError, match="takes 1 argument"):
         aggregate_result("sum", [], grouped=True)
