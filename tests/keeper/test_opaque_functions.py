@@ -128,3 +128,27 @@ def test_a_lake_without_spark_says_that_it_needs_one(tmp_path: Path) -> None:
     keeper.create_table("t", COLUMNS, key=["id"])
     with pytest.raises(UnsupportedError, match=r"soundex\(\).*only Spark computes it"):
         keeper.create_view("v", "SELECT soundex(s) AS c FROM t")
+
+
+def test_functions_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
+    """In Python and in SQL, if they are declared; also where the view is computed as a whole."""
+    keeper = Keeper(tmp_path, spark)
+    keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
+    keeper.create_view("before", "SELECT soundex(s) AS c FROM t")  # the lake's session is there
+    spark.udf.register("Ztwofold", lambda y: None if y is None else 2 * y, "int")
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION squared(y INT) RETURNS INT RETURN y * y")
+    sql = "SELECT id, ztwofold(y) AS d, squared(y) + 1 AS s FROM t WHERE Ztwofold(id) > 2"
+    with pytest.raises(ParseError, match=r"unknown function Ztwofold.*declare it: functions="):
+        keeper.create_view("v", sql)
+    functions = ["ZTWOFOLD", "squared"]
+    report = keeper.create_view("v", sql, functions=functions, policy="incremental")
+    assert report.strategy == "id"
+    whole = "SELECT percentile_approx(ztwofold(y), 0.9) AS p FROM t"
+    assert keeper.create_view("whole", whole, functions=functions).strategy == "recompute"
+    keeper.apply("t", updates=[{"id": 3, "y": 5}], deletes=[(5,)])
+    again = Keeper(tmp_path, spark)
+    assert {each.strategy for each in again.refresh("v", "whole")} == {"id", "recompute"}
+    assert _answers(again, "v") == [(2, None, None), (3, 10, 26), (4, 14, 50)]
+    assert _answers(again, "whole") == [(14,)]
+    with pytest.raises(ParseError, match=r"unknown function squared"):
+        keeper.create_view("w", "SELECT percentile_approx(squared(y), 0.5) AS p FROM t")

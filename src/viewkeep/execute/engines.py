@@ -109,18 +109,29 @@ class Engines:
 
     def columns(self, query: Verbatim) -> Schema:
         """The columns that Spark gives a query; an error that tells what Spark says against it."""
+        self._share_functions()
         analyze = import_module("viewkeep.execute.spark.verbatim").analyzed_columns
         columns: Schema = analyze(self.spark, query)
         return columns
 
     def expression_type(self, text: str, arguments: Sequence[Type]) -> str | None:
         """The type that Spark gives an expression over columns `a0`, `a1`, ...; None if none."""
+        self._share_functions()
         analyze = import_module("viewkeep.execute.spark.verbatim").expression_type
         found: str | None = analyze(self.spark, text, arguments)
         return found
 
     def __getitem__(self, name: str) -> Backend:
-        return self._duckdb if name == "duckdb" else self._spark
+        if name == "duckdb":
+            return self._duckdb
+        self._share_functions()
+        return self._spark
+
+    def _share_functions(self) -> None:
+        """Let the lake's session know the functions that the user's has got since."""
+        share = getattr(type(self.spark), "share_functions", None)
+        if share is not None:
+            share(self.spark)
 
     @cached_property
     def _duckdb(self) -> Backend:

@@ -1,5 +1,9 @@
 """The functions that Spark 4.3 has, as `SHOW FUNCTIONS` lists them, without the operators."""
 
+from collections.abc import Collection
+
+from viewkeep.errors import did_you_mean
+
 _NAMES = """
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate any any_value approx_count_distinct
 approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
@@ -116,3 +120,11 @@ SCALAR_FUNCTIONS = (
     SPARK_FUNCTIONS - SPARK_AGGREGATES - SPARK_WINDOWS - SPARK_GENERATORS - TIME_WINDOWS
 )
 """Those that have a value for each row."""
+
+
+def unknown_function(name: str, known: Collection[str], may_declare: bool) -> str:
+    """Why a function may not be called, with the closest that may be."""
+    hint = did_you_mean(name.lower(), sorted(filter(str.isidentifier, known)))
+    if not hint and may_declare:
+        hint = f'; if it is yours and deterministic, declare it: functions=["{name}"]'
+    return f"unknown function {name}(){hint}"

@@ -11,7 +11,7 @@ from viewkeep.query.types.functions import BARE_FUNCTIONS, is_deterministic
 from viewkeep.query.verbatim import Verbatim
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
-from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
+from viewkeep.sql.spark_functions import SPARK_FUNCTIONS, unknown_function
 
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.TableSample: "TABLESAMPLE",
@@ -103,14 +103,7 @@ def _refuse_unknown(query: exp.Expr, source: Source, known: Collection[str]) -> 
     for node in query.find_all(exp.Anonymous):
         name = node.name.lower()
         if name not in known and not isinstance(node.parent, exp.Dot):
-            raise source.error(unknown_function(node.name, known), node)
-
-
-def unknown_function(name: str, known: Collection[str]) -> str:
-    """Why a function may not be called, with the closest that may be."""
-    hint = did_you_mean(name.lower(), sorted(filter(str.isidentifier, known)))
-    declare = f', or, if it is yours and deterministic, declare it: functions=["{name}"]'
-    return f"unknown function {name}(){hint}{declare if not hint else ''}"
+            raise source.error(unknown_function(node.name, known, True), node)
 
 
 def _called(node: exp.Expr) -> str:

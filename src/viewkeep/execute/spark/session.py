@@ -95,7 +95,8 @@ def checked_session(spark: Session) -> Session:
 def own_session(spark: Session) -> SparkSession:
     """A lake's own session beside the user's; what starts one is called when work asks for it."""
     user = checked_session(spark)
-    return lazy_session(lambda: lake_session(user() if callable(user) else user))
+    start = (lambda: user()) if callable(user) else (lambda: user)
+    return cast(SparkSession, _LakeSession(start))
 
 
 def read_rows(spark: Session, snapshot: Snapshot, names: Sequence[str]) -> DataFrame:
@@ -118,6 +119,47 @@ class _LazySession:
         if self._session is None:
             self._session, self.is_started = self._start(), True
         return getattr(self._session, name)
+
+
+class _LakeSession(_LazySession):
+    """A lake's own session, which knows the functions of the user's."""
+
+    def __init__(self, user: Callable[[], SparkSession]) -> None:
+        super().__init__(self._begin)
+        self._user = user
+
+    def _begin(self) -> SparkSession:
+        self._begun_from = self._user()
+        return lake_session(self._begun_from)
+
+    def share_functions(self) -> None:
+        """Take over the functions that the user has registered since."""
+        if self._session is not None:
+            share_functions(self._begun_from, self._session)
+
+
+def share_functions(user: SparkSession, own: SparkSession) -> None:
+    """Give a session the functions of another that are of that session only, as they are now.
+
+    Sessions of Spark Connect have no way to do that.
+    """
+    try:
+        theirs, ours = (
+            cast(Any, each)._jsparkSession.sessionState().functionRegistry() for each in (user, own)
+        )
+        names = theirs.listFunction().diff(_builtin(own))
+    except AttributeError:
+        return
+    for name in (names.apply(place) for place in range(names.size())):
+        information, builder = theirs.lookupFunction(name), theirs.lookupFunctionBuilder(name)
+        if information.isDefined() and builder.isDefined():
+            ours.registerFunction(name, information.get(), builder.get())
+
+
+def _builtin(spark: SparkSession) -> Any:
+    """The names of the functions that every session has."""
+    catalyst = cast(Any, spark)._jvm.org.apache.spark.sql.catalyst
+    return catalyst.analysis.FunctionRegistry.builtin().listFunction()
 
 
 def _megabytes() -> int:
@@ -145,6 +187,7 @@ _LAKE_SETTINGS = {
 def lake_session(spark: SparkSession) -> SparkSession:
     """A session beside the user's, so that settings of the user change no results."""
     own = spark.newSession()
+    share_functions(spark, own)
     for name, value in _LAKE_SETTINGS.items():
         own.conf.set(name, value)
     # Small diffs gain nothing from the many partitions that a cluster's tables may need.

@@ -7,7 +7,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.errors import ParseError, QueryError, UnsupportedError, did_you_mean
+from viewkeep.errors import ParseError, QueryError, UnsupportedError
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.types.aggregates import AGGREGATES
@@ -41,7 +41,7 @@ from viewkeep.sql.expressions.literals import (
 )
 from viewkeep.sql.expressions.opaque import opaque_call, opaque_expression, user_functions
 from viewkeep.sql.source import Source
-from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
+from viewkeep.sql.spark_functions import SPARK_FUNCTIONS, unknown_function
 
 DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
 """What date_part() and EXTRACT take; Spark's SECOND has fractions, which second() has not."""
@@ -372,8 +372,8 @@ class Translator:
         if node.name.lower() in (*SPARK_FUNCTIONS, *user_functions(self.source)):
             return self.source.unsupported(f"the function {node.name.lower()}()", node)
         known = {*FUNCTIONS, *SYNONYMS, *AGGREGATES, *SPARK_FUNCTIONS}
-        hint = did_you_mean(node.name.lower(), sorted(filter(str.isidentifier, known)))
-        return self.source.error(f"unknown function {node.name}(){hint}", node)
+        problem = unknown_function(node.name, known, self.source.types is not None)
+        return self.source.error(problem, node)
 
     def _special(self, node: exp.Expr) -> Scalar:
         """The forms with a syntax of their own."""
