@@ -39,6 +39,7 @@ EXPRESSIONS = (
     "aggregate(sequence(1, coalesce(y, 1)), 0, (a, v) -> a + v * id)",
     "transform(array(y, id), v -> v + g)",
     "named_struct('a', y, 'b', s)",
+    "to_json(struct(t.y, id + 1, g AS h))",
     "to_json(named_struct('a', y))",
     "y || '-' || s",
     "coalesce(y, '1')",
@@ -46,6 +47,8 @@ EXPRESSIONS = (
     "cast(array(y) AS array<string>)",
     "sin(x) + cbrt(y)",
     "nvl2(y, s, 'none')",
+    "DATE '2024-02-28' + make_interval(0, 1) - INTERVAL '2' DAY",
+    "variant_get(parse_json(to_json(struct(y))), '$.y', 'int')",
     "if(s IS NULL, zeroifnull(y), x)",
 )
 GROUPED = (

@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from pyspark import SparkConf, SparkContext
@@ -70,6 +71,18 @@ def local_session(log: str = os.devnull) -> SparkSession:
             f"several ({str(error).splitlines()[0]})"
         ) from error
     return session(cores, **memory)
+
+
+@contextmanager
+def quiet_errors() -> Iterator[None]:
+    """Errors that are expected are not written to the log of pyspark."""
+    logger = logging.getLogger(_CONTEXT_LOGGER)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _settings(cores: int, name: str, more: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField
 
 from viewkeep.errors import ParseError, SchemaError, cause
 from viewkeep.execute.spark.driver.collect import spark_schema, type_text
-from viewkeep.execute.spark.session import lake_session
+from viewkeep.execute.spark.session import lake_session, quiet_errors
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import Field, Type, parse_type
 from viewkeep.query.types.inference import Schema
@@ -40,9 +40,15 @@ def expression_type(spark: SparkSession, text: str, arguments: Sequence[Type]) -
     refused, or if tables of a lake hold no such values."""
     columns = ", ".join(f"CAST(NULL AS {kind}) AS `a{i}`" for i, kind in enumerate(arguments))
     try:
-        frame = spark.sql(f"SELECT {text} AS `value` FROM (SELECT {columns or 'NULL'})")
-        return str(_field(frame.schema.fields[0]).type)
-    except (PySparkException, SchemaError):
+        with quiet_errors():
+            frame = spark.sql(f"SELECT {text} AS `value` FROM (SELECT {columns or 'NULL'})")
+            [field] = frame.schema.fields
+    except PySparkException:
+        return None
+    try:
+        is_variant = '"variant"' in field.dataType.json()  # Arrow would call it a struct
+        return None if is_variant else str(_field(field).type)
+    except SchemaError:
         return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from sqlglot import exp
 
+from viewkeep.errors import UnsupportedError
 from viewkeep.query.expressions import Call, Cast, Column, Literal, OpaqueCall, quote
 from viewkeep.query.types.functions import Typed, is_deterministic
 from viewkeep.sql.blocks.scope import Scalar
@@ -23,7 +24,7 @@ _FORMS = (
     *(exp.Anonymous, exp.Transform, exp.RegexpLike, exp.ILike, exp.Like, exp.Escape, exp.TryCast),
     *(exp.Cast, exp.AtTimeZone, exp.Bracket, exp.Trim, exp.Extract, exp.Interval, exp.Is),
     *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift),
-    *(exp.BitwiseRightShift, exp.StrPosition, exp.JSONExtract),
+    *(exp.BitwiseRightShift, exp.StrPosition, exp.JSONExtract, exp.Add, exp.Sub),
 )
 """The syntax of such expressions."""
 _TEXT = (exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.Var, exp.Identifier, exp.Interval)
@@ -86,6 +87,7 @@ def _with_holes(
     a function that is no scalar one of Spark, or of the user."""
     if isinstance(node, _REFUSED) or not _is_allowed(node, source):
         return None
+    node = _with_field_names(node)
     if isinstance(node, exp.Lambda):
         bound |= {each.name.lower() for each in node.expressions}
     made = node.copy()
@@ -108,7 +110,13 @@ def _filled(
     if isinstance(part.parent, exp.Escape) and isinstance(part, exp.Like | exp.ILike):
         return _with_holes(part, translate, source, holes, bound)
     if _is_value(part) and not _reads(part, bound):
-        holes.append(translate(part))
+        try:
+            scalar = translate(part)
+        except UnsupportedError:
+            if not isinstance(part, _FORMS):
+                raise
+            return _with_holes(part, translate, source, holes, bound)  # a type that no lake holds
+        holes.append(scalar)
         hole = exp.to_identifier(f"#{len(holes) - 1}", quoted=True)
         return exp.Column(this=hole)
     if isinstance(part, exp.Column):
@@ -132,4 +140,22 @@ def _is_allowed(node: exp.Expr, source: Source) -> bool:
     name = node.name.lower()
     if not is_deterministic(name, len(node.expressions)):
         raise source.unsupported(f"the non-deterministic function {name}()", node)
+    if name in _NAMED_BY_COLUMNS:
+        return False
     return name in SCALAR_FUNCTIONS or name in user_functions(source)
+
+
+_NAMED_BY_COLUMNS = ("arrays_zip",)
+"""Functions whose results have the names of the columns in them, which plans rename."""
+
+
+def _with_field_names(node: exp.Expr) -> exp.Expr:
+    """`struct(a, b + 1)` as `named_struct('a', a, 'col2', b + 1)`, which keeps its names."""
+    if not isinstance(node, exp.Anonymous) or node.name.lower() != "struct":
+        return node
+    parts: list[exp.Expr] = []
+    for place, each in enumerate(node.expressions, start=1):
+        named = isinstance(each, exp.Alias | exp.Column | exp.Dot)
+        name = each.alias_or_name if named else f"col{place}"
+        parts += [exp.Literal.string(name), each.unalias().copy()]
+    return exp.Anonymous(this="named_struct", expressions=parts)

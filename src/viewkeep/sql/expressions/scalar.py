@@ -135,6 +135,8 @@ class Translator:
         self.windows: Windows | None = None
         self.attachments: Attachments | None = None
         self.correlated_scalars = True
+        self._refusals: dict[int, tuple[exp.Expr, QueryError]] = {}
+        """What was refused, with its reason: expressions around it are tried in two ways."""
 
     @property
     def subquery_scope(self) -> Scope:
@@ -143,6 +145,8 @@ class Translator:
 
     def translate(self, node: exp.Expr) -> Scalar:
         """The expression, or an error that points into it."""
+        if id(node) in self._refusals:
+            raise self._refusals[id(node)][1]
         attached = self.attachments.translate(node, self) if self.attachments else None
         if attached is not None:
             return attached
@@ -161,7 +165,10 @@ class Translator:
             case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Neg():
                 return self._constant(node)
             case exp.Add() | exp.Sub():
-                return self._sum(node)
+                try:
+                    return self._sum(node)
+                except UnsupportedError as refusal:
+                    return self._opaque(node, refusal)
             case exp.Anonymous():
                 return self._function(node)
         return self._special(node)
@@ -418,6 +425,7 @@ class Translator:
         """What only Spark computes, where that is known to be an expression; else the refusal."""
         found = opaque_expression(node, self.translate, self.source)
         if found is None:
+            self._refusals[id(node)] = node, refusal
             raise refusal
         return found
 

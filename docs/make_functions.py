@@ -1,0 +1,151 @@
+"""Makes docs/functions.md: every function of Spark, how views that call it are kept, and where.
+
+All of it comes from the lists that Viewkeep itself reads.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from viewkeep.diffs.rules.group import EXACT
+from viewkeep.execute.duckdb import exact
+from viewkeep.query.types.functions import FUNCTIONS, NON_DETERMINISTIC, SYNONYMS
+from viewkeep.query.windows import WINDOW_FUNCTIONS
+from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, ANY_VALUE
+from viewkeep.sql.spark_functions import (
+    SCALAR_FUNCTIONS,
+    SPARK_AGGREGATES,
+    SPARK_FUNCTIONS,
+    SPARK_GENERATORS,
+    SPARK_WINDOWS,
+    TIME_WINDOWS,
+)
+
+PAGE = Path(__file__).resolve().parent / "functions.md"
+
+BOTH, ONLY_SPARK = "DuckDB or Spark", "Spark"
+BY_ROW, BY_GROUP, BY_PARTITION = "by row", "by group", "by partition"
+SECTIONS: Mapping[str, str] = {
+    "scalar": "Functions of a row",
+    "aggregate": "Aggregates",
+    "window": "Window functions",
+    "rows": "Functions that make rows, and windows of time",
+    "refused": "Refused: no stable answer",
+}
+_EVERYWHERE = next(each.default for each in fields(exact.Entry) if each.name == "applies")
+
+HEAD = """\
+# Functions
+
+Every function that Spark 4.3 lists, and how a view that calls it is kept. `make docs` makes this
+page from the lists that Viewkeep itself reads.
+
+- **by row**: computed for rows that change. **from differences**: sums and counts follow from what
+  came and went. **by group**, **by partition**: computed again for the groups or partitions that
+  changes touch ([affected keys](scripts.md)). **as a whole**: the view is computed anew by Spark
+  when its inputs change.
+- **DuckDB or Spark**: both compute the same, so an embedded lake may use it. **Spark**: the lake
+  needs a session; the type is the one that Spark gives. Where a reason stands in brackets, DuckDB
+  differs for some arguments only, and is used for the others.
+- Operators, `CASE`, `CAST`, `LIKE`, `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `||` are
+  computed by row, by both; `RLIKE`, `ILIKE`, `ESCAPE`, `TRY_CAST`, bits, elements of arrays and
+  maps, lambda functions, and any of them over types that only Spark converts, by row, by Spark.
+- Functions of your own, in Python or SQL, are computed by row, by Spark, if the view declares them
+  deterministic: `create_view(..., functions=["f"])`.
+- DISTINCT and FILTER may stand with every aggregate that is kept by group. Where Spark's answer
+  depends on the order of rows, views [choose by value](scripts.md).
+"""
+
+_SYNTAX = ("date", "date_part", "datepart", "extract", "if", "position")
+"""Functions that the algebra has by other names, as far as it knows their arguments."""
+
+
+@dataclass(frozen=True)
+class FunctionLine:
+    """A function, how views that call it are kept, and which engine computes it."""
+
+    name: str
+    kind: str
+    kept: str
+    engine: str
+
+
+def lines() -> list[FunctionLine]:
+    """All functions of Spark, by name."""
+    return sorted(_lines(), key=lambda line: line.name)
+
+
+def page() -> str:
+    """The whole page."""
+    every = lines()
+    sections = [_section(title, [e for e in every if e.kind == k]) for k, title in SECTIONS.items()]
+    return "\n".join([HEAD, *sections])
+
+
+def _lines() -> Iterator[FunctionLine]:
+    for name in SPARK_FUNCTIONS:
+        if name in NON_DETERMINISTIC:
+            yield FunctionLine(name, "refused", "refused", "")
+        elif name in AGGREGATE_NAMES:
+            yield _aggregate(name, AGGREGATE_NAMES[name])
+        elif name in SPARK_AGGREGATES:
+            yield FunctionLine(name, "aggregate", "as a whole", ONLY_SPARK)
+        elif name in WINDOW_FUNCTIONS:
+            yield FunctionLine(name, "window", BY_PARTITION, BOTH)
+        elif name in SPARK_WINDOWS:
+            yield FunctionLine(name, "window", "as a whole", ONLY_SPARK)
+        elif name in SPARK_GENERATORS | TIME_WINDOWS:
+            yield FunctionLine(name, "rows", "as a whole", ONLY_SPARK)
+        else:
+            yield _scalar(name)
+
+
+def _scalar(name: str) -> FunctionLine:
+    known = SYNONYMS.get(name, name)
+    assert name in SCALAR_FUNCTIONS
+    engine = _engine(exact.FUNCTIONS.get(known)) if _is_known(known) else ONLY_SPARK
+    return FunctionLine(name, "scalar", BY_ROW, engine)
+
+
+def _is_known(name: str) -> bool:
+    return name in FUNCTIONS or name in (
+        "date",
+        "date_part",
+        "datepart",
+        "extract",
+        "position",
+        "if",
+    )
+
+
+def _aggregate(name: str, known: str) -> FunctionLine:
+    if known == ANY_VALUE:
+        kept = "by group, where all rows of a group agree; else refused"
+        return FunctionLine(name, "aggregate", kept, BOTH)
+    kept = BY_GROUP
+    if known in (*EXACT, "count_if"):
+        kept = (
+            "from differences"
+            if known in ("count", "count_if")
+            else ("from differences; of floating-point numbers by group")
+        )
+    return FunctionLine(name, "aggregate", kept, _engine(exact.AGGREGATES.get(known)))
+
+
+def _engine(entry: exact.Entry | None) -> str:
+    if entry is None:
+        return BOTH
+    if entry.applies is _EVERYWHERE:
+        return f"{ONLY_SPARK}: {entry.reason}"
+    return f"{BOTH} ({entry.reason})"
+
+
+def _section(title: str, listed: Iterable[FunctionLine]) -> str:
+    rows = [f"| `{each.name}` | {each.kept} | {each.engine} |" for each in listed]
+    return "\n".join(
+        [f"## {title}\n", "| function | kept | computed by |", "|---|---|---|", *rows, ""]
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
