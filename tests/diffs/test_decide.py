@@ -13,7 +13,7 @@ TABLES = {
     "devices": vk.Table({"did": "string", "category": "string"}, key=["did"]),
     "parts": vk.Table({"pid": "string", "price": "int"}, key=["pid"]),
     "devices_parts": vk.Table({"did": "string", "pid": "string"}, key=["did", "pid"]),
-    "log": vk.Table({"line": "string"}),
+    "log": vk.Table({"line": "string", "tags": "map<string, int>"}),
 }
 
 
@@ -21,16 +21,24 @@ def test_a_view_over_keyed_tables_is_maintained_by_ids():
     assert decide(parse_view("SELECT pid FROM parts", TABLES)).strategy == "id"
 
 
-def test_without_a_key_a_view_is_computed_anew_and_says_why():
+def test_without_a_key_copies_of_rows_are_numbered():
     decision = decide(parse_view("SELECT line FROM log", TABLES))
+    assert (decision.strategy, decision.reason) == (
+        "id",
+        "log has no key: copies of equal rows are numbered",
+    )
+
+
+def test_a_view_of_rows_that_do_not_compare_is_computed_anew_and_says_why():
+    decision = decide(parse_view("SELECT line, tags FROM log", TABLES))
     assert decision.strategy == "recompute"
-    assert '"log" has no key' in decision.reason
+    assert '"log" has no key, and values of "tags"' in decision.reason
 
 
 @pytest.mark.parametrize("asked", [{"policy": "strict"}, {"strategy": "id"}])
 def test_what_was_asked_for_and_cannot_be_is_an_error(asked):
     with pytest.raises(QueryError, match="has no key"):
-        decide(parse_view("SELECT line FROM log", TABLES), **asked)
+        decide(parse_view("SELECT line, tags FROM log", TABLES), **asked)
 
 
 def test_unknown_options_are_refused():

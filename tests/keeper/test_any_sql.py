@@ -55,14 +55,14 @@ def rows_of(keeper: Keeper, name: str) -> list[tuple[object, ...]]:
     return sorted((row["grp"], row["dearest"]) for row in found)
 
 
-def test_views_above_it_are_recomputed_too(keeper: Keeper) -> None:
+def test_views_above_it_are_kept_by_what_it_counts(keeper: Keeper) -> None:
     keeper.create_view("hard", HARD)
     report = keeper.create_view("above", "SELECT dearest, count(*) FROM hard GROUP BY dearest")
-    assert report.strategy == "recompute"
-    assert "no IDs" in report.reason
+    assert report.strategy == "id"
+    assert "hard has no key" in report.reason
     keeper.create_view("on_top", "SELECT sort_array(collect_list(dearest)) AS all FROM above")
     keeper.apply("parts", deletes=[(3,)])
-    assert [each.strategy for each in keeper.refresh()] == ["recompute"] * 3
+    assert [each.strategy for each in keeper.refresh()] == ["recompute", "id", "recompute"]
     assert rows(keeper, "above") == Counter([(2, 1)])
     assert keeper.read("above", backend="duckdb").column_names == ["dearest", "count_1"]
 

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.diffs.harness import expect, rounded
@@ -127,12 +128,13 @@ def test_policies(keeper: Keeper) -> None:
 
 
 def test_strict_refuses_what_cannot_be_kept(keeper: Keeper, tmp_path: Path) -> None:
-    DeltaTable.create(tmp_path / "log", schema=DeltaTable(tmp_path / "parts").schema())
+    tags = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32()))
+    write_deltalake(tmp_path / "log", pa.table({"tags": tags}))
     keeper.register_table("log", tmp_path / "log")
     with pytest.raises(ViewkeepError, match="no key"):
-        keeper.create_view("seen", "SELECT pid FROM log", policy="strict")
+        keeper.create_view("seen", "SELECT tags FROM log", policy="strict")
     assert "seen" not in keeper.views
-    keeper.create_view("seen", "SELECT pid FROM log", policy="incremental")
+    keeper.create_view("seen", "SELECT tags FROM log", policy="incremental")
     assert keeper.refresh()[0].strategy == "none"
 
 

@@ -138,10 +138,10 @@ def test_tuple_based_diffs_read_tables_where_ids_do_not() -> None:
 
 
 def test_a_view_without_a_script_shows_its_operators_and_why() -> None:
-    tree = view("SELECT DISTINCT a FROM r", "CREATE TABLE r (a INT)")
+    tree = view("SELECT a, m FROM r", "CREATE TABLE r (a INT, m MAP<INT, INT>)")
     text = plain_text(Group(*script_sections(tree, ScriptOptions())))
     assert "Scan r" in text
-    assert 'No delta script: table "r" has no key: declare one, or recompute the view.' in text
+    assert 'No delta script: table "r" has no key, and values of "m", map<int,int>' in text
     assert script_json(tree, ScriptOptions())["script"] is None
 
 

@@ -108,8 +108,8 @@ def register(
 ) -> None:
     """Make a Delta table that others write known to the lake.
 
-    Its key is checked once, now, and trusted from then on. Views over a table without a key are
-    computed anew.
+    Its key is checked once, now, and trusted from then on. Rows of a table without a key are told
+    apart by all columns that a view reads, and by the number of the copy.
 
     **Example**
 

@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from viewkeep.diffs.optimize.optimize import optimize
-from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError, identify
+from viewkeep.diffs.id_plan import id_plan
+from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.algebra import Scan
 from viewkeep.query.verbatim import Query, Verbatim
 
 RECURSIVE = ("recursive-fixed", "recursive-streams")
@@ -33,7 +34,10 @@ def decide(
     >>> from viewkeep.query.tables import Table
     >>> log = Scan("log", Table({"line": "string"}), "log")
     >>> print(decide(log).reason)
-    table "log" has no key: declare one, or recompute the view
+    log has no key: copies of equal rows are numbered
+    >>> tags = Scan("tags", Table({"tag": "map<string, int>"}), "tags")
+    >>> print(decide(tags).reason.partition(":")[0])
+    table "tags" has no key, and values of "tag", map<string,int>, do not compare
     """
     _check("strategy", strategy, STRATEGIES)
     _check("policy", policy, POLICIES)
@@ -42,15 +46,23 @@ def decide(
     if strategy == "recompute" or policy == "full":
         return Decision("recompute", "as asked")
     try:
-        plan = identify(optimize(view))
+        plan = id_plan(view)
     except QueryError as problem:
         error = _about_views(problem, views)
         if policy == "strict" or strategy != "auto":
             raise error from None
         return Decision("recompute", str(error))
     if strategy == "auto":
-        return Decision("id", "all tables have keys", plan)
+        return Decision("id", _why_ids(plan), plan)
     return Decision(strategy, "as asked", plan)
+
+
+def _why_ids(plan: IdPlan) -> str:
+    scans = [node for node in plan.nodes if isinstance(node, Scan)]
+    bags = dict.fromkeys(each.name for each in scans if each.table.numbers_copies)
+    if not bags:
+        return "all tables have keys"
+    return f"{', '.join(bags)} has no key: copies of equal rows are numbered"
 
 
 def may_recompute(strategy: str, policy: str) -> bool:
@@ -63,7 +75,7 @@ def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:
     if isinstance(problem, MissingKeyError) and problem.table in views:
         return QueryError(
             f'the rows of view "{problem.table}" have no IDs, since it is computed anew at every '
-            "refresh or groups by floats: so is what reads it"
+            f"refresh or groups by floats, and cannot be counted ({problem}): so is what reads it"
         )
     return problem
 

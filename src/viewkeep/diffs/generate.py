@@ -1,11 +1,11 @@
-"""From a view to its delta script in five passes, each a function from value to value."""
+"""From a view to its delta script in six passes, each a function from value to value."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.id_plan import id_plan
 from viewkeep.diffs.passes.compose import compose
-from viewkeep.diffs.passes.identify import IdPlan, identify
+from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.passes.instantiate import RuleDag, instantiate
 from viewkeep.diffs.passes.minimize import minimize
 from viewkeep.diffs.schemas import base_diffs, every_change
@@ -34,10 +34,11 @@ def generate(
 ) -> Generated:
     """The script of a view for some kinds of changes, by default for all.
 
-    View -> better view -> plan with IDs -> rule DAG -> script -> smaller script. Diffs are
-    ID-based, or tuple-based. A `plan` that was made before takes the place of the first passes.
+    View -> better view -> view over sets -> plan with IDs -> rule DAG -> script -> smaller script.
+    Diffs are ID-based, or tuple-based. A `plan` that was made before takes the place of the first
+    passes.
     """
-    plan = plan or identify(optimize(view))
+    plan = plan or id_plan(view)
     diffs = base_diffs(plan, every_change(plan) if changes is None else changes)
     dag = instantiate(plan, diffs, tuple_based)
     composed = compose(dag)

@@ -51,10 +51,11 @@ from viewkeep.query.evaluate.rows import (
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.copies import copy_numbers, with_numbers
 from viewkeep.tables.files.key_match import without
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.snapshots import DataFile
-from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
+from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
 MOST_ROWS = 4000
 """The most rows of all relations of a script, and of a result."""
@@ -102,6 +103,8 @@ def count_rows(relation: Relation) -> int:
             return MOST_ROWS + 1 if min(counts, default=0) < 0 else sum(counts)
         case OverlaidRows():
             return count_rows(relation.base) + int(relation.live.num_rows)
+        case NumberedRows():
+            return count_rows(relation.base)
     return int(relation.num_rows)
 
 
@@ -274,4 +277,7 @@ def _read(relation: Relation, names: list[str]) -> pa.Table:
             base = without(_read(relation.base, needed), relation.covered)
             live = relation.live.select(needed).cast(base.schema)
             return pa.concat_tables([base, live]).select(names)
+        case NumberedRows():
+            rows = _read(relation.base, list(relation.base.names))
+            return with_numbers(rows, copy_numbers(rows)).select(names)
     return relation.select(names)

@@ -36,6 +36,10 @@ class SizedScans:
         """The rows of each side that the other one lacks."""
         return self._of(old, new).unpaired(old, new, most)
 
+    def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
+        """The rows that are one of the values, once each, and their number."""
+        return self._of(rows).count_copies(rows, values)
+
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""
         return self._of(rows).repeated_key(rows, key)

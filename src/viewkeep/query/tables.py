@@ -7,11 +7,13 @@ from typing import TypeVar
 
 from viewkeep.errors import ConstraintError, SchemaError, did_you_mean
 from viewkeep.query.constraints import ForeignKey, FunctionalDependency
-from viewkeep.query.types.data_types import Field, Type, parse_type
+from viewkeep.query.types.data_types import BIGINT, Field, Type, parse_type
 
 T = TypeVar("T")
 HIDDEN = "#"
 """Starts the names of columns that are Viewkeep's own: SQL does not see them."""
+COPY = f"{HIDDEN}copy"
+"""The column that numbers the copies of a row, from 1, in a table without a key of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,26 @@ class Table:
     def visible(self) -> tuple[Field, ...]:
         """The columns that SQL sees: a view's table also has IDs that its SQL does not select."""
         return tuple(field for field in self.columns if not field.name.startswith(HIDDEN))
+
+    def numbered(self, names: Iterable[str]) -> "Table":
+        """Some columns of a table without a key, with the number of the copy: together a key.
+
+        >>> print(Table({"line": "string", "level": "int"}).numbered(["line"]).key)
+        ('line', '#copy')
+        """
+        own = {field.name: field for field in self.columns}
+        fields = {name: own[name] for name in names} | {COPY: Field(COPY, BIGINT, nullable=False)}
+        return Table(fields, key=fields, static=self.static, nullable_key=True)
+
+    @property
+    def numbers_copies(self) -> bool:
+        """Whether equal rows are told apart by the number of the copy."""
+        return COPY in self.key
+
+    @property
+    def stored_names(self) -> tuple[str, ...]:
+        """The columns that its files have: all but the number of the copy."""
+        return tuple(name for name in self.names if name != COPY)
 
     def _check(self) -> None:
         if not self.columns:

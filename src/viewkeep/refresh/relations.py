@@ -5,22 +5,31 @@ from typing import Any
 
 from viewkeep.execute.backend import Source
 from viewkeep.lake.views.view import View
-from viewkeep.tables.relations import Relation, StoredRows
+from viewkeep.tables.relations import NumberedRows, Relation, StoredRows
 
 
 class ViewRelations(dict[Source, Relation]):
-    """Relations by name; those of tables are opened when they are asked for."""
+    """Relations by name; those of tables are opened when they are asked for: as the plan of the
+    view reads them or, with `plain`, as its SQL does."""
 
-    def __init__(self, view: View, versions: Mapping[tuple[str, str], int]) -> None:
+    def __init__(
+        self, view: View, versions: Mapping[tuple[str, str], int], plain: bool = False
+    ) -> None:
         super().__init__()
         self._view, self._versions = view, dict(versions)
+        self._numbered = {} if plain else view.numbered
 
-    def __missing__(self, source: Any) -> StoredRows:
+    def __missing__(self, source: Any) -> Relation:
         if source not in self._versions:
             raise KeyError(source)
-        table = self._view.sources[source[0]].table
-        self[source] = rows = StoredRows.whole(table, table.snapshot(self._versions[source]))
-        return rows
+        name = source[0]
+        table = self._view.sources[name].table
+        snapshot = table.snapshot(self._versions[source])
+        self[source] = StoredRows.whole(table, snapshot)
+        if name in self._numbered:
+            names = {each: each for each in self._numbered[name].stored_names}
+            self[source] = NumberedRows(StoredRows(table, snapshot, snapshot.files, names))
+        return self[source]
 
     def __contains__(self, source: object) -> bool:
         return super().__contains__(source) or source in self._versions

@@ -197,6 +197,9 @@ class _StageRun:
 
     def _batch(self, name: str) -> TableChanges:
         since, until = self._stored.state.inputs[name], self._inputs[name]
+        declared = self._view.sources[name].declared
+        if not declared.key and name not in self._view.numbered:  # the plan does not read it
+            return TableChanges.none(name, declared)
         return self._view.feed(name).changes(since, until, feed.MOST_CHANGES)
 
     # --- bringing changes in --------------------------------------------------------------------

@@ -54,7 +54,8 @@ def _differing(
     view: View, inputs: Pins, snapshot: Snapshot, engines: Engines
 ) -> tuple[Counted, Counted]:
     """The rows that are missing in the view, and those that are too much."""
-    relations = ViewRelations(view, {(name, "post"): inputs[name] for name in view.sources})
+    versions = {(name, "post"): inputs[name] for name in view.sources}
+    relations = ViewRelations(view, versions, plain=True)
     shown = dict(zip(view.query.names, view.layout.names, strict=True))
     rows = StoredRows(view.table, snapshot, snapshot.files, shown)
     backend = engines[build_choice(view, engines, inputs).backend]

@@ -11,15 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
 from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError, ViewkeepError
-from viewkeep.query.tables import Table
+from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import STRING, Field
-from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
+from viewkeep.tables.copies import net_copies, numbered_changes
+from viewkeep.tables.files.key_index import KeyIndex, Places
+from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.scans import SIDE, Scans
 from viewkeep.tables.log.delta import CHANGES as CHANGES
@@ -35,6 +39,7 @@ from viewkeep.tables.log.entries import Commit
 from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
 from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.row_differences import Mask
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 COUNT = "changed_rows"
@@ -72,18 +77,23 @@ class UnclearChangesError(ViewkeepError):
 
 @dataclass(frozen=True)
 class Feed:
-    """A table whose changes are read."""
+    """A table whose changes are read.
+
+    Copies of rows without a key have the numbers that they have in the table or, where nobody
+    compares them with it, not `exact_copies`, any that tell the changed ones apart.
+    """
 
     scans: Scans
     name: str
     declared: Table
     table: LakeTable
+    exact_copies: bool = True
 
     def count(self, since: int, until: int) -> int | None:
         """How many changes were written down, without reading them; None if that is not known."""
         commits = self._commits(since, until)
         if commits is None or not all(map(_has_change_file, commits)):
-            return None
+            return self._count_appended(since, until) if self.declared.numbers_copies else None
         return sum(int((each.notes or {}).get(COUNT, 0)) for each in commits)
 
     def changes(self, since: int, until: int, most: int = MOST_CHANGES) -> TableChanges:
@@ -99,7 +109,8 @@ class Feed:
         memory = log_memory()
         if memory is None:
             return self._net_changes(since, until, most)
-        key = "changes", self.table.uri, (since, until)
+        about = (self.declared.names, self.exact_copies) if self.declared.numbers_copies else ()
+        key = "changes", self.table.uri, (since, until, *about)
         if key in memory and (memory[key].name, memory[key].table) == (self.name, self.declared):
             known: TableChanges = memory[key]
             return known
@@ -109,6 +120,8 @@ class Feed:
         return changes
 
     def _net_changes(self, since: int, until: int, most: int) -> TableChanges:
+        if self.declared.numbers_copies:
+            return self._copy_changes(since, until, most)
         commits = self._commits(since, until)
         if commits is not None and all(map(_has_change_file, commits)):
             return self._read_change_files(reversed(commits))
@@ -186,23 +199,29 @@ class Feed:
 
     def _from_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
+        feed = self._read_feed(since, until, most)
+        rows, is_old = self._feed_rows(feed)
+        commits = feed["_commit_version"].cast(pa.int64()).to_numpy()
+        return net_feed(self.name, self.declared, rows, is_old, commits)
+
+    def _feed_rows(self, feed: pa.Table) -> tuple[pa.Table, Mask]:
+        """The rows of a feed, and which of them went."""
+        fields = [each for each in self.declared.columns if each.name != COPY]
+        rows = feed.select([each.name for each in fields]).cast(arrow_schema(fields))
+        kinds = feed["_change_type"].cast(pa.string())
+        is_old: Mask = pc.is_in(kinds, pa.array(["delete", "update_preimage"])).to_numpy()
+        return rows, is_old
+
+    def _read_feed(self, since: int, until: int, most: int) -> pa.Table:
         with storage_errors(self.table.uri):
             table = DeltaTable(self.table.uri, storage_options=self.table.options)
-            feed = self._read_feed(table, since, until, most)
-        rows = feed.select(list(self.declared.names)).cast(rows_schema(self.declared))
-        kinds = feed["_change_type"].cast(pa.string())
-        is_old = pc.is_in(kinds, pa.array(["delete", "update_preimage"]))
-        commits = feed["_commit_version"].cast(pa.int64()).to_numpy()
-        return net_feed(self.name, self.declared, rows, is_old.to_numpy(), commits)
-
-    def _read_feed(self, table: DeltaTable, since: int, until: int, most: int) -> pa.Table:
-        feed = table.load_cdf(starting_version=since + 1, ending_version=until)
-        reader = pa.RecordBatchReader.from_stream(feed)
-        batches: list[pa.RecordBatch] = []
-        for batch in reader:
-            batches.append(batch)
-            self._check_count(sum(each.num_rows for each in batches), most)
-        return pa.Table.from_batches(batches, reader.schema)
+            feed = table.load_cdf(starting_version=since + 1, ending_version=until)
+            reader = pa.RecordBatchReader.from_stream(feed)
+            batches: list[pa.RecordBatch] = []
+            for batch in reader:
+                batches.append(batch)
+                self._check_count(sum(each.num_rows for each in batches), most)
+            return pa.Table.from_batches(batches, reader.schema)
 
     def _check_count(self, rows: int, most: int) -> None:
         """An update has two rows, the old and the new one."""
@@ -212,6 +231,19 @@ class Feed:
     # --- the difference of two versions ---------------------------------------------------------
 
     def _difference(self, since: int, until: int, most: int) -> TableChanges:
+        unpaired = self._unpaired(since, until, most)
+        rows = unpaired.select(list(self.declared.names)).cast(rows_schema(self.declared))
+        news = rows.filter(pc.equal(unpaired[SIDE], "new"))
+        olds = rows.filter(pc.equal(unpaired[SIDE], "old"))
+        keyed(self.name, self.declared, news)
+        try:
+            keyed(self.name, self.declared, olds)
+        except ChangeError as error:
+            raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
+        return changes_between(self.name, self.declared, olds, news)
+
+    def _unpaired(self, since: int, until: int, most: int) -> pa.Table:
+        """The rows of either version that the other one lacks."""
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_declared_columns(self.name, self.declared, old)
         check_declared_columns(self.name, self.declared, new)
@@ -227,19 +259,51 @@ class Feed:
             2 * most + 1 if is_long else None,
         )
         self._check_count(unpaired.num_rows, most)
-        rows = unpaired.select(list(self.declared.names)).cast(rows_schema(self.declared))
-        news = rows.filter(pc.equal(unpaired[SIDE], "new"))
-        olds = rows.filter(pc.equal(unpaired[SIDE], "old"))
-        keyed(self.name, self.declared, news)
-        try:
-            keyed(self.name, self.declared, olds)
-        except ChangeError as error:
-            raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
-        return changes_between(self.name, self.declared, olds, news)
+        return unpaired
 
     def _stored(self, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
-        names = {name: name for name in self.declared.names}
+        names = {name: name for name in self.declared.stored_names}
         return StoredRows(self.table, snapshot, files, names)
+
+    # --- rows without a key ---------------------------------------------------------------------
+
+    def _count_appended(self, since: int, until: int) -> int | None:
+        """The rows of new files, if no file is gone."""
+        old, new = self.table.snapshot(since), self.table.snapshot(until)
+        counts = [each.rows for each in new.files if each.path not in old.by_path]
+        is_known = all(count >= 0 for count in counts)
+        return sum(counts) if is_known and old.by_path.keys() <= new.by_path.keys() else None
+
+    def _copy_changes(self, since: int, until: int, most: int) -> TableChanges:
+        """The copies that came or went; of tables that only grow, old files are not read unless
+        copies are compared with those in the table."""
+        unpaired = self._unpaired_feed(since, until, most)
+        if unpaired is None:
+            unpaired = self._unpaired(since, until, most)
+        counts = None
+        if self.exact_copies:
+            counts = self._copies_before(since, unpaired.select(list(self.declared.stored_names)))
+        return numbered_changes(self.name, self.declared, unpaired, counts)
+
+    def _unpaired_feed(self, since: int, until: int, most: int) -> pa.Table | None:
+        """What is left of the change data feed; None if there is none."""
+        if self._has_change_feed(since, until):
+            with suppress(StorageError):  # parts of it are gone
+                return net_copies(*self._feed_rows(self._read_feed(since, until, most)))
+        return None
+
+    def _copies_before(self, since: int, rows: pa.Table) -> Places:
+        """How often each row stands in a version."""
+        snapshot, index = self.table.snapshot(since), KeyIndex(rows)
+        values = rows.filter(pa.array(index.own_places == np.arange(rows.num_rows)))
+        fields = {each.name: each for each in self.declared.columns}
+        bounded = values.select([n for n in values.column_names if has_bounds(fields[n].type)])
+        files = [e for e in snapshot.files if not bounded.num_columns or may_hold(e, bounded)]
+        counts = np.zeros(rows.num_rows, np.int64)
+        if files and values.num_rows:
+            counted = self.scans.count_copies(self._stored(snapshot, files), values)
+            counts[index.places(counted)] = counted[COPY].to_numpy()
+        return counts[index.own_places]
 
 
 def _rows(files: Iterable[DataFile]) -> int:
@@ -250,6 +314,8 @@ def check_declared_columns(name: str, declared: Table, snapshot: Snapshot) -> No
     """Refuse a version whose columns are not those that were declared."""
     there = {each.name: each.type for each in snapshot.fields}
     for column in declared.columns:
+        if column.name == COPY:
+            continue
         if column.name not in there:
             raise SchemaError(
                 f'table "{name}", version {snapshot.version}: column "{column.name}" is gone; '

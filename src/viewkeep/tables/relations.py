@@ -52,5 +52,17 @@ class OverlaidRows:
         return self.base.size + int(self.live.nbytes)
 
 
-Relation: TypeAlias = StoredRows | OverlaidRows | pa.Table
+@dataclass(frozen=True)
+class NumberedRows:
+    """Stored rows, and as `COPY` the number of each among its equals, from 1."""
+
+    base: StoredRows
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return self.base.size
+
+
+Relation: TypeAlias = StoredRows | OverlaidRows | NumberedRows | pa.Table
 """Rows that a query reads; an Arrow table is a diff."""

@@ -69,8 +69,9 @@ def count_of(aggregate: str) -> str:
 class MissingKeyError(QueryError):
     """A table whose rows cannot be told apart."""
 
-    def __init__(self, table: str) -> None:
-        super().__init__(f'table "{table}" has no key: declare one, or recompute the view')
+    def __init__(self, table: str, why: str = "") -> None:
+        reason = f"{', ' * bool(why)}{why}"
+        super().__init__(f'table "{table}" has no key{reason}: declare one, or recompute the view')
         self.table = table
 
 

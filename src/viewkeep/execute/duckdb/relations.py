@@ -10,11 +10,12 @@ from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.file_schemas import FILE_SCHEMAS
 from viewkeep.execute.duckdb.statements import typed
 from viewkeep.query.algebra import Leaf, Scan
+from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
-from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
+from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
 
 class RelationNames(Mapping[Source, str]):
@@ -69,6 +70,8 @@ class OpenRelations:
                 return self._stored(relation)
             case OverlaidRows():
                 return self._overlaid(relation)
+            case NumberedRows():
+                return self._numbered(relation)
         return self.registered(relation)
 
     def registered(self, rows: pa.Table) -> str:
@@ -102,6 +105,12 @@ class OpenRelations:
         # Files of one schema need not all be opened before a query is planned.
         options = f"hive_partitioning = false, union_by_name = {str(len(schemas) > 1).lower()}"
         return f"read_parquet([{', '.join(map(_text, places))}], {options})"
+
+    def _numbered(self, rows: NumberedRows) -> str:
+        """DuckDB filters by columns before it numbers, and numbers nothing that is not read."""
+        names = ", ".join(map(quote, rows.base.names))
+        number = f"row_number() OVER (PARTITION BY {names}) AS {quote(COPY)}"
+        return f"(SELECT {names}, {number} FROM {self._stored(rows.base)})"
 
     def _overlaid(self, rows: OverlaidRows) -> str:
         base, live, covered = map(self.text, (rows.base, rows.live, rows.covered))

@@ -12,7 +12,8 @@ from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_err
 from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.write import write_query
-from viewkeep.query.tables import Table
+from viewkeep.query.tables import COPY, Table
+from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows
 from viewkeep.tables.files.scans import SIDE
 from viewkeep.tables.log.delta import LakeTable
@@ -59,6 +60,15 @@ class DuckdbScans:
         rows = found.drop_columns([_COPIES]).cast(arrow_schema(new.fields)).take(pa.array(places))
         sides_of = pa.array(np.where(counts[places] < 0, "old", "new"), pa.string())
         return rows.append_column(SIDE, sides_of)
+
+    def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
+        """The rows that are one of the values, once each, and their number as `COPY`."""
+        names = ", ".join(map(quote, rows.names))
+        with connected() as connection, duckdb_errors(rows.table.uri):
+            near = _joined(connection, rows, values, "SEMI")
+            query = f"SELECT {names}, count(*) AS {quote(COPY)} FROM ({near}) GROUP BY {names}"
+            counted = arrow_rows(connection, query)
+        return counted.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""

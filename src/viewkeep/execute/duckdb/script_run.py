@@ -138,7 +138,7 @@ class DuckdbRun:
         return self._relations.names[name]
 
     def _exists(self, query: str) -> bool:
-        return self._connection.execute(f"{query} LIMIT 1").fetchone() is not None
+        return bool(self._connection.execute(f"{query} LIMIT 1").fetchall())
 
     def _difference(self, name: str) -> RowChanges:
         old, new = _temporary("old", name), _temporary("new", name)

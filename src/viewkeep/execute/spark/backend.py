@@ -24,10 +24,11 @@ from viewkeep.execute.spark.session import lake_session
 from viewkeep.execute.spark.verbatim import verbatim_frame
 from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.expressions import quote
+from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.log.snapshots import DataFile
-from viewkeep.tables.relations import OverlaidRows, Relation, StoredRows
+from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
 _SIDE, _COUNT = "#side", "#count"
 
@@ -147,7 +148,16 @@ class SparkRelations(Mapping[Source, Input]):
             case OverlaidRows():
                 base = self._stored(relation.base)
                 return Layered(self._spark, base, relation.live, relation.covered)
+            case NumberedRows():
+                return self._numbered(relation)
         return relation
+
+    def _numbered(self, rows: NumberedRows) -> DataFrame:
+        """Spark filters by columns before it numbers, and numbers nothing that is not read."""
+        names = [quote(name) for name in rows.base.names]
+        over = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {names[0]})"
+        number = f"CAST(row_number() {over} AS BIGINT) AS {quote(COPY)}"
+        return self._stored(rows.base).frame.selectExpr(*names, number)
 
     def _stored(self, rows: StoredRows) -> Scanned:
         return Scanned(self._spark, rows.table, rows.snapshot, rows.files, rows.names)

@@ -13,7 +13,8 @@ from viewkeep.execute.spark.files import read_frame, write_frame
 from viewkeep.execute.spark.report import named
 from viewkeep.execute.spark.user_frames import write_user_frame
 from viewkeep.query.expressions import quote
-from viewkeep.query.tables import Table
+from viewkeep.query.tables import COPY, Table
+from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.rewrite import FILE_BYTES
 from viewkeep.tables.files.scans import SIDE
@@ -45,6 +46,14 @@ class SparkScans:
         rows = (changed if most is None else changed.limit(most)).toArrow()
         schema = arrow_schema(new.fields).append(pa.field(SIDE, pa.string()))
         return rows.cast(schema)
+
+    def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
+        """The rows that are one of the values, once each, and their number as `COPY`."""
+        near = _joined(self._spark, self._frame(rows), values, "left_semi")
+        columns = [F.col(quote(name)) for name in rows.names]
+        with named(rows.table.uri):
+            counted = near.groupBy(*columns).agg(F.count("*").alias(COPY)).toArrow()
+        return counted.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""

@@ -16,6 +16,8 @@ from uuid import uuid4
 
 from viewkeep.diffs.decide import RECURSIVE, Decision
 from viewkeep.diffs.generate import generate
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.number_copies import number_copies, reads_copies
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.errors import QueryError
@@ -24,7 +26,7 @@ from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.view_layout import Layout
-from viewkeep.query.algebra import Node
+from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
@@ -131,6 +133,21 @@ class View:
             return (self.query,)
         return tuple(each.definition for each in self.script.materialized)
 
+    @cached_property
+    def numbered(self) -> dict[str, Table]:
+        """The sources whose copies of equal rows are numbered, as its plan reads them."""
+        nodes = self.decision.plan.nodes if self.decision.plan is not None else []
+        scans = [node for node in nodes if isinstance(node, Scan)]
+        return {node.name: node.table for node in scans if node.table.numbers_copies}
+
+    @cached_property
+    def _compared_copies(self) -> frozenset[str]:
+        """The sources whose copies it keeps, or looks up by their numbers."""
+        if not self.numbered:
+            return frozenset()
+        kept = [each.definition for each in self.script.materialized]
+        return reads_copies((*self.queries, *kept))
+
     @property
     def has_caches(self) -> bool:
         """Whether its script reads caches."""
@@ -151,7 +168,8 @@ class View:
         """The script for the changes of one table; made once."""
         key = repr((table, kinds))
         if key not in self.scripts:
-            self.scripts[key] = generate_recursive(self.node, table, self.changing, kinds)
+            node = number_copies(optimize(self.node))
+            self.scripts[key] = generate_recursive(node, table, self.changing, kinds)
         return self.scripts[key]
 
     @property
@@ -280,7 +298,9 @@ class View:
     def feed(self, name: str) -> Feed:
         """The changes of something that the view reads."""
         source = self.sources[name]
-        return Feed(self.lake.scans, name, source.declared, source.table)
+        declared = self.numbered.get(name, source.declared)
+        exact = name in self._compared_copies
+        return Feed(self.lake.scans, name, declared, source.table, exact)
 
     def changes_written(self, batch: TableChanges | None) -> dict[str, Any]:
         """The notes about the view's own changes, for views that read it."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from viewkeep.diffs.id_plan import id_plan
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.optimize.optimize import optimize
-from viewkeep.diffs.passes.identify import IdPlan, identify
+from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.schemas import update_sets
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan, walk
@@ -20,7 +20,7 @@ def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
 
     A table that only stands in a part of the view that has no rows is left out.
     """
-    plan = identify(optimize(view))
+    plan = id_plan(view)
     read = {node.name for node in plan.nodes if isinstance(node, Scan)}
     tables = {node.name: node.table for node in walk(view) if isinstance(node, Scan)}
     rows: dict[str, Kinds] = {}
@@ -59,6 +59,10 @@ def _split(text: str, tables: dict[str, Table]) -> tuple[str, str]:
         raise QueryError(
             f'--changes "{text}": column "{what}" is not in {name} ({", ".join(table.names)})'
             + did_you_mean(what, table.names)
+        )
+    if not table.key:
+        raise QueryError(
+            f'--changes "{text}": {name} has no key, and a change of a row is {name}- and {name}+'
         )
     if what in table.key:
         raise QueryError(

@@ -27,6 +27,9 @@ class Scans(Protocol):
         """The rows of each side that the other one lacks, with copies, and their `SIDE`; with
         `most`, no more than so many."""
 
+    def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
+        """The rows that are one of the values, once each, and their number as `COPY`."""
+
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from viewkeep.tables.log.snapshots import Snapshot
 
-Key = tuple[str, str, int | tuple[int, int] | None]
-"""What was read, of which table, at which version or between which two; None is the newest."""
+Key = tuple[str, str, int | tuple[Any, ...] | None]
+"""What was read, of which table, at which version or between which two, perhaps of some columns;
+None is the newest."""
 
 
 class LogMemory:
