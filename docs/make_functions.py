@@ -12,6 +12,7 @@ from viewkeep.execute.duckdb import exact
 from viewkeep.query.types.functions import FUNCTIONS, NON_DETERMINISTIC, SYNONYMS
 from viewkeep.query.windows import WINDOW_FUNCTIONS
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, ANY_VALUE
+from viewkeep.sql.expressions.composed import COMPOSED
 from viewkeep.sql.spark_functions import (
     SCALAR_FUNCTIONS,
     SPARK_AGGREGATES,
@@ -56,7 +57,7 @@ page from the lists that Viewkeep itself reads.
   depends on the order of rows, views [choose by value](scripts.md).
 """
 
-_SYNTAX = ("date", "date_part", "datepart", "extract", "if", "position")
+_SYNTAX = ("date_part", "datepart", "extract", "if", "position")
 """Functions that the algebra has by other names, as far as it knows their arguments."""
 
 
@@ -108,14 +109,7 @@ def _scalar(name: str) -> FunctionLine:
 
 
 def _is_known(name: str) -> bool:
-    return name in FUNCTIONS or name in (
-        "date",
-        "date_part",
-        "datepart",
-        "extract",
-        "position",
-        "if",
-    )
+    return name in FUNCTIONS or name in COMPOSED or name in _SYNTAX
 
 
 def _aggregate(name: str, known: str) -> FunctionLine:

@@ -1,6 +1,7 @@
 """SQL expressions to typed expressions of the algebra."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
@@ -31,6 +32,7 @@ from viewkeep.query.types.functions import (
 )
 from viewkeep.query.types.inference import cast_result
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
+from viewkeep.sql.expressions.composed import COMPOSED, composed
 from viewkeep.sql.expressions.literals import (
     Span,
     number,
@@ -362,8 +364,10 @@ class Translator:
                 return self._date_part(node)
             except UnsupportedError as refusal:
                 return self._opaque(node, refusal)
-        if name == "date" and len(node.expressions) == 1:
-            return self._cast(self.translate(node.expressions[0]), DATE, node)
+        if name in COMPOSED:
+            arguments = self._all(node.expressions)
+            found = composed(name, _Composer(self, node), arguments)
+            return found or self._opaque(node, self._unknown_function(node))
         if name not in FUNCTIONS:
             return self._opaque(node, self._unknown_function(node))
         return self.call(name, self._all(node.expressions), node)
@@ -410,7 +414,7 @@ class Translator:
             case exp.Case() | exp.If():
                 return self._case(node)
             case exp.Cast() if not node.args.get("safe"):
-                return self._cast(self.translate(node.this), self._target(node), node)
+                return self.cast(self.translate(node.this), self._target(node), node)
             case exp.DPipe():
                 return self.call("concat", self._both(node), node)
             case exp.Concat():
@@ -482,7 +486,8 @@ class Translator:
             raise self.source.unsupported(f"the type {target.sql('spark').lower()}", target)
         return read_type(target, self.source)
 
-    def _cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:
+    def cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:
+        """A value converted to another type."""
         if isinstance(argument.expression, Literal):
             folded = typed_literal(argument.expression, target)
             if folded is not None:
@@ -519,6 +524,20 @@ class Translator:
         side = str(node.args.get("position") or "").upper()
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
         return self.call(name, [self.translate(node.this)], node)
+
+
+@dataclass(frozen=True)
+class _Composer:
+    """Makes expressions for one call."""
+
+    translator: Translator
+    node: exp.Expr
+
+    def call(self, function: str, *arguments: Scalar) -> Scalar:
+        return self.translator.call(function, arguments, self.node)
+
+    def cast(self, argument: Scalar, target: Type) -> Scalar:
+        return self.translator.cast(argument, target, self.node)
 
 
 def _problem(error: QueryError) -> str:
