@@ -135,11 +135,12 @@ def test_a_lake_without_spark_says_that_it_needs_one(tmp_path: Path) -> None:
 
 def test_functions_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
     """In Python and in SQL, if they are declared; also where the view is computed as a whole."""
-    keeper = Keeper(tmp_path, spark)
+    user = spark.newSession()  # what it gets to know is no function of other tests
+    keeper = Keeper(tmp_path, user)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
     keeper.create_view("before", "SELECT soundex(s) AS c FROM t")  # the lake's session is there
-    spark.udf.register("Ztwofold", lambda y: None if y is None else 2 * y, "int")
-    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION squared(y INT) RETURNS INT RETURN y * y")
+    user.udf.register("Ztwofold", lambda y: None if y is None else 2 * y, "int")
+    user.sql("CREATE OR REPLACE TEMPORARY FUNCTION squared(y INT) RETURNS INT RETURN y * y")
     sql = "SELECT id, ztwofold(y) AS d, squared(y) + 1 AS s FROM t WHERE Ztwofold(id) > 2"
     with pytest.raises(ParseError, match=r"unknown function Ztwofold.*declare it: functions="):
         keeper.create_view("v", sql)
@@ -149,7 +150,7 @@ def test_functions_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
     whole = "SELECT percentile_approx(ztwofold(y), 0.9) AS p FROM t"
     assert keeper.create_view("whole", whole, functions=functions).strategy == "recompute"
     keeper.apply("t", updates=[{"id": 3, "y": 5}], deletes=[(5,)])
-    again = Keeper(tmp_path, spark)
+    again = Keeper(tmp_path, user)
     assert {each.strategy for each in again.refresh("v", "whole")} == {"id", "recompute"}
     assert _answers(again, "v") == [(2, None, None), (3, 10, 26), (4, 14, 50)]
     assert _answers(again, "whole") == [(14,)]
