@@ -51,6 +51,7 @@ def test_every_composition_is_compared() -> None:
 
 
 def test_embedded_lakes_answer_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:
+    spark = spark.newSession()
     keeper = Keeper(tmp_path)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
     sql = "SELECT id, " + ", ".join(f"{call} AS c{i}" for i, call in enumerate(CALLS)) + " FROM t"

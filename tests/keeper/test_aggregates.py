@@ -134,6 +134,7 @@ def _lake(keeper: Keeper, views: Mapping[str, str]) -> Keeper:
 
 
 def test_aggregates_equal_spark_after_every_round(spark: SparkSession, tmp_path: Path) -> None:
+    spark = spark.newSession()
     embedded = _lake(Keeper(tmp_path / "d"), {name: text for name, (text, _) in DUCKDB.items()})
     text, oracle = _view(EVERY, "g")
     on_spark = _lake(Keeper(tmp_path / "s", spark, backend="spark"), {"groups": text})

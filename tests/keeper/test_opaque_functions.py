@@ -23,6 +23,12 @@ EXPRESSIONS = (
     "soundex(s)",
     "initcap(lower(s))",
     "regexp_replace(s, '[a-c]+', '<$0>')",
+    r"regexp_extract(s, '(\\w),(\\w)', -1 + 3)",
+    r"translate(concat(s, 'it\'s\n\\'), '\'\n\\', 'x_')",
+    r"concat_ws('\t', s, r'\d')",
+    "substring_index(s, ',', -1)",
+    "width_bucket(x, 1.5D, 10L, 2)",
+    "lpad(s, 5, X'2A')",
     "split(s, ',')[0]",
     "size(split(s, ','))",
     "s RLIKE '^R'",
@@ -89,6 +95,7 @@ def _register(spark: SparkSession, keeper: Keeper) -> None:
 
 
 def test_views_equal_spark_after_every_round(spark: SparkSession, tmp_path: Path) -> None:
+    spark = spark.newSession()
     keeper = Keeper(tmp_path, spark)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
     for name, sql in VIEWS.items():

@@ -116,6 +116,8 @@ def _filled(
             if not isinstance(part, _FORMS):
                 raise
             return _with_holes(part, translate, source, holes, bound)  # a type that no lake holds
+        if isinstance(scalar.expression, Literal):  # some functions take constants only
+            return exp.Var(this=expression(scalar.expression))
         holes.append(scalar)
         hole = exp.to_identifier(f"#{len(holes) - 1}", quoted=True)
         return exp.Column(this=hole)

@@ -166,6 +166,8 @@ class Translator:
                 return self.column(self.resolve(node), node) if alias is None else alias
             case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Neg():
                 return self._constant(node)
+            case exp.RawString():
+                return constant(literal(node.name))
             case exp.Add() | exp.Sub():
                 try:
                     return self._sum(node)
