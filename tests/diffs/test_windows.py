@@ -91,6 +91,8 @@ VIEWS = {
     "top of a join": "select r.k, s.d, s.e from r join s on r.a = s.a "
     "order by s.e, r.k, s.d limit 4",
     "top with other columns": "select k, a, b from r order by c desc, k limit 4",
+    "top with others that change": "select k, z from (select k, b, count(*) over (partition by a) "
+    "as z from r) q order by b, k limit 4",
     "none": "select k, b from r order by b, k limit 0",
     "more than there are": "select k, b from r order by b, k limit 50",
     "top of a union": "select a from r union select d from s order by 1 limit 2",

@@ -2,8 +2,10 @@
 (id_based_ivm, section 4). Group-bys and windows wait for all changes of their input; all other
 rules take one change at a time."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.model import DiffSchema, base_diff_columns, post, pre
@@ -69,8 +71,16 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
     nodes, pieces = plan.nodes, list[Piece]()
     made: dict[Node, list[Change]] = {}
     kept = caches(plan, tuple_based)
+    uses = Counter(child for node in nodes for child in set(children(node)))
+    labels: dict[tuple[int, int], int] = {}
+
+    def label(number: int, source: int) -> int:
+        return labels.setdefault((number, source), len(nodes) + len(labels))
+
     for number, node in enumerate(nodes):
         operator = Operator(number, node, plan, tuple_based, kept)
+        if isinstance(node, Project) and uses[node.child] > 1:
+            operator.labels = partial(label, number)
         if isinstance(node, Scan):
             _scan(operator, node, diffs)
         else:

@@ -1,6 +1,6 @@
 """What all rules share: the diffs of an operator's inputs in, diffs of its output out."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,7 +30,8 @@ class Change:
     """A diff of an operator's output: a query over earlier changes and over subviews.
 
     `exact`: every row stands for just one row that is there (or comes), so that nothing has to be
-    looked up to know it. `sources` are the scans whose changes it comes from.
+    looked up to know it. `sources` are the scans whose changes it comes from, told apart by the way
+    where one operator is used in several places: changes of one source name different rows.
     """
 
     name: str
@@ -86,6 +87,9 @@ class Operator:
     kept: Collection[Node] = ()
     """The operators whose rows are kept in a cache."""
 
+    labels: Callable[[int], int] | None = None
+    """How the changes' sources are called from here on, if the input is used elsewhere as well."""
+
     pieces: list[Piece] = field(default_factory=list)
 
     @property
@@ -121,7 +125,8 @@ class Operator:
         """A change of the output."""
         made = keep(query, schema.columns)
         name = f"d{SIGNS[schema.kind]}#{self.number}.{len(self.pieces) + 1}"
-        change = Change(name, self.number, rule, schema, made, frozenset(sources), exact)
+        own = frozenset(sources if self.labels is None else map(self.labels, sources))
+        change = Change(name, self.number, rule, schema, made, own, exact)
         self.pieces.append(change)
         return change
 

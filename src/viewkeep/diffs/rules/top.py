@@ -25,7 +25,7 @@ _OLD, _PLACE, _COUNT, _LAST = "#old", "#place", "#count", "#last"
 
 
 def top_rules(operator: Operator, changes: Sequence[Change]) -> None:
-    """All changes of the input that can move rows in the order."""
+    """All changes of the input together, some of which can move rows in the order."""
     node = operator.node
     assert isinstance(node, Window)
     candidates = operator.helper("top: candidates", _candidates(operator, node, changes))

@@ -18,13 +18,13 @@ def window_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None
     [changes] = inputs
     passing = [c for c in changes if c.schema.kind == UPDATE and _is_apart(node, c)]
     touching = [c for c in changes if c not in passing]
+    if touching and node.limit is not None:
+        top_rules(operator, changes)
+        return
     is_one_to_one = not touching and node.limit is None
     for change in passing:
         pass_on(operator, change, "window u (other columns)", exact=is_one_to_one)
     if not touching:
-        return
-    if node.limit is not None:
-        top_rules(operator, touching)
         return
     keys: dict[str, Expression] = {name: Column(name) for name in node.partition_by}
     partitions = touched_keys(

@@ -1,0 +1,124 @@
+"""Rule: groups that a view computes twice are computed, and kept, once.
+
+A common table that is used twice is translated twice, over scans with names of their own. Two
+subtrees are the same where they differ in the names of columns only: the second one becomes the
+first with its columns renamed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from viewkeep.query.algebra import (
+    AntiJoin,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+    Select,
+    SemiJoin,
+    Stored,
+    UnionAll,
+    Window,
+    children,
+    walk,
+    with_children,
+)
+from viewkeep.query.expressions import Column, Expression, substitute
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A subtree whatever its columns are called: equal for the same rows. `names` are those of its
+    columns, by the names that the subtree gives them."""
+
+    value: tuple[object, ...]
+    names: Mapping[str, str]
+
+
+def share_groups(root: Node) -> Node:
+    """The tree, in which equal groups are one operator."""
+    shapes: dict[Node, _Shape] = {}
+    for node in walk(root):
+        shapes[node] = _shape(node, [shapes[child] for child in children(node)])
+    first: dict[object, Node] = {}
+    done: dict[Node, Node] = {}
+    for node in walk(root):
+        made = with_children(node, tuple(done[child] for child in children(node)))
+        done[node] = made
+        if isinstance(node, GroupBy | Distinct):
+            earlier = first.setdefault(shapes[node].value, node)
+            if earlier is not node:
+                done[node] = _renamed(done[earlier], shapes[earlier].names, shapes[node].names)
+    return done[root]
+
+
+def _renamed(node: Node, own: Mapping[str, str], wanted: Mapping[str, str]) -> Node:
+    columns = {general: name for name, general in own.items()}
+    outputs = (Output(name, Column(columns[general])) for name, general in wanted.items())
+    return Project(node, tuple(outputs))
+
+
+def _shape(node: Node, below: list[_Shape]) -> _Shape:
+    kind, values = type(node).__name__, [each.value for each in below]
+    match node:
+        case Scan():
+            names = dict(zip(node.names, node.table.names, strict=True))
+            return _Shape((kind, node.name, node.table, node.state), names)
+        case Stored():
+            return _Shape((kind, node.name), {name: name for name in node.names})
+        case Select():
+            condition = _general(node.condition, below[0].names)
+            return _Shape((kind, condition, *values), below[0].names)
+        case Project():
+            parts = tuple(_general(o.expression, below[0].names) for o in node.outputs)
+            return _Shape((kind, parts, *values), _numbered("p", node.names))
+        case Join() | SemiJoin() | AntiJoin():
+            sides = {name: f"l.{general}" for name, general in below[0].names.items()}
+            both = sides | {name: f"r.{general}" for name, general in below[1].names.items()}
+            condition = _general(node.condition, both)
+            return _Shape((kind, condition, *values), both if isinstance(node, Join) else sides)
+        case UnionAll():
+            orders = tuple(tuple(s.names[n] for n in node.names) for s in below)
+            return _Shape((kind, orders, *values), _numbered("u", node.names))
+        case GroupBy():
+            keys = {name: below[0].names[name] for name in node.keys}
+            aggregates = tuple(
+                (a.function, None if a.argument is None else _general(a.argument, below[0].names))
+                for a in node.aggregates
+            )
+            own = _numbered("a", [a.name for a in node.aggregates])
+            return _Shape((kind, tuple(keys.values()), aggregates, *values), keys | own)
+        case Distinct():
+            return _Shape((kind, *values), below[0].names)
+        case Window():
+            return _window(node, below[0])
+
+
+def _window(node: Window, below: _Shape) -> _Shape:
+    names = below.names
+    columns = tuple(
+        (
+            column.function,
+            tuple(_general(each, names) for each in column.arguments),
+            column.frame,
+            column.ignore_nulls,
+        )
+        for column in node.columns
+    )
+    order = tuple((names[o.column], o.descending, o.nulls_first) for o in node.order_by)
+    partition = tuple(names[name] for name in node.partition_by)
+    ties = tuple(names[name] for name in node.ties)
+    own = _numbered("w", [column.name for column in node.columns])
+    value = ("Window", columns, partition, order, ties, node.limit, below.value)
+    return _Shape(value, {**names, **own})
+
+
+def _numbered(letter: str, names: tuple[str, ...] | list[str]) -> dict[str, str]:
+    return {name: f"{letter}{number}" for number, name in enumerate(names)}
+
+
+def _general(expression: Expression, names: Mapping[str, str]) -> Expression:
+    return substitute(expression, lambda column: Column(names[column.name]))
