@@ -6,9 +6,10 @@ first with its columns renamed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeep.query.algebra import (
+    AggregateColumn,
     AntiJoin,
     Distinct,
     GroupBy,
@@ -85,10 +86,7 @@ def _shape(node: Node, below: list[_Shape]) -> _Shape:
             return _Shape((kind, orders, *values), _numbered("u", node.names))
         case GroupBy():
             keys = {name: below[0].names[name] for name in node.keys}
-            aggregates = tuple(
-                (a.function, None if a.argument is None else _general(a.argument, below[0].names))
-                for a in node.aggregates
-            )
+            aggregates = tuple(_aggregate(each, below[0].names) for each in node.aggregates)
             own = _numbered("a", [a.name for a in node.aggregates])
             return _Shape((kind, tuple(keys.values()), aggregates, *values), keys | own)
         case Distinct():
@@ -114,6 +112,12 @@ def _window(node: Window, below: _Shape) -> _Shape:
     own = _numbered("w", [column.name for column in node.columns])
     value = ("Window", columns, partition, order, ties, node.limit, below.value)
     return _Shape(value, {**names, **own})
+
+
+def _aggregate(aggregate: AggregateColumn, names: Mapping[str, str]) -> tuple[object, ...]:
+    arguments = tuple(_general(each, names) for each in aggregate.arguments)
+    order = tuple(replace(o, expression=_general(o.expression, names)) for o in aggregate.order)
+    return aggregate.function, aggregate.argument is None, arguments, order
 
 
 def _numbered(letter: str, names: tuple[str, ...] | list[str]) -> dict[str, str]:
