@@ -1,5 +1,6 @@
 """Expressions that only Spark computes, in views that are kept incrementally."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +141,12 @@ def test_a_lake_without_spark_says_that_it_needs_one(tmp_path: Path) -> None:
         keeper.create_view("v", "SELECT soundex(s) AS c FROM t")
 
 
-def test_functions_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
+def test_functions_of_the_user(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In Python and in SQL, if they are declared; also where the view is computed as a whole."""
     user = spark.newSession()  # what it gets to know is no function of other tests
+    monkeypatch.setattr(user.sparkContext, "pythonExec", sys.executable)
     keeper = Keeper(tmp_path, user)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
     keeper.create_view("before", "SELECT soundex(s) AS c FROM t")  # the lake's session is there
