@@ -4,6 +4,7 @@ After every round the views equal what Spark answers to the text of `ORACLE`, wh
 view but where Spark leaves the answer to the order of rows.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
@@ -17,6 +18,7 @@ from viewkeep.errors import ParseError
 from viewkeep.execute.errors import NeedsSparkError
 
 Rows = list[tuple[Any, ...]]
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 
 PAIRS = "corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2"
 PAIRS += " regr_slope regr_sxx regr_sxy regr_syy"
@@ -197,3 +199,32 @@ def _register(spark: SparkSession, keeper: Keeper) -> None:
     rows = [tuple(row.values()) for row in keeper.read("t", backend="duckdb").to_pylist()]
     kinds = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     spark.createDataFrame(rows, kinds).createOrReplaceTempView("t")
+
+
+PLACES = {
+    "rollup": "SELECT g, y, max_by(s, x) AS a, collect_list(x) AS b, covar_pop(x, y) AS c, "
+    "listagg(s) AS d FROM t GROUP BY ROLLUP (g, y)",
+    "window": "SELECT id, regr_avgx(x, y) OVER (PARTITION BY g) AS a, "
+    "max_by(s, y) FILTER (WHERE x > 0) OVER (PARTITION BY g ORDER BY y) AS b, "
+    "collect_list(y) OVER (PARTITION BY g) AS c, collect_set(s) OVER (PARTITION BY y) AS d FROM t",
+    "subquery": "SELECT id, (SELECT min_by(u.s, u.y) FROM t u WHERE u.g = t.y) AS a, "
+    "(SELECT regr_count(u.x, u.y) FROM t u WHERE u.g = t.id) AS b FROM t",
+    "having": "SELECT g, mode(y) AS a FROM t GROUP BY g HAVING max_by(y, x) > 1",
+    "nested": "SELECT sum(a) AS a, max(size) AS b FROM (SELECT g, max_by(y, x) AS a, "
+    "count(DISTINCT s) AS size, percentile_disc(0.5) WITHIN GROUP (ORDER BY y) AS p "
+    "FROM t GROUP BY g) q",
+}
+
+
+def test_aggregates_in_other_places_are_the_same_on_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    embedded = _lake(Keeper(tmp_path), PLACES)
+    updates = [dict(zip(COLUMNS, row, strict=True)) for row in ROUNDS[0]["updates"]]
+    embedded.apply("t", **{**ROUNDS[0], "updates": updates})
+    assert {each.strategy for each in embedded.refresh()} == {"id"}
+    on_spark = Keeper(tmp_path, spark)
+    for name in PLACES:
+        assert embedded.verify(name).ok, name
+    for name in PLACES if LONG else ("rollup", "window"):
+        assert on_spark.verify(name, backend="spark").ok, name
