@@ -52,7 +52,8 @@ page from the lists that Viewkeep itself reads.
   computed by row, by both; `RLIKE`, `ILIKE`, `ESCAPE`, `TRY_CAST`, bits, elements of arrays and
   maps, lambda functions, and any of them over types that only Spark converts, by row, by Spark.
 - Functions of your own, in Python or SQL, are computed by row, by Spark, if the view declares them
-  deterministic: `create_view(..., functions=["f"])`.
+  deterministic: `create_view(..., functions=["f"])`; aggregates, by group, if it names them:
+  `aggregates=["f"]`.
 - DISTINCT and FILTER may stand with every aggregate that is kept by group. Where Spark's answer
   depends on the order of rows, views [choose by value](scripts.md).
 """

@@ -182,14 +182,15 @@ class Keeper:
         if_not_exists: bool = False,
         backend: str | None = None,
         functions: Iterable[str] = (),
+        aggregates: Iterable[str] = (),
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
         `sql` is a query, or `CREATE [OR REPLACE] [MATERIALIZED] VIEW name AS` one. SQL that is not
         kept incrementally is computed as a whole by Spark when its inputs change, unless `policy`
         or `strategy` ask for more; the report, `explain` and `plan` tell why.
-        `functions` are user-defined ones, in Python or SQL, that the session knows and that you
-        declare deterministic: for the same arguments, always the same value.
+        `functions` and `aggregates` are user-defined ones, in Python or SQL, that the session knows
+        and that you declare deterministic: of the same arguments, always the same value.
         A view that is replaced stays readable as it is until its new rows are there. With
         `if_not_exists`, a view that is there is left as it is, and its last report returned.
         """
@@ -207,7 +208,9 @@ class Keeper:
             catalog.check_free(name)
         with statement.whole_text_errors():
             definition = self._plans.define(
-                catalog, name, statement.query, strategy, policy, tuple(functions)
+                *(catalog, name, statement.query, strategy, policy),
+                functions=tuple(functions),
+                aggregates=tuple(aggregates),
             )
         if old is not None and old.ready:
             with self._lake.marked():

@@ -4,8 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import pandas_udf
 
 from viewkeep import Keeper
 from viewkeep.errors import ParseError, UnsupportedError
@@ -147,6 +149,7 @@ def test_functions_of_the_user(
     """In Python and in SQL, if they are declared; also where the view is computed as a whole."""
     user = spark.newSession()  # what it gets to know is no function of other tests
     monkeypatch.setattr(user.sparkContext, "pythonExec", sys.executable)
+    monkeypatch.setattr(user.sparkContext, "pythonExec", sys.executable)
     keeper = Keeper(tmp_path, user)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
     keeper.create_view("before", "SELECT soundex(s) AS c FROM t")  # the lake's session is there
@@ -167,3 +170,27 @@ def test_functions_of_the_user(
     assert _answers(again, "whole") == [(14,)]
     with pytest.raises(ParseError, match=r"unknown function squared"):
         keeper.create_view("w", "SELECT percentile_approx(squared(y), 0.5) AS p FROM t")
+
+
+def test_aggregates_of_the_user(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = spark.newSession()
+    monkeypatch.setattr(user.sparkContext, "pythonExec", sys.executable)
+    keeper = Keeper(tmp_path, user)
+    keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
+
+    def product(values: pd.Series) -> float:
+        return float(values.dropna().prod())
+
+    user.udf.register("Zproduct", pandas_udf(product, "double"))
+    sql = "SELECT g, zproduct(y) AS p, 1 + Zproduct(DISTINCT x) AS q FROM t GROUP BY g"
+    with pytest.raises(ParseError, match=r"unknown function zproduct"):
+        keeper.create_view("v", sql)
+    with pytest.raises(ParseError, match=r"aggregate zproduct\(\) is not allowed here"):
+        keeper.create_view("v", "SELECT g FROM t WHERE zproduct(y) > 1", aggregates=["zproduct"])
+    report = keeper.create_view("v", sql, aggregates=["zproduct"], policy="incremental")
+    assert report.strategy == "id"
+    keeper.apply("t", updates=[{"id": 2, "y": 5, "x": 1.5}], deletes=[(4,)])
+    assert [each.strategy for each in keeper.refresh()] == ["id"]
+    assert _answers(keeper, "v") == [(1, 15.0, 2.5), (2, 3.0, -1.25), (3, 7.0, 9.0)]

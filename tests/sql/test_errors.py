@@ -87,6 +87,8 @@ REFUSED = {
     "select ^unix_timestamp() as x from t": "the non-deterministic function unix_timestamp()",
     "select ^unix_timestamp(d) as x from t": "the function unix_timestamp()",
     "select ^percentile_approx(a, 0.5) from r": "the function percentile_approx()",
+    "select ^percentile_approx(a, 0.5) over () as x from r": "percentile_approx() in a window",
+    "select ^mode(a) over () as x from r": "mode() in a window",
     "with recursive ^q as (select a from r) select * from q": "a recursive common table",
     "select * from r, ^lateral (select 1) q": "LATERAL",
     "select * from r ^lateral view explode(s) v as y": "LATERAL VIEW",

@@ -60,8 +60,9 @@ class ViewDefinition:
     """A view: its SQL, what it reads, and its columns as a table that other views may read.
 
     `build` is new whenever the definition is. `ready` is false from the moment a name is taken
-    until the view is there for the first time. `functions` are those of the session that the user
-    declares deterministic, `types` those that Spark gave to expressions only it computes.
+    until the view is there for the first time. `functions` and `aggregates` are those of the
+    session that the user declares deterministic, `types` those that Spark gave to expressions that
+    only it computes.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ViewDefinition:
     build: str = ""
     ready: bool = False
     functions: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
     types: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -87,6 +89,7 @@ class ViewDefinition:
             "build": self.build,
             "ready": self.ready,
             "functions": list(self.functions),
+            "aggregates": list(self.aggregates),
             "types": dict(self.types),
             **_table_as_json(self.table),
         }
@@ -105,6 +108,7 @@ class ViewDefinition:
             values["build"],
             values["ready"],
             tuple(values.get("functions", ())),
+            tuple(values.get("aggregates", ())),
             tuple(values.get("types", {}).items()),
         )
 

@@ -17,7 +17,7 @@ from viewkeep.errors import QueryError
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, substitute
 from viewkeep.query.tables import Table
 from viewkeep.query.types.aggregates import aggregate_result
-from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.data_types import Field, Type
 from viewkeep.query.types.inference import Schema, check_condition, check_names, find_field, type_of
 from viewkeep.query.windows import Order, WindowColumn, window_result
 
@@ -43,7 +43,8 @@ class SortKey:
 class AggregateColumn:
     """A column that a group-by computes; only `count` may have no argument: it counts rows.
 
-    `others` are the arguments after the first; `order` is that of WITHIN GROUP.
+    `others` are the arguments after the first; `order` is that of WITHIN GROUP. A function that
+    only Spark knows has the `type` that Spark gives it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class AggregateColumn:
     argument: Expression | None = None
     others: tuple[Expression, ...] = ()
     order: tuple[SortKey, ...] = ()
+    type: Type | None = None
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -254,6 +256,8 @@ class GroupBy(_Operator):
         typed = [type_of(argument, self.child.schema) for argument in aggregate.arguments]
         for key in aggregate.order:
             type_of(key.expression, self.child.schema)
+        if aggregate.type is not None:
+            return Field(aggregate.name, aggregate.type)
         result = aggregate_result(aggregate.function, typed, grouped=bool(self.keys))
         return Field(aggregate.name, result.type, result.nullable)
 

@@ -7,6 +7,7 @@ from sqlglot import exp
 from viewkeep.errors import ParseError, QueryError
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
+from viewkeep.sql.blocks.clauses import mark_aggregates
 from viewkeep.sql.blocks.context import Context, Places, with_common_tables
 from viewkeep.sql.blocks.select import translate_select
 from viewkeep.sql.blocks.set_operation import translate_set_operation
@@ -39,6 +40,7 @@ def parse_with_places(
     try:
         query = single_query(source)
         refuse_syntax(query, source)
+        mark_aggregates(query, types.aggregates if types is not None else ())
         context = Context(source, tables, translate_query, attach=attach_to)
         return translate_query(query, context), context.places
     except RecursionError:

@@ -73,6 +73,10 @@ class SparkTypes(Protocol):
     def functions(self) -> Collection[str]:
         """The functions of the user that always give the same result for the same data."""
 
+    @property
+    def aggregates(self) -> Collection[str]:
+        """The aggregates of the user, which are deterministic too."""
+
     def type_of(self, text: str, arguments: Sequence[Type]) -> Type | None:
         """The type of an expression over columns `a0`, `a1`, ...; None if there is none."""
 

@@ -133,6 +133,8 @@ def inexact(node: Node) -> str | None:
     for each in walk(node):
         for aggregate, below in _aggregates(each):
             entry = AGGREGATES.get(aggregate.function)
+            if aggregate.type is not None:
+                return f"{print_aggregate(aggregate)}: {ONLY_SPARK}"
             types = [type_of(argument, below) for argument in aggregate.arguments]
             if entry is not None and entry.applies(types):
                 return f"{print_aggregate(aggregate)}: {entry.reason}"

@@ -4,7 +4,7 @@ The text of whole queries (`sql/text.py`) could not say so. Expressions are that
 temporary views are made, so runs at the same time in one session do not meet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.execute.spark.driver.collect import Relation, distinct
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
 from viewkeep.query.algebra import (
+    AggregateColumn,
     AntiJoin,
     Distinct,
     GroupBy,
@@ -97,9 +98,11 @@ class Builder:
         keys = [F.col(quote(key)) for key in node.keys]
         if not node.aggregates:
             return rows.select(*keys).distinct()
-        schema = node.child.schema
-        texts = [_named(SPARK.aggregate(each, schema), each.name) for each in node.aggregates]
-        return rows.groupBy(*keys).agg(*map(F.expr, texts))
+        own = [each for each in node.aggregates if each.type is None]
+        of_user = [each for each in node.aggregates if each.type is not None]
+        if not own or not of_user:
+            return _aggregated(rows, node, node.aggregates)
+        return _beside(_aggregated(rows, node, own), _aggregated(rows, node, of_user), node)
 
     # --- joins ----------------------------------------------------------------------------------
 
@@ -178,6 +181,23 @@ class Builder:
             case UnionAll():
                 return _together([self._keys(each, column) for each in node.inputs])
         return None
+
+
+def _aggregated(rows: DataFrame, node: GroupBy, aggregates: Sequence[AggregateColumn]) -> DataFrame:
+    keys = [F.col(quote(key)) for key in node.keys]
+    texts = [_named(SPARK.aggregate(e, node.child.schema), e.name) for e in aggregates]
+    return rows.groupBy(*keys).agg(*map(F.expr, texts))
+
+
+def _beside(first: DataFrame, second: DataFrame, node: GroupBy) -> DataFrame:
+    """The same groups with the aggregates of both: Spark computes those of users by themselves."""
+    names = list(map(quote, node.names))
+    if not node.keys:
+        return first.crossJoin(second).selectExpr(*names)
+    others = [f"{key}#other" for key in node.keys]
+    second = second.toDF(*others, *second.columns[len(others) :])
+    same = [f"{quote(k)} <=> {quote(o)}" for k, o in zip(node.keys, others, strict=True)]
+    return first.join(second, F.expr(" AND ".join(same))).selectExpr(*names)
 
 
 def _partners(

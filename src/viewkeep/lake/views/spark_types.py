@@ -20,10 +20,12 @@ class RecordedTypes:
         self,
         recorded: Mapping[str, str],
         functions: Collection[str],
+        aggregates: Collection[str],
         analyst: ExpressionAnalyst | None,
     ) -> None:
         self.recorded = dict(recorded)
         self.functions = frozenset(name.lower() for name in functions)
+        self.aggregates = frozenset(name.lower() for name in aggregates)
         self._analyst, self._refused = analyst, set[str]()
 
     def type_of(self, text: str, arguments: Sequence[Type]) -> Type | None:

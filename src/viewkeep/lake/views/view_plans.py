@@ -24,7 +24,7 @@ from viewkeep.sql.verbatim import read_verbatim
 from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 from viewkeep.tables.column_names import check_own_names
 
-PlanKey: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+PlanKey: TypeAlias = tuple[str, str, str, tuple[tuple[str, ...], tuple[str, ...]]]
 """What the plan of a view is made from, besides its sources."""
 
 
@@ -111,12 +111,15 @@ class ViewPlans:
         strategy: str,
         policy: str,
         functions: tuple[str, ...] = (),
+        aggregates: tuple[str, ...] = (),
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
         location, build = self.lake.place(name), uuid4().hex[:12]
         unknown = Table({"none": "int"})
         draft = ViewDefinition(
-            name, sql, (), unknown, location, strategy, policy, build, True, functions
+            *(name, sql, (), unknown, location, strategy, policy, build, True),
+            functions=functions,
+            aggregates=aggregates,
         )
         readable = _readable(catalog, name)
         shared = self._shared(draft, readable)
@@ -144,9 +147,8 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                new = self.define(
-                    catalog, view.name, view.sql, view.strategy, view.policy, view.functions
-                )
+                own = view.strategy, view.policy, view.functions, view.aggregates
+                new = self.define(catalog, view.name, view.sql, *own)
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'
@@ -169,9 +171,10 @@ class ViewPlans:
     ) -> tuple[Query, tuple[tuple[str, str], ...]]:
         """The algebra of a view, with the types that Spark gave to parts of it; where there is
         none, its text with the columns that are defined, or that the engine finds for a new one."""
-        sql, functions = definition.sql, definition.functions
+        sql, functions = definition.sql, (*definition.functions, *definition.aggregates)
         asks = is_new and self._analyst.reads_any_sql
-        types = RecordedTypes(dict(definition.types), functions, self._analyst if asks else None)
+        own = definition.functions, definition.aggregates
+        types = RecordedTypes(dict(definition.types), *own, self._analyst if asks else None)
         try:
             node = parse_view(sql, tables, types if asks or definition.types else None)
             named = with_names(node, stored_names(sql, node.names, tables))
@@ -210,7 +213,8 @@ def _inputs(query: Query) -> tuple[str, ...]:
 
 
 def _plan_key(definition: ViewDefinition) -> PlanKey:
-    return definition.sql, definition.strategy, definition.policy, definition.functions
+    functions = definition.functions, definition.aggregates
+    return definition.sql, definition.strategy, definition.policy, functions
 
 
 def _readable(catalog: Catalog, name: str) -> dict[str, Table]:

@@ -1,6 +1,6 @@
 """Which clauses a query block may have, and the names of those that are refused."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -86,10 +86,25 @@ def is_grouped(select: exp.Select) -> bool:
 def contains_aggregate(node: exp.Expr) -> bool:
     """Whether an expression aggregates, not counting its subqueries; the function of a window does
     not, but what it is computed from may."""
-    return any(
-        isinstance(part, exp.Anonymous) and part.name.lower() in AGGREGATE_NAMES
-        for part in _own_parts(node)
-    )
+    return any(map(is_aggregate, _own_parts(node)))
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node calls an aggregate."""
+    if not isinstance(node, exp.Anonymous):
+        return False
+    return node.name.lower() in AGGREGATE_NAMES or bool(node.meta.get(_OF_THE_USER))
+
+
+def mark_aggregates(query: exp.Expr, names: Collection[str]) -> None:
+    """Let the calls of some functions be known as aggregates."""
+    for call in query.find_all(exp.Anonymous) if names else ():
+        if call.name.lower() in names:
+            call.meta[_OF_THE_USER] = True
+
+
+_OF_THE_USER = "aggregate"
+"""What a call of an aggregate of the user remembers."""
 
 
 def _own_parts(node: exp.Expr) -> Iterator[exp.Expr]:

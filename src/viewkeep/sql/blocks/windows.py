@@ -20,16 +20,18 @@ from viewkeep.query.windows import (
     ROWS,
     VALUES,
     WHOLE,
+    WINDOW_FUNCTIONS,
     Frame,
     Order,
     WindowColumn,
     window_result,
 )
-from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, OF_CONDITIONS
+from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, OF_CONDITIONS, is_aggregate
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expressions.literals import read_interval
 from viewkeep.sql.expressions.scalar import Translator, constant
+from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
 
 _SYNONYMS = {"first": "first_value", "last": "last_value", "any_value": "first_value"}
 _MICROSECONDS = {"DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000}
@@ -198,6 +200,8 @@ def _call(node: exp.Expr, translator: Translator) -> tuple[str, list[Scalar], bo
         ignores, nodes = bool(nodes[1].this), nodes[:1]
     if name in AGGREGATE_NAMES and function not in VALUES:
         return (*_aggregate(AGGREGATE_NAMES[name], nodes, condition, call, translator), False)
+    if function not in WINDOW_FUNCTIONS and (name in SPARK_FUNCTIONS or is_aggregate(call)):
+        raise translator.source.unsupported(f"{name}() in a window", call)
     if condition is not None:
         raise translator.source.unsupported(f"FILTER with {function}()", call)
     return function, [translator.translate(each) for each in nodes], ignores

@@ -31,6 +31,7 @@ from viewkeep.query.types.functions import (
     is_deterministic,
 )
 from viewkeep.query.types.inference import cast_result
+from viewkeep.sql.blocks.clauses import is_aggregate
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.expressions.composed import COMPOSED, composed
 from viewkeep.sql.expressions.literals import (
@@ -359,7 +360,7 @@ class Translator:
         name = SYNONYMS.get(name, name)
         if not is_deterministic(name, len(node.expressions)):
             raise self.source.unsupported(f"the non-deterministic function {name}()", node)
-        if name in AGGREGATES:
+        if name in AGGREGATES or is_aggregate(node):
             raise self.source.error(f"aggregate {name}() is not allowed here", node)
         if name in ("date_part", "datepart") and len(node.expressions) == 2:
             try:

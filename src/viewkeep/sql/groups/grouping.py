@@ -25,6 +25,7 @@ from viewkeep.sql.blocks.clauses import (
     ANY_VALUE,
     OF_CONDITIONS,
     contains_aggregate,
+    is_aggregate,
 )
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.expressions.scalar import Translator, constant
@@ -173,7 +174,7 @@ class GroupedTranslator(Translator):
     def translate(self, node: exp.Expr) -> Scalar:
         """A key, an aggregate, or an expression over them."""
         match node:
-            case exp.Anonymous() if node.name.lower() in AGGREGATE_NAMES:
+            case exp.Anonymous() if is_aggregate(node):
                 return self._aggregate(node, None)
             case exp.WithinGroup(this=exp.Anonymous() as call) if contains_aggregate(call):
                 return self._aggregate(call, None, node.expression)
@@ -254,6 +255,8 @@ class GroupedTranslator(Translator):
     def _aggregate(
         self, node: exp.Anonymous, condition: exp.Expr | None, within: exp.Expr | None = None
     ) -> Scalar:
+        if node.name.lower() not in AGGREGATE_NAMES:
+            return self._aggregate_of_user(node, condition)
         function = AGGREGATE_NAMES[node.name.lower()]
         if _is_star(node):
             if isinstance(node.expressions[0], exp.Distinct):
@@ -268,6 +271,22 @@ class GroupedTranslator(Translator):
             values = (*read.values[:place], chosen, *read.values[place + 1 :])
             read = replace(read, values=values)
         return self._register(function, read, node)
+
+    def _aggregate_of_user(self, node: exp.Anonymous, condition: exp.Expr | None) -> Scalar:
+        """An aggregate with the type that Spark gives it; it may count NULLs, so FILTER is more
+        than a CASE."""
+        name, nodes = node.name.lower(), list(node.expressions)
+        distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
+        values = [self.rows.translate(e) for e in (nodes[0].expressions if distinct else nodes)]
+        probe = f"{name}({', '.join(f'`a{i}`' for i in range(len(values)))})"
+        types = self.source.types
+        found = types.type_of(probe, [each.typed.type for each in values]) if types else None
+        if found is None or condition is not None or not values:
+            raise self.source.unsupported(f"this form of the aggregate {name}()", node)
+        first, *others = (each.expression for each in values)
+        column = AggregateColumn("", name, first, tuple(others), type=found)
+        name = self._name(column, _distinct(values) if distinct else ())
+        return Scalar(Column(name), Typed(found, nullable=True))
 
     def _known(self, function: str, read: Arguments, node: exp.Anonymous) -> tuple[str, Arguments]:
         """The aggregate of the algebra that a call means, with as many arguments as it takes."""
