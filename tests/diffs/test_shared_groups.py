@@ -91,7 +91,7 @@ def test_a_shape_tells_of_every_part_of_an_operator() -> None:
         algebra.GroupBy: "child keys aggregates",
         algebra.Distinct: "child",
         algebra.Window: "child columns partition_by order_by ties limit",
-        algebra.AggregateColumn: "name function argument others order",
+        algebra.AggregateColumn: "name function argument others order type",
         WindowColumn: "name function arguments frame ignore_nulls",
     }
     assert set(known) >= set(get_args(algebra.Node))

@@ -117,7 +117,7 @@ def _window(node: Window, below: _Shape) -> _Shape:
 def _aggregate(aggregate: AggregateColumn, names: Mapping[str, str]) -> tuple[object, ...]:
     arguments = tuple(_general(each, names) for each in aggregate.arguments)
     order = tuple(replace(o, expression=_general(o.expression, names)) for o in aggregate.order)
-    return aggregate.function, aggregate.argument is None, arguments, order
+    return aggregate.function, aggregate.argument is None, arguments, order, aggregate.type
 
 
 def _numbered(letter: str, names: tuple[str, ...] | list[str]) -> dict[str, str]:
