@@ -12,6 +12,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from importlib import import_module
 from typing import Any
 
@@ -38,6 +39,7 @@ from viewkeep.lake.views.status import view_status
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.algebra import Node
+from viewkeep.query.clock import clock_of
 from viewkeep.query.constraints import FunctionalDependency
 from viewkeep.query.tables import HIDDEN, Reference, Table
 from viewkeep.refresh.all_views import RefreshError as RefreshError
@@ -183,6 +185,7 @@ class Keeper:
         backend: str | None = None,
         functions: Iterable[str] = (),
         aggregates: Iterable[str] = (),
+        as_of: datetime | date | str | None = None,
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
@@ -193,6 +196,7 @@ class Keeper:
         and that you declare deterministic: of the same arguments, always the same value.
         A view that is replaced stays readable as it is until its new rows are there. With
         `if_not_exists`, a view that is there is left as it is, and its last report returned.
+        `current_date()` and `current_timestamp()` are those of `as_of`, by default of now.
         """
         statement = self._plans.statement(name, sql)
         replace, if_not_exists = (
@@ -203,7 +207,7 @@ class Keeper:
         old = catalog.views.get(name)
         if old is not None and old.ready and if_not_exists and not replace:
             return self._plans.view(old, catalog).stored().report
-        engines = self._engines.forcing(backend)
+        engines, clock = self._engines.forcing(backend), clock_of(as_of)
         if old is None or (old.ready and not replace):  # an unfinished one may be created again
             catalog.check_free(name)
         with statement.whole_text_errors():
@@ -214,8 +218,8 @@ class Keeper:
             )
         if old is not None and old.ready:
             with self._lake.marked():
-                return replace_view(self._plans, catalog, definition, engines)
-        return create_view(self._plans, definition, old, engines)
+                return replace_view(self._plans, catalog, definition, engines, clock)
+        return create_view(self._plans, definition, old, engines, clock)
 
     @checked
     def drop_view(self, name: str) -> None:
@@ -286,17 +290,31 @@ class Keeper:
         return version
 
     @checked
-    def refresh(self, *names: str, backend: str | None = None) -> list[RefreshReport]:
-        """Bring all views up to date, or those that are named with the views that they read."""
-        engines = self._engines.forcing(backend)
+    def refresh(
+        self,
+        *names: str,
+        backend: str | None = None,
+        as_of: datetime | date | str | None = None,
+    ) -> list[RefreshReport]:
+        """Bring all views up to date, or those that are named with the views that they read.
+
+        `current_date()` and `current_timestamp()` in views are those of `as_of`, by default of now,
+        in UTC; the next refresh moves them on, or back.
+        """
+        engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
         with self._lake.marked():
-            return refresh_views(self._lake, names or None, self._plans.view, engines)
+            return refresh_views(self._lake, names or None, plan, engines)
 
     @checked
-    def plan(self, *names: str, backend: str | None = None) -> list[Stage]:
+    def plan(
+        self,
+        *names: str,
+        backend: str | None = None,
+        as_of: datetime | date | str | None = None,
+    ) -> list[Stage]:
         """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
-        engines = self._engines.forcing(backend)
-        return plan_views(self._lake, names or None, self._plans.view, engines)
+        engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
+        return plan_views(self._lake, names or None, plan, engines)
 
     # --- what is there --------------------------------------------------------------------------
 
@@ -382,7 +400,7 @@ class Keeper:
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table; the views
         above it are refreshed, or computed anew as well."""
-        return repair_view(self._plans, name, self._engines)
+        return repair_view(self._plans, name, self._engines, clock_of(None))
 
     @checked
     def vacuum(

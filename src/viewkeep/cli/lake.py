@@ -45,6 +45,15 @@ EngineName = Annotated[
         show_default=False,
     ),
 ]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="The moment that current_date() and current_timestamp() tell, in UTC; by default now.",
+        metavar="TIME",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for programs.")]
 
 

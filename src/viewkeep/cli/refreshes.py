@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import FAILED, AsJson, EngineName, LakePath, answer, opened
+from viewkeep.cli.lake import FAILED, AsJson, AsOf, EngineName, LakePath, answer, opened
 
 if TYPE_CHECKING:
     from viewkeep.keeper import Keeper
@@ -22,6 +22,7 @@ def refresh(
         bool,
         typer.Option("--plan", metavar="", help="Tell what would be done, and why; do nothing."),
     ] = False,
+    as_of: AsOf = None,
     backend: EngineName = "auto",
     lake: LakePath = None,
     as_json: AsJson = False,
@@ -39,6 +40,8 @@ def refresh(
     viewkeep refresh cost --json
 
     viewkeep refresh --plan
+
+    viewkeep refresh --as-of 2026-05-01
     ```
     """
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
@@ -46,11 +49,11 @@ def refresh(
 
     if plan:
         with opened(lake, "planning ...", backend=backend) as keeper:
-            stages = keeper.plan(*(views or ()))
+            stages = keeper.plan(*(views or ()), as_of=as_of)
         answer(as_json, lambda: stages_json(stages), lambda: stages_page(stages))
         return
     with opened(lake, "refreshing ...", backend=backend) as keeper:
-        reports = _refreshed(keeper, views or ())
+        reports = _refreshed(keeper, views or (), as_of)
     answer(as_json, lambda: refresh_json(reports), lambda: refresh_page(reports))
     if any(each.error for each in reports):
         raise typer.Exit(FAILED)
@@ -172,11 +175,11 @@ def vacuum(
     answer(as_json, lambda: vacuum_json(files, dry_run), lambda: vacuum_page(files, dry_run))
 
 
-def _refreshed(keeper: "Keeper", views: Sequence[str]) -> Sequence[Any]:
+def _refreshed(keeper: "Keeper", views: Sequence[str], as_of: str | None) -> Sequence[Any]:
     """The reports of all views, also of those that failed."""
     from viewkeep.keeper import RefreshError
 
     try:
-        return keeper.refresh(*views)
+        return keeper.refresh(*views, as_of=as_of)
     except RefreshError as error:
         return error.reports

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, EngineName, LakePath, answer, confirm, opened
+from viewkeep.cli.lake import AsJson, AsOf, EngineName, LakePath, answer, confirm, opened
 from viewkeep.cli.source import read_argument
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def create_view(
     lake: LakePath = None,
     as_json: AsJson = False,
     backend: EngineName = "auto",
+    as_of: AsOf = None,
 ) -> None:
     """Define a view over tables and other views, and compute it once.
 
@@ -60,7 +61,7 @@ def create_view(
     source = read_argument(sql)
     doing = f"computing {name} ..."
     with opened(lake, doing, backend=backend) as keeper, source.named_in_errors():
-        report = keeper.create_view(name, source.text, strategy, policy, replace)
+        report = keeper.create_view(name, source.text, strategy, policy, replace, as_of=as_of)
         [status] = keeper.status(name)
     answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))
 

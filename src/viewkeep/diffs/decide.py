@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from viewkeep.diffs.clock_uses import clock_columns, shows_clock
 from viewkeep.diffs.id_plan import id_plan
+from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.algebra import Scan
+from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.verbatim import Query, Verbatim
 
 RECURSIVE = ("recursive-fixed", "recursive-streams")
@@ -46,6 +48,7 @@ def decide(
     if strategy == "recompute" or policy == "full":
         return Decision("recompute", "as asked")
     try:
+        _check_clock(view, strategy)
         plan = id_plan(view)
     except QueryError as problem:
         error = _about_views(problem, views)
@@ -55,6 +58,13 @@ def decide(
     if strategy == "auto":
         return Decision("id", _why_ids(plan), plan)
     return Decision(strategy, "as asked", plan)
+
+
+def _check_clock(view: Node, strategy: str) -> None:
+    if strategy in RECURSIVE and clock_columns(view):
+        raise QueryError(f"the strategy {strategy} brings in changes of tables, not of the clock")
+    if strategy == "auto" and shows_clock(optimize(view)):
+        raise QueryError("all its rows change with the clock, which its values are computed from")
 
 
 def _why_ids(plan: IdPlan) -> str:

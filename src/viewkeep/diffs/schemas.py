@@ -20,6 +20,7 @@ from viewkeep.query.algebra import (
     Window,
     children,
 )
+from viewkeep.query.clock import CLOCK
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.tables import Table
 
@@ -80,12 +81,11 @@ def base_diffs(
 
 
 def every_change(plan: IdPlan) -> dict[str, list[tuple[str, frozenset[str]]]]:
-    """All kinds of changes of all tables of the view."""
+    """All kinds of changes of all tables of the view; the clock always has one row."""
     nothing = frozenset[str]()
     return {
         table: [
-            (INSERT, nothing),
-            (DELETE, nothing),
+            *((kind, nothing) for kind in (INSERT, DELETE) if table != CLOCK),
             *((UPDATE, columns) for columns in update_sets(plan, table)),
         ]
         for table in dict.fromkeys(node.name for node in plan.nodes if isinstance(node, Scan))

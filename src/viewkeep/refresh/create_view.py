@@ -28,15 +28,20 @@ def is_failure(error: Exception) -> bool:
 
 
 def create_view(
-    plans: ViewPlans, definition: ViewDefinition, old: ViewDefinition | None, engines: Engines
+    plans: ViewPlans,
+    definition: ViewDefinition,
+    old: ViewDefinition | None,
+    engines: Engines,
+    clock: int,
 ) -> RefreshReport:
-    """Define a view and fill it; `old` is the definition of one that was never finished."""
+    """Define a view and fill it as of a moment; `old` is the definition of one that was never
+    finished."""
     if old is None:
         plans.check_place(definition)
     name, catalog = definition.name, plans.lake.catalog
     catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
     try:
-        report = _build(plans, definition, engines)
+        report = _build(plans, definition, engines, clock)
     except BaseException:
         catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
         raise
@@ -45,15 +50,15 @@ def create_view(
 
 
 def replace_view(
-    plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines
+    plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines, clock: int
 ) -> RefreshReport:
     """Compute first, then swap the definition, then show: whoever dies between the last two
     leaves a definition that the next refresh builds."""
     lake, ready = plans.lake, dataclasses.replace(definition, ready=True)
     plans.replace(catalog, ready)
     start = plans.view(catalog.view(definition.name), catalog).stored()
-    view = plans.view(ready, catalog)
-    pinned = pinned_inputs(lake, ready, plans.view, engines)
+    view = plans.at(clock)(ready, catalog)
+    pinned = pinned_inputs(lake, ready, plans.at(clock), engines)
     inputs, tables = pinned.inputs(ready), pinned.tables(ready)
     reason = "the definition has changed"
     built = compute_view(view, engines, inputs, tables, reason, first=True)
@@ -61,50 +66,50 @@ def replace_view(
     try:
         return commit_view(view, built, start)
     except ConflictError:  # another process has refreshed the view since
-        return refresh_views(lake, [view.name], plans.view, engines)[-1]
+        return refresh_views(lake, [view.name], plans.at(clock), engines)[-1]
 
 
-def repair_view(plans: ViewPlans, name: str, engines: Engines) -> RefreshReport:
+def repair_view(plans: ViewPlans, name: str, engines: Engines, clock: int) -> RefreshReport:
     """Compute a view anew, whatever happened to its table, and refresh the views above it."""
     catalog = plans.lake.catalog.read()
-    report = _rebuild(plans, catalog.finished_view(name), engines, "repaired")
-    above = [_refresh_or_rebuild(plans, view, engines, name) for view in catalog.above(name)]
+    report = _rebuild(plans, catalog.finished_view(name), engines, clock, "repaired")
+    above = [_refresh_or_rebuild(plans, view, engines, clock, name) for view in catalog.above(name)]
     if any(each.error for each in above):
         raise RefreshError([report, *above])
     return report
 
 
 def _refresh_or_rebuild(
-    plans: ViewPlans, definition: ViewDefinition, engines: Engines, repaired: str
+    plans: ViewPlans, definition: ViewDefinition, engines: Engines, clock: int, repaired: str
 ) -> RefreshReport:
     """A view above one that was repaired: refreshed if it can be."""
     lake, name = plans.lake, definition.name
     try:
         try:
             with lake.marked():
-                return refresh_views(lake, [name], plans.view, engines)[-1]
+                return refresh_views(lake, [name], plans.at(clock), engines)[-1]
         except Exception as error:
             if not is_failure(error):
                 raise
-        return _rebuild(plans, definition, engines, f'"{repaired}" was repaired')
+        return _rebuild(plans, definition, engines, clock, f'"{repaired}" was repaired')
     except Exception as error:  # whatever is wrong with one view is that view's problem
         return RefreshReport(name, "none", error=problem_of(error))
 
 
 def _rebuild(
-    plans: ViewPlans, definition: ViewDefinition, engines: Engines, reason: str
+    plans: ViewPlans, definition: ViewDefinition, engines: Engines, clock: int, reason: str
 ) -> RefreshReport:
     plans.lake.remove_damaged(definition.location)
-    return _build(plans, definition, engines, reason)
+    return _build(plans, definition, engines, clock, reason)
 
 
 def _build(
-    plans: ViewPlans, definition: ViewDefinition, engines: Engines, reason: str = ""
+    plans: ViewPlans, definition: ViewDefinition, engines: Engines, clock: int, reason: str = ""
 ) -> RefreshReport:
     lake = plans.lake
     with lake.marked():
-        pinned = pinned_inputs(lake, definition, plans.view, engines)
-        view = plans.view(definition, lake.catalog.read())
+        pinned = pinned_inputs(lake, definition, plans.at(clock), engines)
+        view = plans.at(clock)(definition, lake.catalog.read())
         inputs, tables = pinned.inputs(definition), pinned.tables(definition)
         with remembered_logs():
             report = build_view(view, engines, inputs, tables, None, reason, first=not reason)

@@ -20,6 +20,7 @@ from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
 from viewkeep.lake.views.lineage import replaced_cache, replaced_history
 from viewkeep.lake.views.view import StoredView, View
+from viewkeep.query.clock import CLOCK
 from viewkeep.refresh.build_view import build_choice
 from viewkeep.refresh.costs import Estimate, estimate
 from viewkeep.tables import feed
@@ -92,12 +93,14 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) ->
     if not reason:
         if stored.state.is_ahead_of(inputs):
             raise ConflictError(f'view "{view.name}": another process has seen newer changes')
-        if dict(stored.state.inputs) == dict(inputs):
+        if dict(stored.state.inputs) == dict(inputs) and not view.has_moved_clock(stored.state):
             return Stage(view.name, SKIP, "nothing changed")
         reason = replaced_cache(view, stored.state)
     if reason:
         return _recompute(view, inputs, engines, unless_strict(view, reason))
     counts = {name: _count(view, stored, inputs, name) for name in moved(stored, inputs)}
+    if view.has_moved_clock(stored.state):
+        counts[CLOCK] = 1
     reason = why_anew(view, inputs, counts)
     if reason:
         return _recompute(view, inputs, engines, reason, counts)
@@ -135,7 +138,7 @@ def why_anew(view: View, inputs: Pins, counts: Counts) -> str:
     """Why changes of so many rows are not brought in; empty if they are."""
     if not view.is_incremental:
         return view.decision.reason
-    fixed = [name for name in counts if name not in view.changing]
+    fixed = [name for name in counts if name not in view.changing and name != CLOCK]
     if fixed and view.is_recursive:
         return f"{', '.join(fixed)}, declared as static, changed"
     for name, count in counts.items():

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewkeep.execute.backend import Source
+from viewkeep.lake.views.clock import clock_rows
 from viewkeep.lake.views.view import View
+from viewkeep.query.clock import CLOCK
 from viewkeep.tables.relations import NumberedRows, Relation, StoredRows
 
 
@@ -18,6 +20,8 @@ class ViewRelations(dict[Source, Relation]):
         super().__init__()
         self._view, self._versions = view, dict(versions)
         self._numbered = {} if plain else view.numbered
+        if view.clock is not None:
+            self[CLOCK, "post"] = clock_rows(view.clock)
 
     def __missing__(self, source: Any) -> Relation:
         if source not in self._versions:

@@ -17,7 +17,9 @@ from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
 from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.clock import clock_changes, clock_rows
 from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
+from viewkeep.query.clock import CLOCK
 from viewkeep.refresh.build_view import build_view, cache_target
 from viewkeep.refresh.plan import (
     RECOMPUTE,
@@ -140,7 +142,7 @@ class _StageRun:
         with self._engines.counted_jobs() as jobs:
             try:
                 with self._timer.phase("changes"):
-                    batches = {n: self._batch(n) for n in moved(self._stored, self._inputs)}
+                    batches = self._batches()
                 changes = {name: batch.size for name, batch in batches.items()}
                 reason = self._why_anew(changes)
                 if not reason:
@@ -194,6 +196,18 @@ class _StageRun:
         plan = self._view.decision.plan
         assert plan is not None
         return plan
+
+    def _batches(self) -> dict[str, TableChanges]:
+        """The changes of all that the view reads."""
+        batches = {name: self._batch(name) for name in moved(self._stored, self._inputs)}
+        before, after = self._stored.state.clock, self._view.clock
+        if (
+            before is not None
+            and after is not None
+            and self._view.has_moved_clock(self._stored.state)
+        ):
+            batches[CLOCK] = clock_changes(before, after)
+        return batches
 
     def _batch(self, name: str) -> TableChanges:
         since, until = self._stored.state.inputs[name], self._inputs[name]
@@ -319,6 +333,8 @@ class _StageRun:
         relations = ViewRelations(self._view, {**pre, **post})
         relations.update(kept)
         relations.update(inputs.diffs)
+        if self._stored.state.clock is not None:
+            relations[CLOCK, "pre"] = clock_rows(self._stored.state.clock)
         return relations
 
     # --- writing --------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ def verify_view(view: View, catalog: Catalog, engines: Engines) -> Verification:
     if reason:
         raise StorageError(f'view "{view.name}": {reason}; refresh it first, or repair it')
     snapshot = view.table.snapshot(stored.newest)
+    view = view.at(stored.state.clock)
     missing, extra = _differing(view, stored.state.inputs, snapshot, engines)
     return Verification(
         view.name,

@@ -17,9 +17,14 @@ from viewkeep.sql.source import Source, SparkTypes
 from viewkeep.sql.syntax import refuse_syntax
 
 
-def parse_view(sql: str, tables: Mapping[str, Table], types: SparkTypes | None = None) -> Node:
-    """The algebra of a Spark SQL query over declared tables; with `types`, it may have expressions
-    that only Spark computes.
+def parse_view(
+    sql: str,
+    tables: Mapping[str, Table],
+    types: SparkTypes | None = None,
+    has_clock: bool = False,
+) -> Node:
+    """The algebra of a Spark SQL query over declared tables, and over a clock if there is one; with
+    `types`, it may have expressions that only Spark computes.
 
     >>> tables = {"parts": Table({"pid": "int", "price": "int"}, key=["pid"])}
     >>> print(parse_view("SELECT pid, price * 2 AS twice FROM parts WHERE price > 3", tables))
@@ -27,11 +32,14 @@ def parse_view(sql: str, tables: Mapping[str, Table], types: SparkTypes | None =
       Select parts.price > 3
         Scan parts
     """
-    return parse_with_places(sql, tables, types)[0]
+    return parse_with_places(sql, tables, types, has_clock)[0]
 
 
 def parse_with_places(
-    sql: str, tables: Mapping[str, Table], types: SparkTypes | None = None
+    sql: str,
+    tables: Mapping[str, Table],
+    types: SparkTypes | None = None,
+    has_clock: bool = False,
 ) -> tuple[Node, Places]:
     """The algebra of a query, and where in the text its operators were written."""
     if not isinstance(sql, str):
@@ -41,7 +49,7 @@ def parse_with_places(
         query = single_query(source)
         refuse_syntax(query, source)
         mark_aggregates(query, types.aggregates if types is not None else ())
-        context = Context(source, tables, translate_query, attach=attach_to)
+        context = Context(source, tables, translate_query, attach=attach_to, has_clock=has_clock)
         return translate_query(query, context), context.places
     except RecursionError:
         raise QueryError("the query is nested too deeply; split it into several views") from None

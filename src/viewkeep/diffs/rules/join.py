@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
 from viewkeep.diffs.passes.identify import equal_ids
-from viewkeep.diffs.rules.build import join_on, project, semijoin
+from viewkeep.diffs.rules.build import antijoin, holds, join_on, project, semijoin
 from viewkeep.diffs.rules.common import (
+    NEW,
     POST,
     PRE,
     Change,
@@ -18,7 +19,14 @@ from viewkeep.diffs.rules.common import (
     recompute,
 )
 from viewkeep.query.algebra import Join, Node
-from viewkeep.query.expressions import Call, Column, Expression, columns_of, conjuncts
+from viewkeep.query.expressions import (
+    Call,
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    conjuncts,
+)
 
 
 def join_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
@@ -38,11 +46,56 @@ def _propagate(operator: Operator, node: Join, side: Node, change: Change, alone
         inserted = as_insert(pairs, operator.ids, operator.attributes)
         operator.emit("join +", *inserted, change.sources, change.exact)
     elif schema.kind == UPDATE and not reads.isdisjoint(schema.changed):
-        recompute(operator, "join u", change.leaf, schema.ids, change.sources)
+        if _moves_a_bound(operator, node, side, schema):
+            _between_bounds(operator, node, side, change, alone)
+        else:
+            recompute(operator, "join u", change.leaf, schema.ids, change.sources)
     elif operator.tuple_based:
         _whole_pairs(operator, node, side, change, alone)
     else:
         _name_pairs(operator, node, change)
+
+
+def _moves_a_bound(operator: Operator, node: Join, side: Node, schema: DiffSchema) -> bool:
+    """Whether a change knows the rows of its side, and no equality would find their partners."""
+    by_equality = any(map(_equality, conjuncts(node.condition)))
+    whole = schema.knows_before(side.names) and schema.knows_after(side.names)
+    return whole and not by_equality and not operator.tuple_based
+
+
+def _between_bounds(
+    operator: Operator, node: Join, side: Node, change: Change, alone: bool
+) -> None:
+    """Pairs go where the condition held and holds no more, and come where it did not and does:
+    what lies between two bounds is read. Of the other pairs only the values are changed.
+
+    A partner that changes as well may stay: then the pair as it is in the other state decides.
+    """
+    holds_before, holds_after = map(
+        holds, (change.before(node.condition), change.after(node.condition))
+    )
+    went = conjunction([holds_before, Call("not", (holds_after,))])
+    came = conjunction([Call("not", (holds_before,)), holds_after])
+    gone = _crossing(operator, node, side, change, PRE, went)
+    new = _crossing(operator, node, side, change, POST, came)
+    ids, attributes, sources = operator.ids, operator.attributes, change.sources
+    if not alone:
+        gone = antijoin(gone, semijoin(operator.output(NEW), gone, ids), ids)
+        new = antijoin(new, semijoin(operator.output(PRE), new, ids), ids)
+    operator.emit("join u: -", *as_delete(gone, ids, attributes), sources, True)
+    pass_on(operator, change, "join u")
+    operator.emit("join u: +", *as_insert(new, ids, attributes), sources, True)
+
+
+def _crossing(
+    operator: Operator, node: Join, side: Node, change: Change, state: str, condition: Expression
+) -> Node:
+    """The pairs of changed rows and partners of one state that meet a condition on both states."""
+    other = node.right if side is node.left else node.left
+    value = change.schema.value_before if state == PRE else change.schema.value_after
+    pairs = Join(operator.input(other, state), change.leaf, condition)
+    own = {name: Column(value(name) if name in side.names else name) for name in node.names}
+    return operator.helper("join u: crossing", project(pairs, own)).leaf
 
 
 def _name_pairs(operator: Operator, node: Join, change: Change) -> None:

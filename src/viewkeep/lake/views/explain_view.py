@@ -14,8 +14,11 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
         f"  next      {next_refresh}",
         f"  stored    {', '.join(field.name for field in view.layout.fields)}",
     ]
+    if view.clock_columns:
+        lines.append("  clock     moves with every refresh, or is given: refresh(as_of=...)")
     if not view.is_incremental:
-        return "\n".join([*lines, "", "It is computed anew whenever its inputs change."])
+        when = "at each refresh" if view.clock_columns else "whenever its inputs change"
+        return "\n".join([*lines, "", f"It is computed anew {when}."])
     lines.append(f"  IDs       {', '.join(view.layout.keys) or 'none: it has one row'}")
     for kept in view.script.caches:
         why = f": {kept.why}" if kept.why else ""

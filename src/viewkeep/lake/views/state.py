@@ -17,7 +17,8 @@ class ViewState:
     tell whether an input was removed and made anew since. `plan` tells whether the rows and caches
     are those that the view's plan keeps: another version of Viewkeep may plan it in another way.
     `fingerprints` tell whether a version is still the commit that was seen: a table that is put
-    back from a backup uses its numbers again.
+    back from a backup uses its numbers again. `clock` is the moment that a view which reads the
+    clock was computed at, in microseconds since 1970.
 
     >>> state = ViewState("b1", {"cost": 4}, {"parts": 7}, {"cache_1": 2})
     >>> ViewState.from_notes(state.notes()) == state
@@ -32,6 +33,7 @@ class ViewState:
     plan: str = ""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     cache_fingerprints: Mapping[str, str] = field(default_factory=dict)
+    clock: int | None = None
 
     def notes(self) -> dict[str, Any]:
         """The state as JSON values."""
@@ -44,6 +46,7 @@ class ViewState:
             "plan": self.plan,
             "fingerprints": dict(self.fingerprints),
             "cache_fingerprints": dict(self.cache_fingerprints),
+            **({} if self.clock is None else {"clock": self.clock}),
         }
 
     @staticmethod
@@ -58,6 +61,7 @@ class ViewState:
             notes.get("plan", ""),
             notes.get("fingerprints", {}),
             notes.get("cache_fingerprints", {}),
+            notes.get("clock"),
         )
 
     def is_ahead_of(self, inputs: Pins) -> bool:

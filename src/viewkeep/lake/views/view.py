@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+from viewkeep.diffs.clock_uses import clock_columns
 from viewkeep.diffs.decide import RECURSIVE, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import optimize
@@ -27,6 +28,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.clock import CLOCK_TABLE, clock_row
 from viewkeep.query.tables import Table
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
@@ -71,7 +73,8 @@ class StoredView:
 
 @dataclass(frozen=True)
 class View:
-    """A defined view with its plan, and what is stored of it."""
+    """A defined view with its plan, and what is stored of it; `clock` is the moment that it is to
+    be brought to, if it reads the clock."""
 
     lake: Lake
     definition: ViewDefinition
@@ -79,6 +82,7 @@ class View:
     decision: Decision
     sources: Mapping[str, Source]
     scripts: dict[str, Script] = field(default_factory=dict, compare=False, repr=False)
+    clock: int | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -89,6 +93,26 @@ class View:
     def table(self) -> LakeTable:
         """Where the view is."""
         return self.lake.at(self.definition.location)
+
+    def at(self, clock: int | None) -> "View":
+        """The view, to be brought to a moment; what was derived from its plan stays."""
+        if not self.clock_columns:
+            return self
+        view = replace(self, clock=clock)
+        view.__dict__.update({**self.__dict__, "clock": clock})
+        return view
+
+    @cached_property
+    def clock_columns(self) -> frozenset[str]:
+        """The columns of the clock that it reads."""
+        return frozenset() if isinstance(self.query, Verbatim) else clock_columns(self.query)
+
+    def has_moved_clock(self, state: ViewState) -> bool:
+        """Whether the clock that it reads has moved since."""
+        if not self.clock_columns or self.clock is None or state.clock is None:
+            return self.clock != state.clock and bool(self.clock_columns)
+        rows = zip(CLOCK_TABLE.names, clock_row(state.clock), clock_row(self.clock), strict=True)
+        return any(old != new for name, old, new in rows if name in self.clock_columns)
 
     @property
     def node(self) -> Node:
@@ -268,6 +292,7 @@ class View:
             self.plan,
             {name: below[name].fingerprint(version) for name, version in inputs.items()},
             {name: kept[name].fingerprint(version) for name, version in caches.items()},
+            self.clock,
         )
 
     def check_current(self) -> None:

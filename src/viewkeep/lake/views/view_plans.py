@@ -1,7 +1,7 @@
 """From the SQL of a view to its definition and its plan; nothing is read or written but logs."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.spark_types import RecordedTypes
 from viewkeep.lake.views.view import STATE, Source, View
 from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.clock import CLOCK
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
@@ -60,6 +61,10 @@ class ViewPlans:
             query = shared.query if shared else self._query(definition, readable)[0]
             view = self._planned(definition, query, catalog, sources)
         return view
+
+    def at(self, clock: int) -> Callable[[ViewDefinition, Catalog], View]:
+        """What gives views with their plans, all to be brought to one moment."""
+        return lambda definition, catalog: self.view(definition, catalog).at(clock)
 
     def _planned(
         self, definition: ViewDefinition, query: Query, catalog: Catalog, sources: dict[str, Source]
@@ -176,7 +181,7 @@ class ViewPlans:
         own = definition.functions, definition.aggregates
         types = RecordedTypes(dict(definition.types), *own, self._analyst if asks else None)
         try:
-            node = parse_view(sql, tables, types if asks or definition.types else None)
+            node = parse_view(sql, tables, types if asks or definition.types else None, has_clock=True)
             named = with_names(node, stored_names(sql, node.names, tables))
             return named, tuple(types.recorded.items())
         except (UnsupportedError, TypeRuleError) as problem:
@@ -209,7 +214,8 @@ def _inputs(query: Query) -> tuple[str, ...]:
     """The tables and views that a query reads."""
     if isinstance(query, Verbatim):
         return tuple(name for name, _ in query.tables)
-    return tuple(dict.fromkeys(n.name for n in walk(query) if isinstance(n, Scan)))
+    names = dict.fromkeys(n.name for n in walk(query) if isinstance(n, Scan))
+    return tuple(name for name in names if name != CLOCK)
 
 
 def _plan_key(definition: ViewDefinition) -> PlanKey:

@@ -17,6 +17,7 @@ from viewkeep.sql.blocks.items import select_items
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.scope import Scalar, Scope
 from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.scalar import Translator, constant
 
 
@@ -60,10 +61,10 @@ def translate_block(select: exp.Select, context: Context, correlated: bool = Fal
     translator = Translator(context.source, scope, correlated)
     translator.later = {e.alias.lower() for e in select.expressions if isinstance(e, exp.Alias)}
     parts = _conjuncts(where.this)
-    plain = [_filter(part, translator, context) for part in parts if not part.find(exp.Query)]
+    plain = [_filter(part, translator, context) for part in parts if not is_joined(part)]
     node, outer = _filtered(relation.node, plain, context)
     translator.attachments = context.attachments(node)
-    nested = [_filter(part, translator, context) for part in parts if part.find(exp.Query)]
+    nested = [_filter(part, translator, context) for part in parts if is_joined(part)]
     node, more = _filtered(translator.attachments.attached(node), nested, context)
     return Block(node, scope, outer + more)
 

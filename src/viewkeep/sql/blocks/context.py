@@ -67,6 +67,8 @@ class Context:
     outer: Scope | None = None
     places: Places = field(default_factory=Places)
     attach: Callable[["Context", Node, Mapping[str, Scalar] | None], Attachments] | None = None
+    has_clock: bool = False
+    """Whether there is a clock that the query may read."""
 
     def attachments(self, rows: Node, keys: Mapping[str, Scalar] | None = None) -> Attachments:
         """What collects the subqueries in expressions over rows, or over groups of them by keys."""

@@ -17,6 +17,7 @@ from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
 from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.scalar import Translator
 
 
@@ -142,7 +143,7 @@ def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
         return _using(kind, left, right, names, item, context)
     if item.args.get("on") is None:
         return _joined(kind, left, right, TRUE, item.this, context)
-    if not item.args["on"].find(exp.Query):
+    if not is_joined(item.args["on"]):
         condition = _on(left, right, item, context).condition(item.args["on"]).expression
         return _joined(kind, left, right, condition, item.this, context)
     try:

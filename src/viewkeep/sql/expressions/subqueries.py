@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewkeep.query.algebra import AggregateColumn, Distinct, GroupBy, Join, Node, Output, Project
+from viewkeep.query.algebra import (
+    AggregateColumn,
+    Distinct,
+    GroupBy,
+    Join,
+    Node,
+    Output,
+    Project,
+    Scan,
+)
+from viewkeep.query.clock import CLOCK, CLOCK_TABLE
 from viewkeep.query.expressions import (
     TRUE,
     Call,
@@ -36,6 +46,7 @@ from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.expressions.clock import clock_column
 from viewkeep.sql.expressions.correlation import Link, Outer, link
 from viewkeep.sql.expressions.scalar import Translator, attached, constant
 from viewkeep.sql.expressions.unique import is_unique
@@ -102,6 +113,7 @@ class Subqueries:
         self._attachments: list[OneRow] = []
         self._values: dict[exp.Expr, Scalar] = {}
         self._place: exp.Expr = exp.Null()
+        self._clock = ""
 
     def attached(self, node: Node) -> Node:
         """The rows, each with the values of the subqueries for it."""
@@ -123,6 +135,9 @@ class Subqueries:
         return self._values[node]
 
     def _translate(self, node: exp.Expr, translator: Translator) -> Scalar | None:
+        column = clock_column(node) if self._context.has_clock else None
+        if column is not None:
+            return self._read_clock(column)
         match node:
             case exp.Subquery() | exp.Select() | exp.SetOperation():
                 return self._scalar(node, translator)
@@ -135,6 +150,16 @@ class Subqueries:
             case exp.Not():
                 return self._negated(node, translator)
         return None
+
+    def _read_clock(self, column: str) -> Scalar:
+        """A column of the clock, whose one row is joined once to the rows of the clause."""
+        if not self._clock:
+            self._clock = self._context.names.take(CLOCK)
+            self._attachments.append(OneRow(Scan(CLOCK, CLOCK_TABLE, self._clock), TRUE, True))
+        name = f"{self._clock}.{column}"
+        return Scalar(
+            Column(name), type_of(Column(name), Scan(CLOCK, CLOCK_TABLE, self._clock).schema)
+        )
 
     def _negated(self, node: exp.Not, translator: Translator) -> Scalar | None:
         """NOT goes down to IN, as in Spark: NOT IN is not the negation of IN where it is NULL."""
