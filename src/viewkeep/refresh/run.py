@@ -201,11 +201,7 @@ class _StageRun:
         """The changes of all that the view reads."""
         batches = {name: self._batch(name) for name in moved(self._stored, self._inputs)}
         before, after = self._stored.state.clock, self._view.clock
-        if (
-            before is not None
-            and after is not None
-            and self._view.has_moved_clock(self._stored.state)
-        ):
+        if before is not None and after is not None:
             batches[CLOCK] = clock_changes(before, after)
         return batches
 

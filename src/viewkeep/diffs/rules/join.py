@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
 from viewkeep.diffs.passes.identify import equal_ids
-from viewkeep.diffs.rules.build import antijoin, holds, join_on, project, semijoin
+from viewkeep.diffs.rules.build import antijoin, fails, join_on, project, semijoin
 from viewkeep.diffs.rules.common import (
     NEW,
     POST,
@@ -71,11 +71,8 @@ def _between_bounds(
 
     A partner that changes as well may stay: then the pair as it is in the other state decides.
     """
-    holds_before, holds_after = map(
-        holds, (change.before(node.condition), change.after(node.condition))
-    )
-    went = conjunction([holds_before, Call("not", (holds_after,))])
-    came = conjunction([Call("not", (holds_before,)), holds_after])
+    before, after = change.before(node.condition), change.after(node.condition)
+    went, came = conjunction([before, fails(after)]), conjunction([after, fails(before)])
     gone = _crossing(operator, node, side, change, PRE, went)
     new = _crossing(operator, node, side, change, POST, came)
     ids, attributes, sources = operator.ids, operator.attributes, change.sources

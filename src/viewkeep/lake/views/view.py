@@ -109,8 +109,8 @@ class View:
 
     def has_moved_clock(self, state: ViewState) -> bool:
         """Whether the clock that it reads has moved since."""
-        if not self.clock_columns or self.clock is None or state.clock is None:
-            return self.clock != state.clock and bool(self.clock_columns)
+        if self.clock is None or state.clock is None:
+            return False
         rows = zip(CLOCK_TABLE.names, clock_row(state.clock), clock_row(self.clock), strict=True)
         return any(old != new for name, old, new in rows if name in self.clock_columns)
 

@@ -181,7 +181,8 @@ class ViewPlans:
         own = definition.functions, definition.aggregates
         types = RecordedTypes(dict(definition.types), *own, self._analyst if asks else None)
         try:
-            node = parse_view(sql, tables, types if asks or definition.types else None, has_clock=True)
+            known = types if asks or definition.types else None
+            node = parse_view(sql, tables, known, has_clock=True)
             named = with_names(node, stored_names(sql, node.names, tables))
             return named, tuple(types.recorded.items())
         except (UnsupportedError, TypeRuleError) as problem:

@@ -113,7 +113,7 @@ class Subqueries:
         self._attachments: list[OneRow] = []
         self._values: dict[exp.Expr, Scalar] = {}
         self._place: exp.Expr = exp.Null()
-        self._clock = ""
+        self._clock: Scan | None = None
 
     def attached(self, node: Node) -> Node:
         """The rows, each with the values of the subqueries for it."""
@@ -153,13 +153,11 @@ class Subqueries:
 
     def _read_clock(self, column: str) -> Scalar:
         """A column of the clock, whose one row is joined once to the rows of the clause."""
-        if not self._clock:
-            self._clock = self._context.names.take(CLOCK)
-            self._attachments.append(OneRow(Scan(CLOCK, CLOCK_TABLE, self._clock), TRUE, True))
-        name = f"{self._clock}.{column}"
-        return Scalar(
-            Column(name), type_of(Column(name), Scan(CLOCK, CLOCK_TABLE, self._clock).schema)
-        )
+        if self._clock is None:
+            self._clock = Scan(CLOCK, CLOCK_TABLE, self._context.names.take(CLOCK))
+            self._attachments.append(OneRow(self._clock, TRUE, True))
+        value = Column(f"{self._clock.alias}.{column}")
+        return Scalar(value, type_of(value, self._clock.schema))
 
     def _negated(self, node: exp.Not, translator: Translator) -> Scalar | None:
         """NOT goes down to IN, as in Spark: NOT IN is not the negation of IN where it is NULL."""
