@@ -9,6 +9,7 @@ from pathlib import Path
 
 from viewkeep.diffs.rules.group import EXACT
 from viewkeep.execute.duckdb import exact
+from viewkeep.query.clock import CALLS
 from viewkeep.query.types.functions import FUNCTIONS, NON_DETERMINISTIC, SYNONYMS
 from viewkeep.query.windows import WINDOW_FUNCTIONS
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, ANY_VALUE
@@ -26,11 +27,13 @@ PAGE = Path(__file__).resolve().parent / "functions.md"
 
 BOTH, ONLY_SPARK = "DuckDB or Spark", "Spark"
 BY_ROW, BY_GROUP, BY_PARTITION = "by row", "by group", "by partition"
+BY_BOUND = "between two bounds"
 SECTIONS: Mapping[str, str] = {
     "scalar": "Functions of a row",
     "aggregate": "Aggregates",
     "window": "Window functions",
     "rows": "Functions that make rows, and windows of time",
+    "clock": "The clock of the refresh",
     "refused": "Refused: no stable answer",
 }
 _EVERYWHERE = next(each.default for each in fields(exact.Entry) if each.name == "applies")
@@ -43,7 +46,8 @@ page from the lists that Viewkeep itself reads.
 
 - **by row**: computed for rows that change. **from differences**: sums and counts follow from what
   came and went. **by group**, **by partition**: computed again for the groups or partitions that
-  changes touch ([affected keys](scripts.md)). **as a whole**: the view is computed anew by Spark
+  changes touch ([affected keys](scripts.md)). **between two bounds**: in conditions, for the rows
+  that a bound passes when the clock moves ([as of](keeper.md)). **as a whole**: the view is computed anew by Spark
   when its inputs change.
 - **DuckDB or Spark**: both compute the same, so an embedded lake may use it. **Spark**: the lake
   needs a session; the type is the one that Spark gives. Where a reason stands in brackets, DuckDB
@@ -86,7 +90,9 @@ def page() -> str:
 
 def _lines() -> Iterator[FunctionLine]:
     for name in SPARK_FUNCTIONS:
-        if name in NON_DETERMINISTIC:
+        if name in CALLS:
+            yield FunctionLine(name, "clock", BY_BOUND, BOTH)
+        elif name in NON_DETERMINISTIC:
             yield FunctionLine(name, "refused", "refused", "")
         elif name in AGGREGATE_NAMES:
             yield _aggregate(name, AGGREGATE_NAMES[name])
