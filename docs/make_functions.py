@@ -47,8 +47,8 @@ page from the lists that Viewkeep itself reads.
 - **by row**: computed for rows that change. **from differences**: sums and counts follow from what
   came and went. **by group**, **by partition**: computed again for the groups or partitions that
   changes touch ([affected keys](scripts.md)). **between two bounds**: in conditions, for the rows
-  that a bound passes when the clock moves ([as of](keeper.md)). **as a whole**: the view is computed anew by Spark
-  when its inputs change.
+  that a bound passes when the clock moves ([as of](keeper.md)). **as a whole**: the view is
+  computed anew by Spark when its inputs change.
 - **DuckDB or Spark**: both compute the same, so an embedded lake may use it. **Spark**: the lake
   needs a session; the type is the one that Spark gives. Where a reason stands in brackets, DuckDB
   differs for some arguments only, and is used for the others.
