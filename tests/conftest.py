@@ -1,5 +1,6 @@
 """Settings for all tests, and one Spark session: it takes longer to start than most tests take."""
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -28,7 +29,11 @@ def spark() -> Iterator["SparkSession"]:
 
     # Compiling the code of a query takes longer than running it on a few rows.
     settings = {
-        "spark__driver__memory": "2g",
+        "spark__driver__memory": "4g" if os.environ.get("VIEWKEEP_LONG") else "2g",
+        # Plans of thousands of queries would fill the memory.
+        "spark__sql__ui__retainedExecutions": "10",
+        "spark__ui__retainedJobs": "10",
+        "spark__ui__retainedStages": "10",
         "spark__sql__codegen__wholeStage": "false",
         "spark__sql__codegen__factoryMode": "NO_CODEGEN",
         "spark__sql__leafNodeDefaultParallelism": "1",

@@ -290,6 +290,19 @@ def test_lists_of_triangles_in_one_graph() -> None:
         assert dict(live.enumerate()) == recompute(query, database)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_relation_without_columns_counts_as_one_tuple(times: int) -> None:
+    """Also when its multiplicity changes, and when it becomes empty."""
+    query, database = vk.parse("Q(a, b) = R() * S(a, b, c) * T(a, b, c) * U(c, b)"), Database()
+    live = vk.maintain(query, strategy="epsilon", check=True)
+    rows: list[tuple[str, tuple[int, ...]]] = [("S", (1, 1, 2)), ("T", (1, 1, 2)), ("U", (2, 1))]
+    nothing: list[tuple[str, tuple[int, ...], int]] = [("R", (), n) for n in (1, times, -1, -times)]
+    for update in (nothing[0], *((*row, 1) for row in rows), *nothing[1:], nothing[0]):
+        live.update(*update)
+        database.apply([update])
+        assert_equals_recomputation(live, query, database)
+
+
 # --- payloads -------------------------------------------------------------------------------------
 
 CANCELLING = "Q(; sum(a * c), count(), sum(b), avg(a)) = R(a, b) * S(b, c) * T(c, a)"

@@ -195,11 +195,13 @@ class Tpch:
                 "ps_availqty": self.rng.randint(1, 999),
             },
         }
-        return self._made([self._update(name, make, count) for name, make in drawn.items()])
+        return self._made(
+            [change for name, make in drawn.items() for change in self._update(name, make, count)]
+        )
 
-    def _update(self, table: str, make: Any, count: int) -> Change:
-        """One or two of the columns of some rows."""
-        updates = []
+    def _update(self, table: str, make: Any, count: int) -> list[Change]:
+        """One or two of the columns of some rows; rows of a batch name the same ones."""
+        updates: dict[frozenset[str], list[dict[str, Any]]] = {}
         for key in self.rng.sample(list(self.rows[table]), min(count, len(self.rows[table]))):
             drawn = make()
             values = dict(zip(TABLES[table].key, key, strict=True))
@@ -210,8 +212,8 @@ class Tpch:
                     if several
                     else [(columns, drawn[columns])]
                 )
-            updates.append(values)
-        return Change(table, updates=updates)
+            updates.setdefault(frozenset(values), []).append(values)
+        return [Change(table, updates=rows) for rows in updates.values()]
 
     def _made(self, changes: list[Change]) -> list[Change]:
         """The changes, which are made to the rows here."""

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from viewkeep.engine.compiled.emit.maps import function_name
+from viewkeep.engine.compiled.emit.maps import function_name, words
 from viewkeep.engine.compiled.emit.parts import PartWriter, degree_name, level_name, theta_name
 from viewkeep.engine.compiled.emit.tables import EMPTY, descriptor, joined, keys
 from viewkeep.engine.compiled.emit.text import Payload
@@ -15,6 +15,7 @@ from viewkeep.engine.compiled.layout import (
     MINOR,
     SIZE,
     Memory,
+    Store,
     writes_skewed,
 )
 from viewkeep.plan.program import Block, Collect, Part, Program, Split, Trigger
@@ -339,13 +340,9 @@ class _Splits(PartWriter):
             lines.append(f"    l{number} = level_{number}(s, {value}, {default})")
         for part in own:
             test = " and ".join(f"l{number} == {level}" for number, level in part.levels)
-            at = self._store(part).table.at
-            lines += [
-                f"    if {test or '1'}:",
-                f"        before = s[{at + 2}]",
-                f"        trigger_{self._trigger(part)}(s, {joined(keys(arity), payload)})",
-                f"        grown = s[{at + 2}] - before",
-            ]
+            trigger = f"trigger_{self._trigger(part)}(s, {joined(keys(arity), payload)})"
+            lines.append(f"    if {test or '1'}:")
+            lines += [f"        {line}" for line in _growth(self._store(part), trigger)]
         lines += [
             "    if grown != 0:",
             f"        s[{SIZE}] += grown",
@@ -353,6 +350,19 @@ class _Splits(PartWriter):
         ]
         arguments = joined(["s"], keys(arity), payload)
         return Function(f"update_{atom}", arguments, lines, inline=True, heat=Heat.HOT)
+
+
+def _growth(store: Store, trigger: str) -> list[str]:
+    """Lines that run a trigger, and tell by how many tuples the map of an atom grows."""
+    at = store.table.at
+    if store.key:
+        return [f"before = s[{at + 2}]", trigger, f"grown = s[{at + 2}] - before"]
+    row = f"row = {descriptor(at)}"
+    is_empty = store.shape.zero_test(words(store, "row"))
+    return [
+        *("before = 1", row, f"if {is_empty}:", "    before = 0"),
+        *(trigger, "grown = 1 - before", row, f"if {is_empty}:", "    grown = 0 - before"),
+    ]
 
 
 def _cleared(memory: Memory, name: str) -> Iterator[str]:
