@@ -26,6 +26,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
 )
 from viewkeep.query.evaluate.casts import cast_to
@@ -62,6 +64,8 @@ def _evaluate(node: Node, rows: Callable[[Node], Rows], relations: Relations) ->
             return list(relations[node.name, node.state])
         case Stored():
             return list(relations[node.name])
+        case Values():
+            return [tuple([compile_expression(each, ())(()) for each in row]) for row in node.rows]
         case Select():
             holds = compile_condition([node.condition], node.names)
             return [row for row in rows(node.child) if holds(row)]
@@ -82,8 +86,26 @@ def _evaluate(node: Node, rows: Callable[[Node], Rows], relations: Relations) ->
             return list(dict.fromkeys(rows(node.child)))
         case GroupBy():
             return _groups(node, rows(node.child))
+        case Unnest():
+            return _unnested(node, rows(node.child))
         case Window():
             return window(node, rows(node.child))
+
+
+def _unnested(node: Unnest, rows: Rows) -> Rows:
+    """Each row beside each of its elements; a map has pairs."""
+    place = node.child.names.index(node.column)
+    made = []
+    for row in rows:
+        values = row[place] if row[place] else [None] if node.outer else []
+        for position, value in enumerate(values):
+            if not row[place]:
+                made.append((*row, *[None] * len(node.elements)))
+            elif len(node.elements) == 3:
+                made.append((*row, position, value[0], value[1]))
+            else:
+                made.append((*row, position, value))
+    return made
 
 
 def _meets(node: Join | SemiJoin | AntiJoin, left: Rows, right: Rows) -> Iterable[tuple[Row, Rows]]:

@@ -20,8 +20,11 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     UnionAll,
+    Unnest,
+    Values,
     Window,
 )
+from viewkeep.query.evaluate.rows import unnest
 from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal
 from viewkeep.query.types.data_types import INTEGRAL, Type
@@ -36,6 +39,8 @@ def evaluate(node: Node, data: Data) -> Bag:
     match node:
         case Scan():
             return Counter(data[node.name])
+        case Values():
+            return Counter(tuple(value(each, {}) for each in row) for row in node.rows)
         case Select():
             rows = evaluate(node.child, data)
             return Bag({r: n for r, n in rows.items() if _holds(node.condition, node.child, r)})
@@ -56,6 +61,8 @@ def evaluate(node: Node, data: Data) -> Bag:
             return sum((evaluate(child, data) for child in node.inputs), Counter())
         case GroupBy():
             return _group(node, data)
+        case Unnest():
+            return Counter(unnest(node, evaluate(node.child, data).elements()))
         case Window():
             return Counter(window(node, evaluate(node.child, data).elements()))
         case Distinct():

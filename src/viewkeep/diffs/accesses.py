@@ -27,6 +27,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     children,
 )
@@ -95,6 +97,8 @@ class _Counter:
             return self.full(inner)
         outer, condition = self._renamed(outer, condition)
         match inner:
+            case Values():
+                return 0
             case Scan() | Stored():
                 return self._look_up(outer, inner, condition)
             case Select() | Distinct():
@@ -108,6 +112,9 @@ class _Counter:
                 return self._probe(outer, inner.child, keys)
             case Window():
                 keys = _about(condition, {*outer.names, *inner.partition_by})
+                return self._probe(outer, inner.child, keys)
+            case Unnest():
+                keys = _about(condition, {*outer.names, *inner.child.names})
                 return self._probe(outer, inner.child, keys)
             case UnionAll():
                 return sum(self._probe(outer, each, condition) for each in inner.inputs)

@@ -17,6 +17,8 @@ from viewkeep.query.algebra import (
     Scan,
     Select,
     SemiJoin,
+    Unnest,
+    Values,
     Window,
     children,
 )
@@ -104,6 +106,8 @@ def _condition_reads(node: Node) -> frozenset[str]:
             return frozenset(node.keys)
         case Window():
             return node.reads
+        case Unnest():
+            return frozenset({node.column})
     return frozenset()
 
 
@@ -111,6 +115,8 @@ def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
     """For each column, the columns of base tables that it is computed from."""
     if isinstance(node, Scan):
         return {f"{node.alias}.{c}": frozenset({(node.name, c)}) for c in node.table.names}
+    if isinstance(node, Values):
+        return dict.fromkeys(node.names, frozenset())
     below: dict[str, frozenset[tuple[str, str]]] = {}
     for child in children(node):
         for name, origins in _origins(child).items():
@@ -124,6 +130,8 @@ def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
             return kept | {name: _union(below, reads) for name, reads in arguments.items()}
         case Window():
             return below | {each.name: _union(below, node.reads) for each in node.columns}
+        case Unnest():
+            return below | dict.fromkeys(node.elements, below[node.column])
     return below
 
 

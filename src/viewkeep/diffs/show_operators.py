@@ -20,8 +20,12 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     print_aggregate,
+    print_unnest,
+    print_values,
     print_window,
 )
 from viewkeep.query.expressions import TRUE, Column, substitute
@@ -36,6 +40,7 @@ SYMBOLS: Mapping[type[Node], str] = {
     GroupBy: "\N{GREEK SMALL LETTER GAMMA}",
     Distinct: "δ",
     Window: "ω",
+    Unnest: "\N{GREEK SMALL LETTER MU}",
 }
 
 TIE = "\N{NO-BREAK SPACE}"
@@ -70,6 +75,8 @@ def _tied(node: Node) -> str:
             return f"{node.name}{state}{_alias(node)}"
         case Stored():
             return relation_text(node.name)
+        case Values():
+            return f"values {print_values(node, expression_text)}"
         case Select() | SemiJoin() | AntiJoin() | Join():
             text = "" if node.condition == TRUE else condition_text(node.condition)
             return _COMPARISON.sub(lambda match: match[0].replace(" ", TIE), text)
@@ -82,6 +89,8 @@ def _tied(node: Node) -> str:
             return ""
         case Window():
             return print_window(node, expression_text)
+        case Unnest():
+            return print_unnest(node, expression_text)
 
 
 def _listed(items: Iterable[str]) -> str:
@@ -109,7 +118,7 @@ def _named(text: str, name: str) -> str:
 def head(node: Node) -> str:
     """An operator without its inputs; a relation by its name."""
     inside = _tied(node)
-    if isinstance(node, Scan | Stored):
+    if isinstance(node, Scan | Stored | Values):
         return inside
     return f"{SYMBOLS[type(node)]}[{inside}]" if inside else SYMBOLS[type(node)]
 

@@ -35,6 +35,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     children,
     walk,
@@ -43,11 +45,13 @@ from viewkeep.query.evaluate.exact import InexactError
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import (
     Rows,
+    constant_rows,
     distinct,
     group,
     meetings,
     project,
     select,
+    unnest,
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
@@ -176,6 +180,8 @@ class FewRowsRun:
         match node:
             case Scan() | Stored():
                 return self._leaf(node)
+            case Values():
+                return constant_rows(node)
             case UnionAll():
                 return [row for each in children(node) for row in self._evaluate(each)]
             case Select():
@@ -186,6 +192,8 @@ class FewRowsRun:
                 return distinct(node, self._evaluate(node.child))
             case GroupBy():
                 return group(node, self._evaluate(node.child))
+            case Unnest():
+                return unnest(node, self._evaluate(node.child))
             case Window():
                 return window(node, self._evaluate(node.child))
             case Join() | SemiJoin() | AntiJoin():

@@ -17,7 +17,7 @@ from viewkeep.errors import QueryError
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, substitute
 from viewkeep.query.tables import Table
 from viewkeep.query.types.aggregates import aggregate_result
-from viewkeep.query.types.data_types import Field, Type
+from viewkeep.query.types.data_types import INT, Field, Type
 from viewkeep.query.types.inference import Schema, check_condition, check_names, find_field, type_of
 from viewkeep.query.windows import Order, WindowColumn, window_result
 
@@ -151,6 +151,27 @@ class Stored(_Operator):
 
     def _output(self) -> Schema:
         return self.columns
+
+
+@dataclass(frozen=True, eq=False)
+class Values(_Operator):
+    """Rows that the query itself holds, each a value without columns per output column."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+
+    def _output(self) -> Schema:
+        if not self.rows or not self.columns:
+            raise QueryError("VALUES needs at least one row and one column")
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise QueryError(f"each row of VALUES needs {len(self.columns)} values")
+        return tuple(map(self._field, self.columns, zip(*self.rows, strict=True)))
+
+    def _field(self, name: str, values: tuple[Expression, ...]) -> Field:
+        first, *others = [type_of(each, ()) for each in values]
+        if any(each.type != first.type for each in others):
+            raise QueryError(f'column "{name}" of VALUES has values of several types')
+        return Field(name, first.type, any(each.nullable for each in (first, *others)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,6 +343,28 @@ class Window(_Operator):
         return Field(column.name, result.type, result.nullable)
 
 
+@dataclass(frozen=True, eq=False)
+class Unnest(_Operator):
+    """Every row once for each element of an array, or entry of a map, in one of its columns.
+
+    `elements` name the position, from 0, and the element, or the key and the value. A row without
+    any is left out; with `outer` it stays once, with NULLs.
+    """
+
+    child: "Node"
+    column: str
+    elements: tuple[str, ...]
+    outer: bool = False
+
+    def _output(self) -> Schema:
+        kind = find_field(self.column, self.child.schema).type
+        if kind.name not in ("array", "map") or len(self.elements) != len(kind.parts) + 1:
+            raise QueryError(f"{kind} does not unnest into {', '.join(self.elements)}")
+        position = Field(self.elements[0], INT, self.outer)
+        values = [Field(n, p.type) for n, p in zip(self.elements[1:], kind.parts, strict=True)]
+        return (*self.child.schema, position, *values)
+
+
 def aggregate_of(column: WindowColumn) -> AggregateColumn:
     """The aggregate that a column of a window computes over a frame."""
     first = column.arguments[0] if column.arguments else None
@@ -334,6 +377,7 @@ Leaf: TypeAlias = Scan | Stored
 Node: TypeAlias = (
     Scan
     | Stored
+    | Values
     | Select
     | Project
     | Join
@@ -343,6 +387,7 @@ Node: TypeAlias = (
     | GroupBy
     | Distinct
     | Window
+    | Unnest
 )
 """An operator of the tree; `match` on it is exhaustive."""
 
@@ -350,9 +395,9 @@ Node: TypeAlias = (
 def children(node: Node) -> tuple[Node, ...]:
     """The inputs of an operator."""
     match node:
-        case Scan() | Stored():
+        case Scan() | Stored() | Values():
             return ()
-        case Select() | Project() | GroupBy() | Distinct() | Window():
+        case Select() | Project() | GroupBy() | Distinct() | Window() | Unnest():
             return (node.child,)
         case Join() | SemiJoin() | AntiJoin():
             return (node.left, node.right)
@@ -391,9 +436,9 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     if len(inputs) == len(own := children(node)) and all(map(is_, inputs, own)):
         return node
     match node:
-        case Scan() | Stored():
+        case Scan() | Stored() | Values():
             return node
-        case Select() | Project() | GroupBy() | Distinct() | Window():
+        case Select() | Project() | GroupBy() | Distinct() | Window() | Unnest():
             new: dict[str, Any] = {"child": inputs[0]}
         case Join() | SemiJoin() | AntiJoin():
             new = {"left": inputs[0], "right": inputs[1]}
@@ -493,6 +538,8 @@ def _headline(node: Node) -> str:
             return f"Scan {node.name}{state}{renamed}"
         case Stored():
             return node.name
+        case Values():
+            return f"Values {print_values(node)}"
         case Select():
             return f"Select {show(node.condition)}"
         case Project():
@@ -508,6 +555,19 @@ def _headline(node: Node) -> str:
             return f"GroupBy {', '.join((*node.keys, *aggregates))}"
         case Window():
             return f"Window {print_window(node)}"
+        case Unnest():
+            return f"Unnest {print_unnest(node)}"
+
+
+def print_values(node: Values, shown: Callable[[Expression], str] = show) -> str:
+    """The rows of a constant relation."""
+    return ", ".join(f"({', '.join(map(shown, row))})" for row in node.rows)
+
+
+def print_unnest(node: Unnest, shown: Callable[[Expression], str] = show) -> str:
+    """The column that is unnested, and what its elements are called."""
+    elements = ", ".join(shown(Column(name)) for name in node.elements)
+    return f"{shown(Column(node.column))} as {elements}{' outer' if node.outer else ''}"
 
 
 def print_window(node: Window, shown: Callable[[Expression], str] = show) -> str:

@@ -12,6 +12,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
 )
 from viewkeep.query.expressions import Column
@@ -30,6 +32,8 @@ def tie_columns(node: Node) -> tuple[str, ...]:
             return tuple(f"{node.alias}.{column}" for column in node.table.key)
         case Select() | Window():
             return tie_columns(node.child)
+        case Unnest():
+            return (*tie_columns(node.child), node.elements[0])
         case SemiJoin() | AntiJoin():
             return tie_columns(node.left)
         case Join():
@@ -38,7 +42,7 @@ def tie_columns(node: Node) -> tuple[str, ...]:
             return node.keys
         case Project():
             return _projected(node)
-        case Scan() | Stored() | UnionAll() | Distinct():
+        case Scan() | Stored() | Values() | UnionAll() | Distinct():
             return _comparable(node)
 
 

@@ -16,6 +16,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
 )
 from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, substitute
@@ -75,7 +77,17 @@ def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
             both = Flat(left.scans + right.scans, conditions, left.outputs | right.outputs)
             condition = both.over_scans(node.condition)
             return Flat(both.scans, (*both.conditions, condition), both.outputs)
-        case Stored() | SemiJoin() | AntiJoin() | UnionAll() | GroupBy() | Distinct() | Window():
+        case (
+            Stored()
+            | Values()
+            | SemiJoin()
+            | AntiJoin()
+            | UnionAll()
+            | GroupBy()
+            | Distinct()
+            | Window()
+            | Unnest()
+        ):
             raise NotConjunctive(_construct(node), node)
 
 
@@ -98,6 +110,8 @@ def _construct(node: Node) -> str:
     match node:
         case Stored():
             return f"the stored relation {node.name}"
+        case Values():
+            return "rows that the query holds (VALUES, or SELECT without FROM)"
         case SemiJoin():
             return "IN, EXISTS or INTERSECT (a semijoin)"
         case AntiJoin():
@@ -112,4 +126,6 @@ def _construct(node: Node) -> str:
             return "DISTINCT inside the query"
         case Window():
             return "a window function"
+        case Unnest():
+            return "explode() and its kin"
     return type(node).__name__

@@ -75,6 +75,23 @@ def _modifiers(query: exp.Subquery) -> bool:
 _PARTS = ("this", "with_", "order", "limit", "offset")
 
 
+def _as_query(statement: exp.Expr) -> exp.Expr:
+    """The statement; VALUES on its own, or in IN, as the query that reads it."""
+    for membership in list(statement.find_all(exp.In)):
+        match membership.expressions:
+            case [exp.Values() as values]:
+                query = exp.Subquery(this=_reading(values))
+                membership.set("expressions", None)
+                membership.set("query", query)
+    return _reading(statement) if isinstance(statement, exp.Values) else statement
+
+
+def _reading(values: exp.Values) -> exp.Select:
+    parts = {part: values.args.pop(part, None) for part in ("with_", "order", "limit", "offset")}
+    select = exp.Select(expressions=[exp.Star()], **{k: v for k, v in parts.items() if v})
+    return select.from_(values, copy=False)
+
+
 def single_query(source: Source) -> exp.Expr:
     """The one query of a text; an error for no query, several, and other statements."""
     statements = source.statements()
@@ -83,7 +100,7 @@ def single_query(source: Source) -> exp.Expr:
     if len(statements) > 1:
         start = source.start_of(statements[1])
         raise ParseError("one query is enough; a second statement starts here", source.text, start)
-    statement = statements[0]
+    statement = _as_query(statements[0])
     if not isinstance(statement, exp.Query):
         raise ParseError("a view is a SELECT query", source.text, source.start_of(statement))
     return statement

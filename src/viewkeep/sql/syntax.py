@@ -16,8 +16,8 @@ _STATEMENTS: dict[type[exp.Expr], TokenType] = {
     exp.Command: TokenType.COMMAND,
 }
 _PARTS: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.Subquery: ("this", "alias", "joins", "with_", "order", "limit", "offset"),
-    exp.Table: ("this", "db", "catalog", "alias", "joins"),
+    exp.Subquery: ("this", "alias", "joins", "pivots", "with_", "order", "limit", "offset"),
+    exp.Table: ("this", "db", "catalog", "alias", "joins", "pivots"),
     exp.TableAlias: ("this", "columns"),
     exp.With: ("expressions", "recursive"),
     exp.CTE: ("this", "alias"),
@@ -44,6 +44,7 @@ _NAMES: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Table, "when"): "time travel",
     (exp.Table, "version"): "time travel",
     (exp.Subquery, "sample"): "TABLESAMPLE",
+    (exp.Join, "pivots"): "PIVOT after a join",
     (exp.CTE, "materialized"): "MATERIALIZED",
     (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
     (exp.In, "unnest"): "IN UNNEST",
@@ -76,9 +77,6 @@ def _refuse_parts(node: exp.Expr, source: Source) -> None:
 
 def _refusal(part: str, value: object, node: exp.Expr, source: Source) -> UnsupportedError:
     first = value[0] if isinstance(value, list) else value
-    if part == "pivots":
-        name = "UNPIVOT" if isinstance(first, exp.Pivot) and first.args.get("unpivot") else "PIVOT"
-        return source.unsupported(name, node)
     name = _NAMES.get((type(node), part), part.upper().rstrip("_").replace("_", " "))
     keyword = _KEYWORDS.get(part)
     if keyword is None or not isinstance(first, exp.Expr):

@@ -28,6 +28,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     aggregate_of,
     children,
@@ -48,7 +50,7 @@ from viewkeep.query.expressions import (
     quote,
 )
 from viewkeep.query.types.data_types import TIMESTAMP, VOID, Field, Type
-from viewkeep.query.types.functions import COMPARABLE, SINGLE
+from viewkeep.query.types.functions import COMPARABLE, FIELD, PARTS, SINGLE
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
 from viewkeep.sql.aggregate_text import spark_aggregate
@@ -105,6 +107,12 @@ class Dialect:
         nulls = " IGNORE NULLS" if column.ignore_nulls else ""
         return f"{column.function.upper()}({arguments}){nulls}{over}"
 
+    def unnest(self, node: Unnest) -> str:
+        """The columns of the elements of an array or map."""
+        function = "POSEXPLODE_OUTER" if node.outer else "POSEXPLODE"
+        names = ", ".join(map(self.quote, node.elements))
+        return f"{function}({self.quote(node.column)}) AS ({names})"
+
     def range_offset(self, distance: int, type_: Type) -> str:
         """How far a range reaches over an order column of a type."""
         if type_ != TIMESTAMP:
@@ -144,6 +152,13 @@ def to_sql(node: Node, name_of: NameOf, dialect: Dialect = SPARK) -> str:
     return _Printer(node, name_of, dialect).text()
 
 
+def values_text(node: Values, dialect: Dialect = SPARK) -> str:
+    """Rows that a query holds, as a relation of FROM."""
+    rows = [f"({', '.join(dialect.value(each, ()) for each in row)})" for row in node.rows]
+    names = ", ".join(map(dialect.quote, node.names))
+    return f"(VALUES {', '.join(rows)}) AS {dialect.quote('_1')}({names})"
+
+
 class _Printer:
     """Prints one DAG; the shared subtrees are printed first, each under a name."""
 
@@ -168,6 +183,8 @@ class _Printer:
                 return self._leaf(node, columns)
             case Stored():
                 return self._leaf(node, zip(node.names, node.schema, strict=True))
+            case Values():
+                return f"SELECT {self._names(node.names)} FROM {values_text(node, self._dialect)}"
             case Select() | Join() | SemiJoin() | AntiJoin():
                 return f"SELECT {self._names(node.names)}{self._from(node, own=True)}"
             case Project():
@@ -186,6 +203,9 @@ class _Printer:
                 texts = [self._dialect.window(node, each) for each in node.columns]
                 added = ", ".join(map(self._named, texts, node.names[len(names) :]))
                 return f"SELECT {self._names(names)}, {added}{self._window_rows(node)}"
+            case Unnest():
+                elements = self._dialect.unnest(node)
+                return f"SELECT {self._names(node.child.names)}, {elements}{self._from(node.child)}"
             case UnionAll():
                 return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
 
@@ -319,6 +339,10 @@ def _call(call: Call) -> str:
             return f"NOT {_bracketed(argument)}"
         case "negate", (argument,):
             return f"-({expression(argument)})"
+        case name, (struct, Literal(str(part)), _) if name == FIELD:
+            return f"{_bracketed(struct)}.{quote(part)}"
+        case name, (values, place) if name in PARTS:
+            return f"{_bracketed(values)}[{expression(place)}]"
         case "timestampadd", (Literal(str(unit)), amount, moment):
             return _moved(unit.upper(), amount, _bracketed(moment))
         case name, (left, right) if name in PRECEDENCE:

@@ -27,6 +27,7 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.functions import ENTRY, FIELD
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
@@ -34,7 +35,10 @@ _COMPARISONS = "= <> < <= > >= <=> and or not isnull isnotnull in"
 _CHOICES = "case coalesce nullif greatest least"
 _TEXTS = "upper lower trim ltrim rtrim length concat replace locate startswith endswith"
 _DATES = "year quarter month day dayofweek dayofyear weekofyear hour minute second datediff"
-_SAFE = frozenset(f"{_COMPARISONS} {_CHOICES} {_TEXTS} {_DATES} substring left right".split())
+_NESTED = f"{FIELD} {ENTRY} array sequence"
+_SAFE = frozenset(
+    f"{_COMPARISONS} {_CHOICES} {_TEXTS} {_DATES} {_NESTED} substring left right".split()
+)
 _FLOATING = (DOUBLE, FLOAT)
 
 

@@ -17,6 +17,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     walk,
 )
@@ -66,7 +68,7 @@ def branches_need(union: UnionAll, columns: frozenset[str]) -> tuple[str, ...]:
 
 def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
     match node:
-        case Scan() | Stored():
+        case Scan() | Stored() | Values():
             return
         case Select():
             yield node.child, columns | columns_of(node.condition)
@@ -89,6 +91,8 @@ def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozense
             yield node.child, reads.union(node.keys)
         case Distinct():
             yield node.child, frozenset(node.child.names)
+        case Unnest():
+            yield node.child, columns.intersection(node.child.names) | {node.column}
         case Window():
             needed, own = window_needed(node, columns), columns.intersection(node.child.names)
             yield node.child, own | needed.reads if needed is not None else own

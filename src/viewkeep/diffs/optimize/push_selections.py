@@ -24,6 +24,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     children,
     walk,
@@ -122,7 +124,7 @@ def _rebuilt(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
 
 def _push(node: Node, conditions: Conditions) -> Pushed:
     match node:
-        case Scan() | Stored():
+        case Scan() | Stored() | Values():
             return Pushed(above=conditions)
         case Select():
             own = simplify_condition(node.condition, node.schema)
@@ -137,6 +139,8 @@ def _push(node: Node, conditions: Conditions) -> Pushed:
             return _through_groups(node, node.keys, conditions)
         case Window():
             return _through_groups(node, node.partition_by, conditions)
+        case Unnest():
+            return _through_groups(node, node.child.names, conditions)
         case Join():
             return _into_join(node, conditions)
         case SemiJoin() | AntiJoin():
@@ -163,8 +167,10 @@ def _is_empty(node: Node, conditions: Conditions) -> bool:
     return any(never_true(part, node.schema) for part in conditions)
 
 
-def _through_groups(node: GroupBy | Window, names: Sequence[str], conditions: Conditions) -> Pushed:
-    """Conditions on keys hold for all rows of a group or partition, or for none."""
+def _through_groups(
+    node: GroupBy | Window | Unnest, names: Sequence[str], conditions: Conditions
+) -> Pushed:
+    """Conditions on keys hold for all rows of a group, partition or array, or for none."""
     keys = set(names)
     passing = [c for c in conditions if keys and columns_of(c) <= keys]
     if len(passing) < len(conditions):

@@ -43,6 +43,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
     Window,
     children,
     rewrite,
@@ -221,6 +222,9 @@ def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
             return group if len(own) == len(pairs) else _semijoin(group, keys, pairs)
         case Distinct():
             return with_children(rows, (_restrict(rows.child, keys, pairs),))
+        case Unnest() if inner := {c: pair for c, pair in pairs.items() if c in rows.child.names}:
+            unnested = with_children(rows, (_restrict(rows.child, keys, inner),))
+            return unnested if len(inner) == len(pairs) else _semijoin(unnested, keys, pairs)
         case Window() if rows.partition_by:
             return _restrict_partitions(rows, keys, pairs)
     return _semijoin(rows, keys, pairs)

@@ -25,6 +25,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     walk,
     with_children,
@@ -64,6 +66,10 @@ def sum_of(aggregate: str) -> str:
 def count_of(aggregate: str) -> str:
     """The name of the number of values that are not NULL."""
     return f"{aggregate}#count"
+
+
+POSITION = "#position"
+"""Which row it is of those that the query holds."""
 
 
 class MissingKeyError(QueryError):
@@ -145,6 +151,9 @@ class _Extension:
                 return node, tuple(f"{node.alias}.{column}" for column in node.table.key)
             case Stored():
                 raise QueryError(f"{node.name} is no table: its rows have no key")
+            case Values():
+                rows = ((*row, literal(position)) for position, row in enumerate(node.rows))
+                return Values((*node.columns, POSITION), tuple(rows)), (POSITION,)
             case Select():
                 child = self.extend(node.child)
                 return with_children(node, (child,)), self.ids[child]
@@ -171,6 +180,10 @@ class _Extension:
                 ids = self.ids[child]
                 ties = tuple(dict.fromkeys((*node.ties, *ids))) if node.is_by_place else ()
                 return replace(node, child=child, ties=ties), ids
+
+            case Unnest():
+                child = self.extend(node.child)
+                return replace(node, child=child), (*self.ids[child], node.elements[0])
 
     def _sides(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
         """Both inputs; columns that were added to both get other names on the right."""

@@ -18,6 +18,7 @@ from viewkeep.diffs.rules.project import project_rules
 from viewkeep.diffs.rules.select import select_rules
 from viewkeep.diffs.rules.semijoin import semijoin_rules
 from viewkeep.diffs.rules.union import union_rules
+from viewkeep.diffs.rules.unnest import unnest_rules
 from viewkeep.diffs.rules.window import window_rules
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.query.algebra import (
@@ -31,6 +32,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
     Window,
     children,
 )
@@ -45,6 +47,7 @@ RULES: dict[type, Callable[[Operator, Sequence[Sequence[Change]]], None]] = {
     AntiJoin: semijoin_rules,
     GroupBy: group_rules,
     Window: window_rules,
+    Unnest: unnest_rules,
 }
 """The rules of each operator; a new operator needs a row here and a module."""
 

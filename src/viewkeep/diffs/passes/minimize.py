@@ -28,6 +28,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
     Window,
     rewrite,
     walk,
@@ -240,7 +241,7 @@ def simplify_operator(node: Node) -> Node:
             return nothing(node)
         case Distinct() if is_empty(node.child):
             return node.child
-        case Window() if is_empty(node.child):
+        case Window() | Unnest() if is_empty(node.child):
             return nothing(node)
     return node
 

@@ -22,6 +22,7 @@ from viewkeep.query.algebra import (
     Project,
     Select,
     SemiJoin,
+    Values,
     Window,
     aggregate_of,
     print_aggregate,
@@ -178,6 +179,8 @@ def _is_wide(type_: Type) -> bool:
 
 def _expressions(node: Node) -> Iterator[tuple[Expression, Schema]]:
     match node:
+        case Values():
+            yield from ((each, ()) for row in node.rows for each in row)
         case Select():
             yield node.condition, node.child.schema
         case Join() | SemiJoin() | AntiJoin():

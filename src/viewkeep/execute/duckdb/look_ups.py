@@ -28,6 +28,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Values,
     children,
     rewrite,
 )
@@ -156,7 +157,7 @@ class _Sharing:
             case UnionAll():
                 first, *rest = (list(self._origins(each, columns)) for each in children(node))
                 yield from (each for each in first if all(each in others for others in rest))
-            case Scan():
+            case Scan() | Values():
                 return
 
     def _origins_of_join(self, node: Join, columns: Columns) -> Iterator[Origin]:

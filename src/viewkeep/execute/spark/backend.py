@@ -168,7 +168,7 @@ def _frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame
     if isinstance(query, Verbatim):
         inputs = {name: frames.of_table(name) for name, _ in query.tables}
         return collect.with_schema(verbatim_frame(spark, query, inputs), query.schema)
-    builder = Builder(lambda leaf: collect.Relation(frames.of_leaf(leaf)))
+    builder = Builder(spark, lambda leaf: collect.Relation(frames.of_leaf(leaf)))
     return collect.with_schema(builder.frame(query), query.schema)
 
 

@@ -9,7 +9,7 @@ from functools import reduce
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.execute.spark.driver.collect import Relation, distinct
@@ -28,6 +28,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     walk,
 )
@@ -35,14 +37,14 @@ from viewkeep.query.evaluate.rows import Pair, equal_columns
 from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.windows import Order
-from viewkeep.sql.text import SPARK, expression
+from viewkeep.sql.text import SPARK, expression, values_text
 
 
 class Builder:
     """Makes DataFrames of queries; a shared subtree is built once."""
 
-    def __init__(self, relation: Callable[[Leaf], Relation]) -> None:
-        self._relation = relation
+    def __init__(self, spark: SparkSession, relation: Callable[[Leaf], Relation]) -> None:
+        self._spark, self._relation = spark, relation
         self._built: dict[Node, DataFrame] = {}
 
     def frame(self, node: Node) -> DataFrame:
@@ -66,6 +68,8 @@ class Builder:
                 return self._relation(node).frame.selectExpr(*columns)
             case Stored():
                 return self._relation(node).frame.selectExpr(*map(quote, node.names))
+            case Values():
+                return self._spark.sql(f"SELECT * FROM {values_text(node)}")
             case Select():
                 return self.frame(node.child).where(expression(node.condition))
             case Project():
@@ -79,6 +83,9 @@ class Builder:
                 computed = [_named(SPARK.window(node, each), each.name) for each in node.columns]
                 names = map(quote, node.child.names)
                 return self._window_rows(node).selectExpr(*names, *computed)
+            case Unnest():
+                names = map(quote, node.child.names)
+                return self.frame(node.child).selectExpr(*names, SPARK.unnest(node))
             case UnionAll():
                 return reduce(DataFrame.union, map(self.frame, node.inputs))
             case Join():
@@ -174,7 +181,7 @@ class Builder:
                 return _wider(self._keys(side, column))
             case SemiJoin() | AntiJoin():
                 return _wider(self._keys(node.left, column))
-            case Window() if column in node.child.names:
+            case Window() | Unnest() if column in node.child.names:
                 return self._keys(node.child, column)
             case GroupBy() if column in node.keys:
                 return self._keys(node.child, column)

@@ -88,7 +88,7 @@ def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[s
         made = created.get(leaf.name) if isinstance(leaf, Stored) else None
         return Relation(input_frame(spark, frames, leaf) if made is None else made)
 
-    builder = Builder(relation)
+    builder = Builder(spark, relation)
     for kept in script.materialized:
         with named(f"CREATE {kept.name}"):
             frame = with_schema(builder.frame(kept.definition), kept.definition.schema)

@@ -35,6 +35,7 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     Stored,
+    Unnest,
     Window,
     rewrite,
     walk,
@@ -136,7 +137,7 @@ class ScriptRelations:
 
     def builder(self) -> Builder:
         """Makes DataFrames of queries."""
-        return Builder(self._leaf)
+        return Builder(self.spark, self._leaf)
 
     def _leaf(self, leaf: Leaf) -> Relation:
         if isinstance(leaf, Scan):
@@ -165,7 +166,7 @@ class ScriptRelations:
         name = "viewkeep#rows"
         child = Collected(self.spark, node.child.schema, rows)
         over = with_children(node, (Stored(name, node.child.schema),))
-        frame = with_schema(Builder(lambda leaf: child).frame(over), node.schema)
+        frame = with_schema(Builder(self.spark, lambda leaf: child).frame(over), node.schema)
         return to_rows(collect_local(frame))
 
     def spelled_out(self, query: Node, names: Iterable[str]) -> Node:
@@ -231,6 +232,8 @@ def _names_read(node: Node) -> frozenset[str]:
             return frozenset(node.keys).union(*(each.reads for each in node.aggregates))
         case Window():
             return node.reads
+        case Unnest():
+            return frozenset({node.column})
         case Distinct():
             return frozenset(node.names)  # what differs in any column differs
     return frozenset()

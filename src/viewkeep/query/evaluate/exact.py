@@ -41,7 +41,7 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
-from viewkeep.query.types.functions import COMPARABLE, SINGLE, find_function
+from viewkeep.query.types.functions import COMPARABLE, PARTS, SINGLE, find_function
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
@@ -51,7 +51,7 @@ Convert = Callable[[Any], Any]
 _JAVA_DIGITS = 34
 """Spark rounds the negative of a decimal with more."""
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
-_PLAIN = ("and", "or", "not", "isnull", "isnotnull", COMPARABLE, SINGLE)
+_PLAIN = ("and", "or", "not", "isnull", "isnotnull", COMPARABLE, SINGLE, *PARTS)
 _ALIKE = ("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "coalesce", "greatest", "least")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "div")
 _TEXT = (
@@ -156,6 +156,8 @@ def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> S
         return types
     if name in _ALIKE or (name == "nullif" and types[0] == types[1]):
         return [_common(call, types)] * len(types)
+    if name in ("array", "sequence"):
+        return [result.parts[0].type] * len(types)
     if name == "case":
         odd = [] if len(types) % 2 == 0 else [result]
         return [BOOLEAN, result] * (len(types) // 2) + odd

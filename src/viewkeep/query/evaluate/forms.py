@@ -333,7 +333,12 @@ def _extreme(
     return evaluate
 
 
+def _array(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    return lambda row: tuple([argument(row) for argument in arguments])
+
+
 FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
+    "array": _array,
     "=": partial(_comparison, eq),
     "<>": partial(_comparison, ne),
     "<": partial(_comparison, lt),

@@ -16,7 +16,7 @@ from numbers import Number
 from typing import Any
 
 from viewkeep.query.types.data_types import MAX_PRECISION
-from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.functions import COMPARABLE, ENTRY, FIELD, ITEM
 
 DECIMALS = Context(prec=MAX_PRECISION, rounding=ROUND_HALF_UP)
 """How exact decimals are computed."""
@@ -293,6 +293,21 @@ def _not(value: Any) -> bool:
     return not value
 
 
+def _sequence(first: Any, last: Any) -> tuple[Any, ...]:
+    """All values between two, both included, upwards or downwards."""
+    if isinstance(first, date):
+        days = (last - first).days
+        return tuple(first + timedelta(days=each) for each in _sequence(0, days))
+    step = 1 if first <= last else -1
+    return tuple(range(first, last + step, step))
+
+
+def _item(array: tuple[Any, ...], place: int) -> Any:
+    if not 0 <= place < len(array):
+        raise ValueError(f"no element {place} in an array of {len(array)}")
+    return array[place]
+
+
 STRICT: dict[str, Callable[..., Any]] = {
     "+": _with_days(1, _arithmetic(operator.add, DECIMALS.add)),
     "-": _with_days(-1, _arithmetic(operator.sub, DECIMALS.subtract)),
@@ -343,5 +358,9 @@ STRICT: dict[str, Callable[..., Any]] = {
     "add_months": lambda start, months: _shift_months(_day(start), months),
     "last_day": _last_day,
     "timestampadd": _timestampadd,
+    "sequence": _sequence,
+    FIELD: lambda struct, name, place: struct[place],
+    ITEM: _item,
+    ENTRY: lambda map_, key: next((value for own, value in map_ if own == key), None),
 }
 """The functions that are NULL when an argument is, on values that are not."""

@@ -21,6 +21,8 @@ from viewkeep.query.algebra import (
     Project,
     Select,
     SemiJoin,
+    Unnest,
+    Values,
 )
 from viewkeep.query.evaluate.exact import (
     InexactError,
@@ -53,6 +55,29 @@ def project(node: Project, rows: Iterable[Row]) -> Rows:
     """The computed columns of every row."""
     values = _values(node)
     return [tuple([value(row) for value in values]) for row in rows]
+
+
+@lru_cache(maxsize=COMPILED)
+def _computed_rows(node: Values) -> tuple[Row, ...]:
+    return tuple(tuple([compile_exact(each, ())(()) for each in row]) for row in node.rows)
+
+
+def constant_rows(node: Values) -> Rows:
+    """The rows that a query holds."""
+    return list(_computed_rows(node))
+
+
+def unnest(node: Unnest, rows: Iterable[Row]) -> Rows:
+    """Every row with each of its elements, numbered from 0."""
+    place, width = node.child.names.index(node.column), len(node.elements)
+    nothing, result = (None,) * width, []
+    for row in rows:
+        values = row[place] or ()
+        for position, each in enumerate(values):
+            result.append((*row, position, *(each if width > 2 else (each,))))
+        if node.outer and not values:
+            result.append(row + nothing)
+    return result
 
 
 def distinct(node: Distinct, rows: Iterable[Row]) -> Rows:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Value
 from viewkeep.query.types.data_types import (
+    ARRAY,
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -48,7 +49,19 @@ COMPARABLE = "#comparable"
 SINGLE = "#single"
 """The value of a subquery, and an error if the subquery has more rows than one."""
 
-CARRIED = frozenset({"isnull", "isnotnull", "case", "coalesce", COMPARABLE})
+FIELD = "#field"
+"""A part of a struct, by its name and its place."""
+
+ITEM = "#item"
+"""An element of an array, by its place; an error where there is none."""
+
+ENTRY = "#entry"
+"""The value of a map for a key; NULL where there is none."""
+
+PARTS = (FIELD, ITEM, ENTRY)
+"""The functions that take nested values apart."""
+
+CARRIED = frozenset({"isnull", "isnotnull", "case", "coalesce", COMPARABLE, *PARTS})
 """The functions that take values of every type, also of those that views only carry."""
 
 ONLY_CARRIED = "views carry such columns as they are, and compute nothing with them"
@@ -230,6 +243,44 @@ def _timestampadd(arguments: Sequence[Typed]) -> Type:
     return TIMESTAMP
 
 
+def _field(arguments: Sequence[Typed]) -> Type:
+    struct, name, place = arguments[0].type, arguments[1].value, arguments[2].value
+    if struct.name != "struct" or not isinstance(place, int) or place >= len(struct.parts):
+        raise QueryError(f"{struct} has no part {name!r}")
+    return struct.parts[place].type
+
+
+def _item(arguments: Sequence[Typed]) -> Type:
+    array, place = (argument.type for argument in arguments)
+    if array.name != "array" or place not in INTEGRAL:
+        raise QueryError(f"an element of {array} cannot be found by {place}")
+    return array.parts[0].type
+
+
+def _entry(arguments: Sequence[Typed]) -> Type:
+    map_, key = (argument.type for argument in arguments)
+    if map_.name != "map" or common_type(map_.parts[0].type, key) != map_.parts[0].type:
+        raise QueryError(f"a value of {map_} cannot be found by {key}")
+    return map_.parts[1].type
+
+
+def _sequence(arguments: Sequence[Typed]) -> Type:
+    common = _common("sequence", arguments)
+    if common != DATE and common not in INTEGRAL:
+        raise clash("sequence", arguments, "the ends must be whole numbers or dates")
+    return ARRAY(common)
+
+
+def _nested_functions() -> list[Function]:
+    return [
+        Function(FIELD, _field, 3, 3, "always"),
+        Function(ITEM, _item, 2, 2, "always"),
+        Function(ENTRY, _entry, 2, 2, "always"),
+        Function("array", lambda arguments: ARRAY(_common("array", arguments)), 1, None, "never"),
+        Function("sequence", _sequence, 2, 2),
+    ]
+
+
 _TEXT, _DAY = (STRING,), (DATE, TIMESTAMP)
 
 
@@ -253,6 +304,7 @@ def _build() -> dict[str, Function]:
         *_text_functions(),
         *_number_functions(),
         *_date_functions(),
+        *_nested_functions(),
     ]
     return {function.name: function for function in functions}
 

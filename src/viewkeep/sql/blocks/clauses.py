@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.query.types.aggregates import AGGREGATES
 from viewkeep.sql.source import Source
 
-_BLOCK = "expressions from_ joins where group having windows qualify distinct with_ hint"
+_BLOCK = "expressions from_ joins where group having windows qualify distinct with_ hint laterals"
 _TOP = ("order", "limit", "offset")
 _SELECT = {*_BLOCK.split(), *_TOP}
 _SET_OPERATION = {"this", "expression", "distinct", "with_", *_TOP}
@@ -16,7 +16,6 @@ _NAMES: dict[str, tuple[str, tuple[TokenType, ...]]] = {
     "sort": ("SORT BY", (TokenType.SORT_BY,)),
     "cluster": ("CLUSTER BY", (TokenType.CLUSTER_BY,)),
     "distribute": ("DISTRIBUTE BY", (TokenType.DISTRIBUTE_BY,)),
-    "laterals": ("LATERAL VIEW", (TokenType.LATERAL,)),
     "pivots": ("PIVOT", ()),
     "sample": ("TABLESAMPLE", (TokenType.TABLE_SAMPLE,)),
     "by_name": ("UNION BY NAME", (TokenType.UNION,)),

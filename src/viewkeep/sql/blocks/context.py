@@ -79,6 +79,10 @@ class Context:
         """The operator, written with the last of some keywords at or before a part of the text."""
         return self.places.put(node, self.source.keyword(part, keywords))
 
+    def aside(self) -> "Context":
+        """The same for a query that is only looked at: the names that it takes stay free."""
+        return replace(self, names=FreshNames(), places=Places())
+
     def nested(self, query: exp.Expr) -> Node:
         """A query inside this one, translated."""
         return self.translate(query, self)
@@ -102,7 +106,7 @@ def with_common_tables(query: exp.Expr, context: Context) -> Context:
             raise context.source.error(f'two common tables are called "{cte.alias}"', cte)
         del pending[name]
         # Whether or not anything reads it, it must be a query; the names it takes are its own.
-        replace(inside, names=FreshNames()).nested(cte.this)
+        inside.aside().nested(cte.this)
         common = {**context.common, name: CommonTable(cte.this, columns, inside)}
         context = replace(context, common=common)
     return context

@@ -8,9 +8,14 @@ from viewkeep.sql.blocks.context import Context
 
 
 def distinct(node: Node, query: exp.Expr, context: Context) -> Node:
-    """The rows of a query, each once; refused with the column whose values cannot be compared."""
+    """The rows of a query, each once."""
+    refuse_incomparable(node, query, context)
+    return Distinct(node)
+
+
+def refuse_incomparable(node: Node, query: exp.Expr, context: Context) -> None:
+    """An error with the column whose values cannot be compared."""
     for field in node.schema:
         if field.type.is_opaque:
             problem = f'column "{field.name}" is {field.type}, and rows would be compared'
             raise context.source.error(f"{problem}: {ONLY_CARRIED}", query)
-    return Distinct(node)

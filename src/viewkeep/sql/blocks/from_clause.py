@@ -7,16 +7,19 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import UnsupportedError, did_you_mean
-from viewkeep.query.algebra import Node, Scan
-from viewkeep.query.expressions import TRUE, Column, Expression, conjunction
+from viewkeep.query.algebra import Node, Scan, Values
+from viewkeep.query.expressions import TRUE, Column, Expression, conjunction, literal
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.sql.blocks.context import Context, cycle_problem
+from viewkeep.sql.blocks.generators import is_generator, read_generator
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
+from viewkeep.sql.blocks.pivot import Pivoted
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
 from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.blocks.values import translate_values
 from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.scalar import Translator
 
@@ -33,20 +36,57 @@ def translate_from(select: exp.Select, context: Context) -> Relation:
     """All of FROM, from left to right; in Spark a comma is a cross join like any other."""
     clause = select.args.get("from_")
     if clause is None:
-        raise context.source.unsupported("a SELECT without FROM", select)
-    return _chain(_table(clause.this, context), select.args.get("joins") or (), context)
+        if not select.expressions:
+            raise context.source.error("a SELECT without columns", select)
+        one = Values((f"{context.names.take('row')}.one",), ((literal(1),),))
+        return Relation(one, ())
+    relation = _chain(_table(clause.this, context), select.args.get("joins") or (), context)
+    for view in select.args.get("laterals") or ():
+        relation = _lateral(relation, view, bool(view.args.get("outer")), context)
+    return relation
+
+
+def _lateral(left: Relation, node: exp.Lateral, outer: bool, context: Context) -> Relation:
+    """Rows beside those that explode or its kin makes of them: LATERAL VIEW, or a join."""
+    if not is_generator(node.this):
+        raise context.source.unsupported(_kind(node), node.this, (TokenType.LATERAL,))
+    translator = Translator(context.source, Scope(left.columns, context.outer))
+    generator = read_generator(node.this, node.alias, translator, context.names)
+    alias = node.args.get("alias")
+    names = [column.name for column in alias.columns] if alias else []
+    if names and len(names) != len(generator.names):
+        problem = f"{node.this.name} has {len(generator.names)} columns, but {len(names)} names"
+        raise context.source.error(f"{problem} for them", node)
+    columns = [
+        ScopeColumn(node.alias, name, scalar)
+        for name, scalar in zip(names or generator.names, generator.columns, strict=True)
+    ]
+    return Relation(generator.over(left.node, outer), (*left.columns, *columns))
+
+
+def _generated(node: exp.Table, context: Context) -> Relation:
+    """explode or its kin as a table: of one row that has nothing else."""
+    one = Relation(Values((f"{context.names.take('row')}.one",), ((literal(1),),)), ())
+    return _lateral(one, exp.Lateral(this=node.this, alias=node.args.get("alias")), False, context)
 
 
 def _table(node: exp.Expr, context: Context) -> Relation:
+    if node.args.get("pivots"):
+        relation = _pivoted(node, context)
+        return _chain(relation, node.args.get("joins") or (), context)
     match node:
         case exp.Subquery() if isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
             relation = _table(node.this, context)
         case exp.Subquery():
             relation = _derived(context.nested(unwrapped(node)), node, (), context)
+        case exp.Values():
+            relation = _derived(translate_values(node, context), node, (), context)
+        case exp.Table() if is_generator(node.this):
+            relation = _generated(node, context)
         case exp.Table() if isinstance(node.this, exp.Identifier):
             relation = _named(node, context)
         case _:
-            keywords = (TokenType.LATERAL, TokenType.VALUES)
+            keywords = (TokenType.LATERAL,)
             raise context.source.unsupported(_kind(node), node, keywords)
     return _chain(relation, node.args.get("joins") or (), context)
 
@@ -67,12 +107,27 @@ def _chain(relation: Relation, joins: Sequence[exp.Join], context: Context) -> R
     return relation
 
 
+def _pivoted(node: exp.Expr, context: Context) -> Relation:
+    """A table with PIVOT or UNPIVOT; joins come after it."""
+    if isinstance(node.parent, exp.Join):  # Spark takes all that stands before it
+        raise context.source.unsupported("PIVOT after a join", node.args["pivots"][0])
+    if len(node.args["pivots"]) > 1:
+        raise context.source.unsupported("more than one PIVOT", node.args["pivots"][1])
+    [pivot] = node.args["pivots"]
+    table = node.copy()
+    table.set("pivots", None)
+    table.set("joins", None)
+    unpivot = bool(pivot.args.get("unpivot"))
+    relation = _table(table, context if unpivot else context.aside())
+    pivoted = Pivoted(table, pivot, relation.columns, context)
+    rows = pivoted.unpivoted(relation.node) if unpivot else pivoted.pivoted()
+    return _derived(rows, pivot, (), context)
+
+
 def _kind(node: exp.Expr) -> str:
     match node:
         case exp.Lateral():
             return "LATERAL"
-        case exp.Values():
-            return "VALUES"
         case exp.Table():
             return f"a table function ({node.this.name})"
     return f"{type(node).__name__.upper()} in FROM"
@@ -137,6 +192,8 @@ def _scalar(field: Field) -> Scalar:
 
 def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
     kind = _join_kind(item, context)
+    if isinstance(item.this, exp.Lateral):
+        return _joined_lateral(kind, left, item, context)
     right = _table(item.this, context)
     names = _merged_names(left, right, item)
     if names is not None:
@@ -150,6 +207,15 @@ def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
         return _joined_with_subqueries(kind, left, right, False, item, context)
     except UnsupportedError:
         return _joined_with_subqueries(kind, left, right, True, item, context)
+
+
+def _joined_lateral(kind: str, left: Relation, item: exp.Join, context: Context) -> Relation:
+    on = item.args.get("on")
+    if kind not in ("inner", "left", "cross") or item.args.get("using"):
+        raise context.source.unsupported(f"{kind.upper()} JOIN LATERAL", item.this)
+    if on is not None and not (isinstance(on, exp.Boolean) and on.this):
+        raise context.source.unsupported("JOIN LATERAL with a condition", on)
+    return _lateral(left, item.this, kind == "left", context)
 
 
 def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from viewkeep.query.algebra import Node, Output, Project
 from viewkeep.sql.blocks.context import FreshNames
+from viewkeep.sql.blocks.generators import is_generator
 from viewkeep.sql.blocks.scope import Scalar, ScopeColumn
 from viewkeep.sql.expressions.scalar import Translator
 from viewkeep.sql.source import Source
@@ -57,6 +58,10 @@ def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
             yield from _star(node, "", translator)
         case exp.Column() if isinstance(node.this, exp.Star):
             yield from _star(node, node.table, translator)
+        case exp.Alias() | exp.Aliases() if is_generator(node.this):
+            yield from _generated(node.this, _given_names(node), translator)
+        case exp.Anonymous() if is_generator(node):
+            yield from _generated(node, [], translator)
         case exp.Alias():
             yield Item(node.alias, translator.translate(node.this), node)
         case exp.Paren():
@@ -69,6 +74,22 @@ def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
             # As in Spark, a column without a name is called by its text.
             name = _text(node)
             yield Item(name, translator.translate(node), node, is_unnamed=True)
+
+
+def _given_names(node: exp.Alias | exp.Aliases) -> list[str]:
+    return [node.alias] if isinstance(node, exp.Alias) else [e.name for e in node.expressions]
+
+
+def _generated(node: exp.Expr, names: list[str], translator: Translator) -> Iterator[Item]:
+    """The columns of explode or its kin."""
+    if translator.generator is None:
+        raise translator.source.unsupported(f"{node.name.lower()}() here", node)
+    columns = translator.generator.columns(node, translator)
+    if names and len(names) != len(columns):
+        problem = f"{node.name.lower()}() has {len(columns)} columns, but {len(names)} names"
+        raise translator.source.error(f"{problem} for them", node)
+    for i, (name, scalar) in enumerate(columns):
+        yield Item(names[i] if names else name, scalar, node)
 
 
 def _text(node: exp.Expr) -> str:

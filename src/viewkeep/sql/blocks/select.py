@@ -8,6 +8,7 @@ from viewkeep.sql.blocks.block import Block, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.distinct import distinct
+from viewkeep.sql.blocks.generators import BlockGenerator
 from viewkeep.sql.blocks.items import project, select_items
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.top import apply_top, read_top, replace_aliases, top_of_outputs
@@ -25,6 +26,8 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     translator = _translator(select, block, context)
     windows = BlockWindows(_named_windows(select))
     translator.windows = windows
+    generator = BlockGenerator(context.names)
+    translator.generator = generator
     items = select_items(select, translator)
     qualify = _qualify(select, translator)
     unique = bool(select.args.get("distinct"))
@@ -38,7 +41,9 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     if qualify is not None:
         node = Select(node, qualify.expression)
         context.placed(node, select.args["qualify"].this, TokenType.QUALIFY)
-    node = project(apply_top(node, top, context), items, context.source)
+    if generator.found is not None and top is not None:
+        raise context.source.unsupported("LIMIT beside explode() in the select list", top.place)
+    node = project(apply_top(generator.apply(node), top, context), items, context.source)
     if not unique:
         return node
     node = distinct(node, select, context)

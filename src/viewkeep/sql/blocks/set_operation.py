@@ -3,21 +3,25 @@
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.algebra import AntiJoin, Node, Output, Project, SemiJoin, UnionAll
+from viewkeep.query.algebra import AntiJoin, Node, Output, Project, SemiJoin, UnionAll, Window
 from viewkeep.query.expressions import Call, Cast, Column, conjunction
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.rules import common_type
+from viewkeep.query.windows import WindowColumn
 from viewkeep.sql.blocks.clauses import refuse_clauses
 from viewkeep.sql.blocks.context import Context, Places
-from viewkeep.sql.blocks.distinct import distinct
+from viewkeep.sql.blocks.distinct import distinct, refuse_incomparable
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.top import top_of_outputs
+
+_COPY = "#copy"
 
 
 def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
     """Both sides under the names of the left one, in the types that fit both.
 
-    EXCEPT and INTERSECT compare whole rows, in which NULLs are equal to each other.
+    EXCEPT and INTERSECT compare whole rows, in which NULLs are equal to each other; with ALL also
+    which of several equal ones a row is.
     """
     refuse_clauses(query, context.source)
     return top_of_outputs(query, _combined(query, context), context)
@@ -34,10 +38,18 @@ def _combined(query: exp.SetOperation, context: Context) -> Node:
         return distinct(union, query.expression, context) if query.args.get("distinct") else union
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
     keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
-    if not query.args.get("distinct"):
-        raise context.source.unsupported(f"{name} ALL", query.expression, (keyword,))
-    compared = _compared(name, distinct(left, query.expression, context), right, context)
-    return context.placed(compared, query.expression, keyword)
+    if query.args.get("distinct"):
+        left = distinct(left, query.expression, context)
+        return context.placed(_compared(name, left, right, context), query.expression, keyword)
+    first, second = (_copies(side, query, context) for side in (left, right))
+    compared = context.placed(_compared(name, first, second, context), query.expression, keyword)
+    return Project(compared, tuple(Output(each, Column(each)) for each in left.names))
+
+
+def _copies(node: Node, query: exp.SetOperation, context: Context) -> Node:
+    """The rows, those that are equal numbered: the third of them meets the third of others."""
+    refuse_incomparable(node, query.expression, context)
+    return Window(node, (WindowColumn(_COPY, "row_number"),), node.names)
 
 
 def _compared(name: str, left: Node, right: Node, context: Context) -> Node:

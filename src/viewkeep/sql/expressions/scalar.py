@@ -24,8 +24,12 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import (
     BARE_FUNCTIONS,
+    ENTRY,
+    FIELD,
     FUNCTIONS,
+    ITEM,
     ONLY_CARRIED,
+    PARTS,
     SYNONYMS,
     Typed,
     is_deterministic,
@@ -78,7 +82,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Parameter: "a parameter",
     exp.Tuple: "a row of several values",
     exp.Lambda: "a lambda function",
-    exp.Bracket: "an element of an array or map",
     exp.Dot: "a field of a struct",
     exp.Distinct: "DISTINCT outside an aggregate",
     exp.Filter: "FILTER outside an aggregate",
@@ -86,7 +89,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.ILike: "ILIKE",
     exp.Escape: "LIKE with ESCAPE",
     exp.Star: "* outside a select list or count(*)",
-    exp.Values: "VALUES",
     exp.Like: "LIKE ANY or ALL",
     exp.Collate: "COLLATE",
     exp.AtTimeZone: "AT TIME ZONE",
@@ -98,7 +100,6 @@ _KEYWORDS: dict[type[exp.Expr], tuple[TokenType, ...]] = {
     exp.Exists: (TokenType.EXISTS,),
     exp.All: (TokenType.ALL,),
     exp.Any: (TokenType.ANY,),
-    exp.Values: (TokenType.VALUES,),
     exp.Parameter: (TokenType.PARAMETER,),
     exp.Placeholder: (TokenType.COLON, TokenType.L_BRACE, TokenType.PLACEHOLDER),
 }
@@ -113,6 +114,13 @@ class Windows(Protocol):
 
     def translate(self, node: exp.Window, translator: "Translator") -> Scalar:
         """The column that a window function becomes."""
+
+
+class RowGenerator(Protocol):
+    """Takes the function of a select list that makes rows."""
+
+    def columns(self, node: exp.Expr, translator: "Translator") -> list[tuple[str, Scalar]]:
+        """The names and values of the columns that a call becomes."""
 
 
 class Attachments(Protocol):
@@ -136,6 +144,7 @@ class Translator:
         """The aliases before an item of the select list; None where Spark decides what is meant."""
         self.later: Collection[str] = ()
         self.windows: Windows | None = None
+        self.generator: RowGenerator | None = None
         self.attachments: Attachments | None = None
         self.correlated_scalars = True
         self._refusals: dict[int, tuple[exp.Expr, QueryError]] = {}
@@ -163,8 +172,7 @@ class Translator:
             case exp.Paren():
                 return self.translate(node.this)
             case exp.Column() if not isinstance(node.this, exp.Star):
-                alias = self._lateral_alias(node)
-                return self.column(self.resolve(node), node) if alias is None else alias
+                return self._named(node)
             case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Neg():
                 return self._constant(node)
             case exp.RawString():
@@ -191,7 +199,7 @@ class Translator:
         call = Call(function, tuple(a.expression for a in arguments))
         try:
             for argument in arguments:
-                if function not in ("isnull", "isnotnull"):
+                if function not in ("isnull", "isnotnull", *PARTS):
                     self.refuse_opaque(argument, node)
             typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
         except QueryError as error:
@@ -231,6 +239,47 @@ class Translator:
         if not columns and not node.table:
             self._refuse_word(node)
         return columns[0] if columns else self._outer(node)
+
+    def _named(self, node: exp.Column) -> Scalar:
+        """A column, a part of a struct, or an alias before."""
+        alias = self._lateral_alias(node)
+        if alias is not None:
+            return alias
+        column, parts = self.struct_path(node)
+        value = self.column(self.resolve(node) if column is None else column, node)
+        for part in parts:
+            value = self.field(value, part, node)
+        return value
+
+    def struct_path(self, node: exp.Column) -> tuple[ScopeColumn | None, list[str]]:
+        """The column of a struct and the names of its parts, where a name with dots is that."""
+        names = [part.name for part in node.parts]
+        qualified = self.scope.matches(*names[:2]) if len(names) > 1 else []
+        columns, parts = qualified, names[2:]
+        if not qualified:
+            columns, parts = self.scope.matches("", names[0]), names[1:]
+        is_struct = len(columns) == 1 and columns[0].scalar.typed.type.name == "struct"
+        return (columns[0], parts) if parts and is_struct else (None, [])
+
+    def field(self, struct: Scalar, name: str, node: exp.Expr) -> Scalar:
+        """A part of a struct, by its name in any case."""
+        parts = struct.typed.type.parts if struct.typed.type.name == "struct" else ()
+        places = [i for i, part in enumerate(parts) if part.name.lower() == name.lower()]
+        if len(places) != 1:
+            known = [part.name for part in parts]
+            listed = f"{struct.typed.type}{did_you_mean(name, known)}"
+            raise self.source.error(f'no part "{name}" in {struct.expression}, {listed}', node)
+        [place] = places
+        arguments = [struct, constant(literal(parts[place].name)), constant(literal(place))]
+        return self.call(FIELD, arguments, node)
+
+    def _element(self, node: exp.Bracket) -> Scalar:
+        """An element of an array by its place, or of a map by its key."""
+        values = self.translate(node.this)
+        if len(node.expressions) != 1 or values.typed.type.name not in ("array", "map"):
+            return self._opaque(node, self.source.unsupported("this form of []", node))
+        function = ITEM if values.typed.type.name == "array" else ENTRY
+        return self.call(function, [values, self.translate(node.expressions[0])], node)
 
     def _lateral_alias(self, node: exp.Column) -> Scalar | None:
         """The item before this one that a name means, where no column of FROM has the name."""
@@ -422,6 +471,10 @@ class Translator:
                 return self.call("concat", self._both(node), node)
             case exp.Concat():
                 return self.call("concat", self._all(node.expressions), node)
+            case exp.Dot(expression=exp.Identifier() as part):
+                return self.field(self.translate(node.this), part.name, node)
+            case exp.Bracket():
+                return self._element(node)
             case exp.Window() if self.windows is not None:
                 return self.windows.translate(node, self)
             case exp.Extract() | exp.Substring() | exp.Trim() | exp.StrPosition():

@@ -14,6 +14,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
 )
 from viewkeep.query.expressions import Call, Column, Expression, conjuncts, constant_column
@@ -45,10 +47,15 @@ def is_unique(node: Node, columns: AbstractSet[str]) -> bool:
             return is_unique(node.left, columns)
         case Window():
             return is_unique(node.child, columns)
+        case Unnest():
+            own = columns & set(node.child.names)
+            return node.elements[0] in columns and is_unique(node.child, own)
         case Join():
             known = _fixed(columns, node.condition, node.schema)
             sides = (node.left, node.right), (node.right, node.left)
             return any(_join_is_unique(node, *pair, known) for pair in sides)
+        case Values():
+            return len(node.rows) == 1
         case Stored() | UnionAll():
             return False
 

@@ -188,7 +188,10 @@ class GroupedTranslator(Translator):
                 return self._aggregate(call, node.expression.this)
             case exp.Column():
                 alias = self._alias(node)
-                return super().translate(node) if alias is None else self.translate(alias)
+                if alias is not None:
+                    return self.translate(alias)
+                part = self._computed_key(node) if self.struct_path(node)[1] else None
+                return part or super().translate(node)
         return self._computed_key(node) or super().translate(node)
 
     def column(self, column: ScopeColumn, node: exp.Expr) -> Scalar:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from viewkeep.execute.duckdb.dialect.aggregates import aggregate_text
 from viewkeep.execute.duckdb.dialect.expressions import expression_text
 from viewkeep.execute.duckdb.dialect.text import Text, quote, type_name
-from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin
+from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin, Unnest
 from viewkeep.query.expressions import Expression, columns_of
 from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, INT, TIMESTAMP, Type
 from viewkeep.query.types.functions import Typed
@@ -55,6 +55,18 @@ class DuckdbDialect(Dialect):
         result = window_result(column.function, types).type
         return f"CAST({text} AS {type_name(result)})" if result == INT else text
 
+    def unnest(self, node: Unnest) -> str:
+        """The columns of the elements of an array or map; moments are read in UTC."""
+        column, kinds = quote(node.column), node.schema[-len(node.elements) + 1 :]
+        lists = [column] if len(kinds) == 1 else [f"map_keys({column})", f"map_values({column})"]
+        numbers = f"range(len({lists[0]}))"
+        texts = [f"CAST({_unnested(numbers, lists[0], node.outer)} AS INTEGER)"]
+        for text, field in zip(lists, kinds, strict=True):
+            value = _unnested(text, lists[0], node.outer)
+            texts.append(f"CAST({value} AS TIMESTAMP)" if field.type == TIMESTAMP else value)
+        names = map(quote, node.elements)
+        return ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
+
     def range_offset(self, distance: int, type_: Type) -> str:
         """How far a range reaches over an order column of a type."""
         if type_ == DATE:
@@ -82,6 +94,11 @@ class DuckdbDialect(Dialect):
         """A conjunction of which a part may fail, as a volatile column."""
         texts = [expression_text(part, schema) for part in parts]
         return _volatile(_guarded(texts, None)) if any(text.fails for text in texts) else None
+
+
+def _unnested(values: str, like: str, outer: bool) -> str:
+    some = f"CASE WHEN len({like}) > 0 THEN {values} ELSE [NULL] END"
+    return f"unnest({some if outer else values})"
 
 
 def _guarded(texts: Sequence[Text], guard: str | None) -> str:

@@ -19,6 +19,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
     Window,
 )
 from viewkeep.query.evaluate.forms import Row
@@ -72,7 +73,7 @@ class PossibleKeys:
             case GroupBy():
                 inside = set(columns) <= set(node.keys)
                 return self.values(node.child, columns) if inside else None
-            case Window():
+            case Window() | Unnest():
                 inside = set(columns) <= set(node.child.names)
                 return self.values(node.child, columns) if inside else None
             case UnionAll():

@@ -35,6 +35,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     children,
     walk,
@@ -45,12 +47,14 @@ from viewkeep.query.evaluate.rows import (
     Pair,
     Paired,
     Rows,
+    constant_rows,
     distinct,
     group,
     key_of,
     meetings,
     project,
     select,
+    unnest,
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Column
@@ -104,6 +108,8 @@ class Driver:
         match node:
             case Scan() | Stored():
                 return self._stored(node)
+            case Values():
+                return self._constant(node)
             case UnionAll():
                 return self._bounded(row for rows in self._all(node) for row in rows)
             case Join() | SemiJoin() | AntiJoin():
@@ -131,7 +137,15 @@ class Driver:
         self.read += len(rows)
         return _arranged(rows, [field.name for field in look_ups.schema(source)], _below(leaf))
 
-    def _computed(self, node: Select | Project | GroupBy | Distinct | Window, rows: Rows) -> Rows:
+    def _constant(self, node: Values) -> Rows:
+        try:
+            return constant_rows(node)
+        except _REFUSED as error:
+            raise NotHereError(str(error)) from error
+
+    def _computed(
+        self, node: Select | Project | GroupBy | Distinct | Window | Unnest, rows: Rows
+    ) -> Rows:
         try:
             match node:
                 case Select():
@@ -144,6 +158,8 @@ class Driver:
                     return group(node, rows)
                 case Window():
                     return window(node, rows)
+                case Unnest():
+                    return self._bounded(unnest(node, rows))
         except _REFUSED as error:
             if isinstance(node, Select | Project):
                 return self._inputs.in_spark(node, rows) if rows else []
@@ -262,6 +278,8 @@ class Driver:
         match node:
             case Scan() | Stored():
                 return self._looked_up(node, keys)
+            case Values():
+                return self._constant(node)
             case UnionAll():
                 return self._bounded(row for rows in self._all(node, keys) for row in rows)
             case Join() | SemiJoin() | AntiJoin():
@@ -276,6 +294,8 @@ class Driver:
                 key = key_of(own.columns, node.child.schema)
                 # Of other groups some rows may be missing.
                 return self._computed(node, [row for row in rows if key(row) in own.values])
+            case Unnest():
+                return self._computed(node, self._probed(node.child, keys.on(node.child.names)))
         return self._computed(node, self._probed(node.child, keys))
 
     def _looked_up(self, leaf: Leaf, keys: SearchKeys) -> Rows:

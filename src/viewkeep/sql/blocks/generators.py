@@ -1,0 +1,113 @@
+"""Functions that make rows of an array or a map: explode and its kin, in FROM and SELECT."""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import Node, Output, Project, Unnest
+from viewkeep.query.expressions import Call, Column, literal
+from viewkeep.query.types.data_types import INT, Type
+from viewkeep.query.types.functions import FIELD, Typed
+from viewkeep.sql.blocks.context import FreshNames
+from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.expressions.scalar import Translator
+
+_EXPLODE, _POSEXPLODE, _INLINE = "explode", "posexplode", "inline"
+_OUTER = "_outer"
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A call of such a function; the columns that come of it are named after `alias`."""
+
+    function: str
+    outer: bool
+    values: Scalar
+    alias: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its columns as Spark names them."""
+        if self.function == _INLINE:
+            return tuple(part.name for part in self._elements[0].parts)
+        values = ("col",) if len(self._elements) == 1 else ("key", "value")
+        return ("pos", *values) if self.function == _POSEXPLODE else values
+
+    @property
+    def columns(self) -> tuple[Scalar, ...]:
+        """Its columns over the rows that it makes."""
+        position, *values = map(Column, self._columns)
+        if self.function == _INLINE:
+            fields = self._elements[0].parts
+            parts = [(literal(field.name), literal(i)) for i, field in enumerate(fields)]
+            calls = [Call(FIELD, (values[0], *part)) for part in parts]
+            types = [Typed(field.type, True) for field in fields]
+            return tuple(map(Scalar, calls, types))
+        pairs = zip(values, self._elements, strict=True)
+        scalars = tuple(Scalar(column, Typed(type_, True)) for column, type_ in pairs)
+        place = Scalar(position, Typed(INT, True))
+        return (place, *scalars) if self.function == _POSEXPLODE else scalars
+
+    def over(self, rows: Node, outer: bool = False) -> Node:
+        """Every row once for each of its elements."""
+        expression = self.values.expression
+        if isinstance(expression, Column):
+            return Unnest(rows, expression.name, self._columns, outer or self.outer)
+        kept = [Output(name, Column(name)) for name in rows.names]
+        array = f"{self.alias}.#array"
+        below = Project(rows, (*kept, Output(array, expression)))
+        return Unnest(below, array, self._columns, outer or self.outer)
+
+    @property
+    def _elements(self) -> tuple[Type, ...]:
+        """The types of an element, or of a key and its value."""
+        return tuple(part.type for part in self.values.typed.type.parts)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        values = ("element",) if len(self._elements) == 1 else ("key", "value")
+        return tuple(f"{self.alias}.#{name}" for name in ("position", *values))
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """Whether a node calls such a function."""
+    name = node.name.lower().removesuffix(_OUTER) if isinstance(node, exp.Anonymous) else ""
+    return name in (_EXPLODE, _POSEXPLODE, _INLINE)
+
+
+def read_generator(
+    node: exp.Expr, alias: str, translator: Translator, names: FreshNames
+) -> Generator:
+    """A call over the rows of a translator."""
+    assert isinstance(node, exp.Anonymous)
+    function = node.name.lower().removesuffix(_OUTER)
+    if len(node.expressions) != 1:
+        raise translator.source.error(f"{node.name.lower()}() takes 1 argument", node)
+    values = translator.translate(node.expressions[0])
+    kind = values.typed.type
+    structs = kind.name == "array" and kind.parts[0].type.name == "struct"
+    if not (structs if function == _INLINE else kind.name in ("array", "map")):
+        expected = "an array of structs" if function == _INLINE else "an array or a map"
+        problem = f"{node.name.lower()}() takes {expected}, not {kind}"
+        raise translator.source.type_error(problem, node)
+    outer = node.name.lower().endswith(_OUTER)
+    return Generator(function, outer, values, names.take(alias or function))
+
+
+@dataclass
+class BlockGenerator:
+    """The one such function that the select list of a block may have."""
+
+    names: FreshNames
+    found: Generator | None = None
+
+    def columns(self, node: exp.Expr, translator: Translator) -> list[tuple[str, Scalar]]:
+        """The names and values of the columns that a call becomes."""
+        if self.found is not None:
+            raise translator.source.error("a select list has one explode() at most", node)
+        self.found = read_generator(node, "", translator, self.names)
+        return list(zip(self.found.names, self.found.columns, strict=True))
+
+    def apply(self, rows: Node) -> Node:
+        """The rows with those that the function makes of each."""
+        return rows if self.found is None else self.found.over(rows)

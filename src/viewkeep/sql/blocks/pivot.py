@@ -1,0 +1,227 @@
+"""PIVOT and UNPIVOT as queries: a group-by with an aggregate per value, and a union.
+
+    t PIVOT (sum(a) FOR b IN (1))      SELECT c, sum(a) FILTER (WHERE b <=> 1) AS `1` GROUP BY c
+    t UNPIVOT (v FOR n IN (a, b))      SELECT c, 'a' AS n, a AS v UNION ALL SELECT c, 'b', b
+
+where c are the columns of t that the clause does not name.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import Node, Output, Project, Select, UnionAll
+from viewkeep.query.expressions import Call, Cast, Expression, literal
+from viewkeep.query.types.data_types import BOOLEAN, VOID, Type
+from viewkeep.query.types.rules import common_type, is_numeric
+from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES
+from viewkeep.sql.blocks.context import Context
+from viewkeep.sql.blocks.scope import Scope, ScopeColumn
+from viewkeep.sql.expressions.scalar import Translator
+
+_NULL_OF_NOTHING = ("sum", "avg", "mean", "min", "max")
+"""Aggregates that are NULL where there are no rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value of the pivot column or columns, and the name it gives to output columns."""
+
+    name: str
+    values: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True)
+class Pivoted:
+    """A relation of FROM with one PIVOT or UNPIVOT of it."""
+
+    table: exp.Expr
+    pivot: exp.Pivot
+    columns: Sequence[ScopeColumn]
+    context: Context
+
+    def pivoted(self) -> Node:
+        """The rows of PIVOT."""
+        return self.context.nested(self._query())
+
+    @property
+    def _field(self) -> exp.In:
+        [field, *others] = self.pivot.args["fields"]
+        if others or not isinstance(field, exp.In) or not field.expressions:
+            raise self._refused("PIVOT without a list of values")
+        return field
+
+    def _refused(self, construct: str) -> Exception:
+        return self.context.source.unsupported(construct, self.pivot)
+
+    def _column(self, node: exp.Expr) -> ScopeColumn:
+        translator = Translator(self.context.source, Scope(tuple(self.columns)))
+        if not isinstance(node, exp.Column):
+            raise self._refused("PIVOT of an expression")
+        return translator.resolve(node)
+
+    def _others(self, named: Collection[ScopeColumn]) -> list[exp.Expr]:
+        return [_reference(column) for column in self.columns if column not in named]
+
+    # --- PIVOT ----------------------------------------------------------------------------------
+
+    def _query(self) -> exp.Query:
+        pivots = [self._column(each) for each in _parts(self._field.this)]
+        choices = [self._choice(each, len(pivots)) for each in self._field.expressions]
+        aggregates = list(self.pivot.expressions)
+        read = [c for each in aggregates for c in each.find_all(exp.Column)]
+        keys = self._others([*pivots, *map(self._column, read)])
+        plain = self._grouped(keys, pivots, choices, aggregates, present=False)
+        if all(_is_null_of_nothing(each) for each in aggregates):
+            return plain
+        made = self.context.aside().nested(plain).schema[len(keys) :]
+        present = all(_is_pivoted_by_value(each.type) for each in made)
+        return self._grouped(keys, pivots, choices, aggregates, present)
+
+    def _grouped(
+        self,
+        keys: Sequence[exp.Expr],
+        pivots: Sequence[ScopeColumn],
+        choices: Sequence[Choice],
+        aggregates: Sequence[exp.Expr],
+        present: bool,
+    ) -> exp.Select:
+        """`present`: as in Spark, a count of no rows is NULL where all results are numbers."""
+        items = [
+            _aliased(self._value(each, pivots, choice, present), self._name(choice, each))
+            for choice in choices
+            for each in aggregates
+        ]
+        named = [_aliased(key.copy(), key.name) for key in keys]
+        select = exp.select(*named, *items, copy=False).from_(self.table.copy(), copy=False)
+        return select.group_by(*(key.copy() for key in keys), copy=False) if keys else select
+
+    def _name(self, choice: Choice, aggregate: exp.Expr) -> str:
+        if len(self.pivot.expressions) == 1:
+            return choice.name
+        suffix = aggregate.alias or aggregate.sql("spark", normalize_functions="lower")
+        return f"{choice.name}_{suffix}"
+
+    def _value(
+        self, node: exp.Expr, pivots: Sequence[ScopeColumn], choice: Choice, present: bool
+    ) -> exp.Expr:
+        call = node.unalias()
+        if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATE_NAMES:
+            raise self._refused("PIVOT of what is no aggregate")
+        condition = exp.and_(*map(_is_value, pivots, choice.values))
+        value = exp.Filter(this=call.copy(), expression=exp.Where(this=condition))
+        if not present or _is_null_of_nothing(node):
+            return value
+        count = exp.Anonymous(this="count_if", expressions=[condition.copy()])
+        return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), value)
+
+    def _choice(self, node: exp.Expr, width: int) -> Choice:
+        values = tuple(_parts(node.this if isinstance(node, exp.PivotAlias) else node))
+        if len(values) != width:
+            problem = f"PIVOT by {width} columns has a value with {len(values)} parts"
+            raise self.context.source.error(problem, self.pivot)
+        if isinstance(node, exp.PivotAlias):
+            return Choice(node.args["alias"].name, values)
+        texts = [self._text(each) for each in values]
+        return Choice(texts[0] if width == 1 else f"{{{', '.join(texts)}}}", values)
+
+    def _text(self, node: exp.Expr) -> str:
+        match node:
+            case exp.Literal():
+                return node.name
+            case exp.Boolean():
+                return str(node.this).lower()
+            case exp.Null():
+                return "null"
+            case exp.Neg(this=exp.Literal(is_string=False)):
+                return f"-{node.this.name}"
+        raise self._refused("PIVOT by a value without a name")
+
+    # --- UNPIVOT --------------------------------------------------------------------------------
+
+    def unpivoted(self, rows: Node) -> Node:
+        """The rows of UNPIVOT of a relation: a union of one branch per list of columns."""
+        names = [each.name for each in _parts(self.pivot.expressions[0])]
+        chosen = [self._sources(each, len(names)) for each in self._field.expressions]
+        named = [column for _, columns in chosen for column in columns]
+        keys = [column for column in self.columns if column not in named]
+        kinds = [self._common([columns[i] for _, columns in chosen]) for i in range(len(names))]
+        branches = [
+            self._branch(
+                rows, keys, name, dict(zip(names, map(_cast, columns, kinds), strict=True))
+            )
+            for name, columns in chosen
+        ]
+        return UnionAll(tuple(branches)) if len(branches) > 1 else branches[0]
+
+    def _sources(self, node: exp.Expr, width: int) -> tuple[str, list[ScopeColumn]]:
+        parts = _parts(node.this if isinstance(node, exp.PivotAlias) else node)
+        columns = [self._column(each) for each in parts]
+        if len(columns) != width:
+            problem = f"UNPIVOT into {width} columns has a list of {len(columns)}"
+            raise self.context.source.error(problem, self.pivot)
+        given = node.args["alias"].name if isinstance(node, exp.PivotAlias) else ""
+        return given or "_".join(column.name for column in columns), columns
+
+    def _common(self, columns: Sequence[ScopeColumn]) -> Type:
+        result = VOID
+        for column in columns:
+            common = common_type(result, column.scalar.typed.type)
+            if common is None:
+                problem = f"UNPIVOT of {result} and {column.scalar.typed.type}; add a CAST"
+                raise self.context.source.type_error(problem, self.pivot)
+            result = common
+        return result
+
+    def _branch(
+        self,
+        rows: Node,
+        keys: Sequence[ScopeColumn],
+        name: str,
+        values: Mapping[str, Expression],
+    ) -> Node:
+        if not self.pivot.args.get("include_nulls"):
+            present = [Call("isnotnull", (each,)) for each in values.values()]
+            rows = Select(rows, reduce(lambda a, b: Call("or", (a, b)), present))
+        outputs = {key.name: key.scalar.expression for key in keys}
+        outputs |= {self._field.this.name: literal(name), **values}
+        return Project(rows, tuple(Output(n, value) for n, value in outputs.items()))
+
+
+def _cast(column: ScopeColumn, type_: Type) -> Expression:
+    scalar = column.scalar
+    return scalar.expression if scalar.typed.type == type_ else Cast(scalar.expression, type_)
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    match node:
+        case exp.Tuple():
+            return list(node.expressions)
+        case exp.Paren():
+            return [node.this]
+    return [node]
+
+
+def _reference(column: ScopeColumn) -> exp.Expr:
+    return exp.column(column.name, table=column.qualifier or None, quoted=True)
+
+
+def _aliased(node: exp.Expr, name: str) -> exp.Expr:
+    return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
+
+
+def _is_value(column: ScopeColumn, value: exp.Expr) -> exp.Expr:
+    """Whether a column has a value, which is of the type of the column, as in Spark."""
+    target = exp.DataType.build(str(column.scalar.typed.type), dialect="spark")
+    typed = exp.Cast(this=value.copy(), to=target)
+    return exp.NullSafeEQ(this=_reference(column), expression=typed)
+
+
+def _is_null_of_nothing(aggregate: exp.Expr) -> bool:
+    return aggregate.unalias().name.lower() in _NULL_OF_NOTHING
+
+
+def _is_pivoted_by_value(type_: Type) -> bool:
+    return is_numeric(type_) or type_ == BOOLEAN
