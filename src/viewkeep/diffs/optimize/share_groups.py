@@ -22,6 +22,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     children,
     walk,
@@ -70,6 +72,12 @@ def _shape(node: Node, below: list[_Shape]) -> _Shape:
             return _Shape((kind, node.name, node.table, node.state), names)
         case Stored():
             return _Shape((kind, node.name), {name: name for name in node.names})
+        case Values():
+            return _Shape((kind, node.rows), _numbered("v", node.names))
+        case Unnest():
+            own = _numbered(f"e{len(below[0].names)}.", node.elements)
+            value = (kind, below[0].names[node.column], node.outer, *values)
+            return _Shape(value, {**below[0].names, **own})
         case Select():
             condition = _general(node.condition, below[0].names)
             return _Shape((kind, condition, *values), below[0].names)
@@ -109,7 +117,7 @@ def _window(node: Window, below: _Shape) -> _Shape:
     order = tuple((names[o.column], o.descending, o.nulls_first) for o in node.order_by)
     partition = tuple(names[name] for name in node.partition_by)
     ties = tuple(names[name] for name in node.ties)
-    own = _numbered("w", [column.name for column in node.columns])
+    own = _numbered(f"w{len(names)}.", [column.name for column in node.columns])
     value = ("Window", columns, partition, order, ties, node.limit, below.value)
     return _Shape(value, {**names, **own})
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.errors import ParseError, QueryError, UnsupportedError
+from viewkeep.errors import ParseError, QueryError, UnsupportedError, did_you_mean
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.types.aggregates import AGGREGATES
