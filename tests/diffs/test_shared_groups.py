@@ -82,6 +82,8 @@ def test_a_shape_tells_of_every_part_of_an_operator() -> None:
     known = {
         algebra.Scan: "name table alias state",
         algebra.Stored: "name columns",
+        algebra.Values: "columns rows",
+        algebra.Unnest: "child column elements outer",
         algebra.Select: "child condition",
         algebra.Project: "child outputs",
         algebra.Join: "left right condition",
