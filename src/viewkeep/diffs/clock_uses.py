@@ -15,6 +15,8 @@ from viewkeep.query.algebra import (
     SemiJoin,
     Stored,
     UnionAll,
+    Unnest,
+    Values,
     Window,
     walk,
 )
@@ -44,7 +46,7 @@ def shows_clock(view: Node) -> bool:
 def _values(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
     """The columns of the inputs that some columns are computed from, conditions left out."""
     match node:
-        case Scan() | Stored():
+        case Scan() | Stored() | Values():
             return
         case Select():
             yield node.child, columns
@@ -65,5 +67,7 @@ def _values(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozens
             yield node.child, frozenset(node.keys).union(*reads)
         case Distinct():
             yield node.child, frozenset(node.child.names)
+        case Unnest():
+            yield node.child, columns.intersection(node.child.names) | {node.column}
         case Window():
             yield node.child, columns.intersection(node.child.names) | node.reads
