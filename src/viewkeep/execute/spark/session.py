@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from pyspark import SparkConf, SparkContext
@@ -53,7 +53,7 @@ def local_session(log: str = os.devnull) -> SparkSession:
 
     What Spark itself has to say goes to the file `log`.
     """
-    logging.getLogger(_CONTEXT_LOGGER).setLevel(logging.CRITICAL)
+    _context_logger().setLevel(logging.CRITICAL)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -76,13 +76,23 @@ def local_session(log: str = os.devnull) -> SparkSession:
 @contextmanager
 def quiet_errors() -> Iterator[None]:
     """Errors that are expected are not written to the log of pyspark."""
-    logger = logging.getLogger(_CONTEXT_LOGGER)
+    logger = _context_logger()
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _context_logger() -> logging.Logger:
+    """The logger of pyspark 4, which takes fields besides its text: a plain one of the same name,
+    if it were there first, would fail with them."""
+    with suppress(ImportError):
+        from pyspark.logger import PySparkLogger
+
+        return PySparkLogger.getLogger(_CONTEXT_LOGGER)
+    return logging.getLogger(_CONTEXT_LOGGER)
 
 
 def _settings(cores: int, name: str, more: Mapping[str, str]) -> dict[str, str]:
