@@ -26,7 +26,7 @@ from viewkeep.query.expressions import (
 )
 from viewkeep.query.notation.expressions import TokenReader, read_expression
 from viewkeep.query.types.data_types import BIGINT, DOUBLE
-from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, SINGLE
+from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, PARTS, SINGLE
 
 NAN, INFINITY = math.nan, math.inf
 
@@ -202,6 +202,13 @@ EXAMPLES: list[tuple[str, Any]] = [
         "timestampadd('HOUR', -25, timestamp '2024-03-01 00:30:00')",
         datetime(2024, 2, 28, 23, 30),
     ),
+    ("array(1, null, 2)", (1, None, 2)),
+    ("sequence(2, 4)", (2, 3, 4)),
+    ("sequence(1, -1)", (1, 0, -1)),
+    (
+        "sequence(date '2024-02-28', date '2024-03-01')",
+        (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)),
+    ),
     # Casts.
     ("cast(' -7 ' as int)", -7),
     ("cast(-1.9e0 as int)", -1),
@@ -253,11 +260,11 @@ def test_example(text: str, expected: Any) -> None:
 def test_every_function_has_an_example() -> None:
     nodes = [node for text, _ in EXAMPLES for node in subexpressions(parse(text))]
     used = {node.function for node in nodes if isinstance(node, Call)}
-    assert used == set(FUNCTIONS) - {COMPARABLE, SINGLE}  # which no text names
+    assert used == set(FUNCTIONS) - {COMPARABLE, SINGLE, *PARTS}  # which no text names
 
 
 SEES_NULLS = {"and", "or", "<=>", "isnull", "isnotnull", "in", "case", "coalesce", "nullif"}
-STRICT = set(FUNCTIONS) - SEES_NULLS - {"greatest", "least"}
+STRICT = set(FUNCTIONS) - SEES_NULLS - {"greatest", "least", "array"}
 
 
 @pytest.mark.parametrize("name", sorted(STRICT))
