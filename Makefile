@@ -58,9 +58,10 @@ bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step c
 	@$(PYTHON) -m bench.bounds
 	@$(PYTHON) -m bench.adaptive
 
-coverage: $(INSTALLED) ## Tell how the queries of TPC-H and TPC-DS are kept, in docs/coverage.md
+coverage: $(INSTALLED) ## Tell how constructs of SQL and the queries of TPC-H and TPC-DS are kept, in docs
 	@$(PYTHON) -m bench.coverage
 	@$(PYTHON) -m bench.coverage --docs
+	@$(PYTHON) -m bench.constructs --docs
 
 plots: $(INSTALLED) ## Measure and draw the figures in docs/plots/
 	@$(PYTHON) -m bench.skew --parts hubs --plot docs/plots/hubs.svg

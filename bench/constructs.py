@@ -18,6 +18,7 @@ from viewkeep.query.algebra import GroupBy, Node, Window, walk
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.schema import read_schema
 from viewkeep.sql.verbatim import read_verbatim
+from viewkeep.sql.view_statement import read_view_statement
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql.md"
 TABLES = """
@@ -100,8 +101,8 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "correlated by inequality": "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM orders p "
         "WHERE p.customer = o.customer AND p.amount > o.amount)",
         "ANY, ALL": "SELECT id FROM orders WHERE amount >= ALL (SELECT amount FROM orders)",
-        "WITH RECURSIVE": "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q "
-        "WHERE n < 5) SELECT n FROM q",
+        "WITH RECURSIVE": "WITH RECURSIVE q(n) AS (SELECT id FROM customers UNION ALL "
+        "SELECT n + 1 FROM q WHERE n < 5) SELECT n FROM q",
     },
     "Set operations": {
         "UNION [ALL]": "SELECT id FROM orders UNION SELECT id FROM customers",
@@ -142,7 +143,7 @@ def lines(part: str) -> Iterator[Line]:
     tables = read_schema(TABLES)
     for name, sql in CONSTRUCTS[part].items():
         try:
-            node = parse_view(sql, tables)
+            node = parse_view(read_view_statement(sql).query, tables, has_clock=True)
         except UnsupportedError as refusal:
             yield Line(name, sql, *_fallback(sql, refusal))
         except ViewkeepError as error:
