@@ -100,7 +100,6 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "FROM customers",
         "correlated by inequality": "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM orders p "
         "WHERE p.customer = o.customer AND p.amount > o.amount)",
-        "ANY, ALL": "SELECT id FROM orders WHERE amount >= ALL (SELECT amount FROM orders)",
         "WITH RECURSIVE": "WITH RECURSIVE q(n) AS (SELECT id FROM customers UNION ALL "
         "SELECT n + 1 FROM q WHERE n < 5) SELECT n FROM q",
     },
