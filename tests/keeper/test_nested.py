@@ -220,7 +220,6 @@ REFUSED = {
     "SELECT count(DISTINCT tags) AS m FROM items": r"items.tags` is array<string>",
     "SELECT cast(tags AS string) AS t FROM items": r"items.tags` is array<string>",
     "SELECT coalesce(tags, tags) AS t FROM items": r"items.tags` is array<string>",
-    "SELECT place.x FROM items": r'"place.x", a field of a struct, is not supported',
     "SELECT tags FROM items UNION ALL SELECT id FROM items": r'column "tags" is array<string> on',
 }
 

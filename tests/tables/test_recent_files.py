@@ -15,11 +15,12 @@ def written(path: Path, rows: pa.Table) -> str:
 
 
 def test_rows_of_a_file_are_remembered_until_it_changes_or_is_gone(tmp_path: Path) -> None:
-    files, rows = RecentFiles(1 << 20), pa.table({"a": [1, 2]})
+    files, rows = RecentFiles(1 << 20), pa.concat_tables([pa.table({"a": [n]}) for n in (1, 2)])
     path = written(tmp_path / "a.parquet", rows)
     assert files.get(path) is None
     files.add(path, rows)
-    assert files.get(path) is rows
+    assert files.get(path) == rows
+    assert files.get(path)["a"].num_chunks == 1
     os.utime(path, ns=(0, 0))
     assert files.get(path) is None
     files.add(path, rows)

@@ -39,8 +39,8 @@ def earliest(lake: str | None, now: float) -> float:
     begun = [now]
     if lake is None:
         return now
-    with suppress(OSError):
-        for each in os.scandir(f"{lake}/{FOLDER}"):
+    with suppress(OSError), os.scandir(f"{lake}/{FOLDER}") as marks:
+        for each in marks:
             started = each.stat().st_mtime
             if now - started < MOST_SECONDS and not _is_dead(each.name):
                 begun.append(started)

@@ -4,7 +4,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
+from viewkeep.execute.spark.driver.collect import local
 from viewkeep.execute.spark.driver.look_up import LookUps, MissingError, NotHereError
 from viewkeep.query.types.data_types import INT, Field
 
@@ -29,3 +31,10 @@ def test_keys_that_were_refused_together_are_not_asked_for_again() -> None:
             look_ups.look_up(LINES, ["product_id"], keys)
     with pytest.raises(MissingError):  # others may be fewer
         look_ups.look_up(LINES, ["product_id"], {(4,)})
+
+
+def test_rows_behind_an_empty_chunk_are_not_lost(spark: SparkSession) -> None:
+    """Spark itself takes an empty chunk of an Arrow table for its end."""
+    chunks = [pa.table({"a": pa.array(values, pa.int32())}) for values in ([1, 2], [], [3])]
+    frame = local(spark, pa.concat_tables(chunks)).frame
+    assert sorted(row.a for row in frame.collect()) == [1, 2, 3]

@@ -293,11 +293,17 @@ def _not(value: Any) -> bool:
     return not value
 
 
+_LONGEST = 10_000_000
+"""The most values of a sequence that is computed here."""
+
+
 def _sequence(first: Any, last: Any) -> tuple[Any, ...]:
     """All values between two, both included, upwards or downwards."""
     if isinstance(first, date):
         days = (last - first).days
         return tuple(first + timedelta(days=each) for each in _sequence(0, days))
+    if abs(last - first) >= _LONGEST:
+        raise ValueError(f"a sequence from {first} to {last} is too long")
     step = 1 if first <= last else -1
     return tuple(range(first, last + step, step))
 

@@ -30,9 +30,13 @@ class RecentFiles:
         return known[1]
 
     def add(self, path: str, rows: pa.Table) -> None:
-        """Rows of a file that was written or read. Of slices the whole would be held."""
+        """Rows of a file that was written or read, in one piece, as files are read. Of slices the
+        whole would be held."""
+        if rows.get_total_buffer_size() > LARGEST:
+            return
+        rows = rows.combine_chunks()
         size = rows.get_total_buffer_size()
-        mark = file_mark(path) if size <= LARGEST else None
+        mark = file_mark(path)
         if mark is None:
             return
         with self._lock:

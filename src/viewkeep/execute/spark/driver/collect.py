@@ -126,7 +126,8 @@ class Collected(Relation):
         """The rows as a local relation of Spark."""
         if self._frame is None:
             schema = spark_schema(self.schema)
-            self._frame = self._spark.createDataFrame(self.table, schema=schema)
+            # Spark takes an empty chunk for the end, and would lose the rows of those behind it.
+            self._frame = self._spark.createDataFrame(self.table.combine_chunks(), schema=schema)
         return self._frame
 
     @property
