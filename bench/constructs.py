@@ -14,7 +14,8 @@ from pathlib import Path
 from viewkeep.diffs.decide import Decision, decide
 from viewkeep.errors import UnsupportedError, ViewkeepError
 from viewkeep.execute.duckdb.exact import inexact
-from viewkeep.query.algebra import GroupBy, Node, Window, walk
+from viewkeep.query.algebra import GroupBy, Node, Window
+from viewkeep.query.traversal import walk
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.schema import read_schema
 from viewkeep.sql.verbatim import read_verbatim

@@ -24,7 +24,7 @@ from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.in_connection import create, run
+from viewkeep.execute.duckdb.run_in_connection import create, run
 from viewkeep.query.algebra import Node
 
 KINDS = (PRICES, INSERTS, DELETES)

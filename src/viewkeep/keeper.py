@@ -20,22 +20,21 @@ from viewkeep.arguments import checked
 from viewkeep.diffs.script import Script
 from viewkeep.errors import ArgumentError, QueryError, SchemaError
 from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
-from viewkeep.lake import (
-    RefreshReport,
-    TableDescription,
-    Verification,
-    ViewDescription,
-    ViewStatus,
-)
+from viewkeep.lake import RefreshReport, Verification
 from viewkeep.lake.apply import apply_changes, user_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
-from viewkeep.lake.describe import describe_table, describe_view
+from viewkeep.lake.descriptions import (
+    TableDescription,
+    ViewDescription,
+    describe_table,
+    describe_view,
+)
 from viewkeep.lake.lake import Lake, located
 from viewkeep.lake.vacuum import clean
 from viewkeep.lake.views.explain_view import explain_view
 from viewkeep.lake.views.problems import forget_problem
-from viewkeep.lake.views.status import view_status
+from viewkeep.lake.views.status import ViewStatus, view_status
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.algebra import Node

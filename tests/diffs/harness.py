@@ -23,8 +23,9 @@ from viewkeep.diffs.passes.instantiate import RuleDag, instantiate
 from viewkeep.diffs.passes.minimize import minimize
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff, Script
-from viewkeep.query.algebra import Node, Scan, Window, walk
+from viewkeep.query.algebra import Node, Scan, Window
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 Bag = Counter[tuple[Any, ...]]

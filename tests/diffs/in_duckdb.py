@@ -19,10 +19,11 @@ from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.in_connection import create, prepare, read, refresh
 from viewkeep.execute.duckdb.prepared import Prepared
-from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.execute.duckdb.run_in_connection import create, prepare, read, run_prepared
+from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 
 Connection = duckdb.DuckDBPyConnection
 Class = tuple[str, str, frozenset[str]]
@@ -131,7 +132,7 @@ class Mode:
             made = generate(self._node, kinds, self._tuple_based)
             self._scripts[str(kinds)] = Scripts.of(made, self._sources)
         scripts = self._scripts[str(kinds)]
-        refresh(self._connection, scripts.minimized if minimized else scripts.composed)
+        run_prepared(self._connection, scripts.minimized if minimized else scripts.composed)
 
     def check(self, relations: dict[Any, Any], expected: Bag | None) -> None:
         """All that is kept equals its definition, evaluated in Python."""

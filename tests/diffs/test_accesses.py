@@ -22,9 +22,10 @@ import pytest
 from bench._devices import PRICES, Connection, Devices
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.script import Compute, Script
-from viewkeep.execute.duckdb.in_connection import create, run
+from viewkeep.execute.duckdb.run_in_connection import create, run
 from viewkeep.execute.report import RunReport
-from viewkeep.query.algebra import Stored, walk
+from viewkeep.query.algebra import Stored
+from viewkeep.query.traversal import walk
 
 SMALL = Devices(parts=1000, devices=1000, fanout=10)
 CASES = {

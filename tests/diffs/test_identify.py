@@ -13,8 +13,9 @@ from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, conditional_sets, every_change, update_sets
 from viewkeep.errors import QueryError
-from viewkeep.query.algebra import Scan, Stored, walk
+from viewkeep.query.algebra import Scan, Stored
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.query.types.data_types import INT, Field
 from viewkeep.sql.parse import parse_view
 

@@ -15,8 +15,9 @@ from viewkeep.diffs.passes.minimize import minimize
 from viewkeep.diffs.rules.build import project, semijoin
 from viewkeep.diffs.rules.common import as_delete
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Materialized, Script
-from viewkeep.query.algebra import AntiJoin, Node, Project, Scan, Stored, walk
+from viewkeep.query.algebra import AntiJoin, Node, Project, Scan, Stored
 from viewkeep.query.expressions import Column
+from viewkeep.query.traversal import walk
 
 PARTS = vk.Table({"maker": "int", "pid": "int", "price": "int"}, key=["maker", "pid"])
 KEY = ("maker", "pid")

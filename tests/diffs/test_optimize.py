@@ -33,9 +33,10 @@ from viewkeep.changes import ChangeBatch, RowUpdate
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import RULES, optimize
 from viewkeep.errors import QueryError
-from viewkeep.query.algebra import GroupBy, Join, Node, Scan, Select, SemiJoin, walk
+from viewkeep.query.algebra import GroupBy, Join, Node, Scan, Select, SemiJoin
 from viewkeep.query.expressions import TRUE, columns_of
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.sql.parse import parse_view
 
 TABLES = {

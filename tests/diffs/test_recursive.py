@@ -25,9 +25,10 @@ from viewkeep.diffs.recursive import MOST_VIEWS, generate_recursive
 from viewkeep.diffs.script import Script
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.in_connection import create, read, run
-from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.execute.duckdb.run_in_connection import create, read, run
+from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.sql import parse_view
 
 Connection = duckdb.DuckDBPyConnection

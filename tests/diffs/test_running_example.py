@@ -19,8 +19,9 @@ from viewkeep.diffs.model import UPDATE
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import identify
 from viewkeep.diffs.script import Compute, Script
-from viewkeep.query.algebra import Scan, Stored, walk
+from viewkeep.query.algebra import Scan, Stored
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.sql.parse import parse_view
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "diffs" / "running_example.txt"

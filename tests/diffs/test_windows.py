@@ -18,8 +18,9 @@ from tests.diffs.random_tables import random_database
 from viewkeep.changes import ChangeBatch
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.prune import prune
-from viewkeep.query.algebra import Scan, SemiJoin, Window, walk
+from viewkeep.query.algebra import Scan, SemiJoin, Window
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.sql import parse_view
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))

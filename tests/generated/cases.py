@@ -9,7 +9,8 @@ from tests.generated.histories import History, random_history
 from tests.generated.scalars import Column
 from tests.generated.tables import TABLES
 from tests.generated.writer import Query, Writer, relations_of
-from viewkeep.query.algebra import Node, walk
+from viewkeep.query.algebra import Node
+from viewkeep.query.traversal import walk
 from viewkeep.sql.parse import parse_view
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))

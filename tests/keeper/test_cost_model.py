@@ -9,7 +9,8 @@ from tests.keeper.lakes import check_verified
 from viewkeep import Keeper
 from viewkeep.diffs.script import Materialized
 from viewkeep.lake import Costs, Experience
-from viewkeep.query.algebra import Stored, walk
+from viewkeep.query.algebra import Stored
+from viewkeep.query.traversal import walk
 from viewkeep.refresh import costs, plan
 from viewkeep.refresh.build_view import without_caches
 

@@ -1,12 +1,12 @@
 """In which order the inputs of a view are joined."""
 
-from viewkeep.plan.tree import Input
+from viewkeep.plan.tree import NodeInput
 from viewkeep.plan.view_tree import join_all
 from viewkeep.query.constraints import Dependency
 
-P = Input("P", ("x", "y"), False, frozenset({0}))
-G = Input("G", ("x", "z"), False, frozenset({1}))
-H = Input("H", ("z", "y"), False, frozenset({2}))
+P = NodeInput("P", ("x", "y"), False, frozenset({0}))
+G = NodeInput("G", ("x", "z"), False, frozenset({1}))
+H = NodeInput("H", ("z", "y"), False, frozenset({2}))
 
 
 def order(*inputs, bound, rules=()):

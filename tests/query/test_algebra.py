@@ -16,13 +16,10 @@ from viewkeep.query.algebra import (
     Select,
     SemiJoin,
     UnionAll,
-    children,
-    rewrite,
-    walk,
-    with_children,
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import children, rewrite, walk, with_children
 from viewkeep.query.types.data_types import BIGINT, DOUBLE, INT, Field
 
 PARTS = Scan("parts", Table({"pid": "int", "price": "int"}, key=["pid"]), "p")

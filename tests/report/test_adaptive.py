@@ -7,7 +7,7 @@ import pytest
 import viewkeep as vk
 from viewkeep.plan.choose import plan
 from viewkeep.plan.program import Update
-from viewkeep.report.narrow import CostColumn
+from viewkeep.report.cost_column import CostColumn
 from viewkeep.report.query.adaptive import (
     adaptive_json,
     adaptive_program,

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from viewkeep.cli.main import app
 from viewkeep.diffs.generate import generate
-from viewkeep.diffs.show import show_lines, show_script
+from viewkeep.diffs.show.script import show_lines, show_script
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node
 from viewkeep.report.script.page import (

@@ -8,14 +8,9 @@ from time import time
 
 import pytest
 
-from viewkeep.lake import (
-    RefreshReport,
-    TableDescription,
-    Verification,
-    ViewDescription,
-    ViewStatus,
-    speed_up,
-)
+from viewkeep.lake import RefreshReport, Verification
+from viewkeep.lake.descriptions import TableDescription, ViewDescription
+from viewkeep.lake.views.status import ViewStatus, speed_up
 from viewkeep.report.lake.definitions import tables_json, tables_page, view_page, views_page
 from viewkeep.report.lake.freshness import created_text, status_json, status_page
 from viewkeep.report.lake.refreshes import history_page, refresh_json, refresh_page

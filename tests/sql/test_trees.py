@@ -3,7 +3,8 @@
 import pytest
 
 from tests.sql.database import TABLES
-from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.algebra import Scan
+from viewkeep.query.traversal import walk
 from viewkeep.sql.parse import parse_view
 
 TREES = {

@@ -30,7 +30,6 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    children,
 )
 from viewkeep.query.expressions import (
     Call,
@@ -42,6 +41,7 @@ from viewkeep.query.expressions import (
     rename_columns,
     substitute,
 )
+from viewkeep.query.traversal import children
 
 Size = Callable[[Node], int]
 """The number of rows of a query."""

@@ -2,18 +2,9 @@
 (id_based_ivm, section 4, pass 3)."""
 
 from viewkeep.diffs.passes.identify import IdPlan
-from viewkeep.query.algebra import (
-    GroupBy,
-    Join,
-    Node,
-    Project,
-    Scan,
-    Select,
-    Window,
-    children,
-    walk,
-)
+from viewkeep.query.algebra import GroupBy, Join, Node, Project, Scan, Select, Window
 from viewkeep.query.expressions import Call, Column, conjuncts
+from viewkeep.query.traversal import children, walk
 
 
 def caches(plan: IdPlan, tuple_based: bool) -> dict[Node, str]:

@@ -18,10 +18,10 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    walk,
 )
 from viewkeep.query.clock import CLOCK, CLOCK_TABLE
 from viewkeep.query.expressions import columns_of
+from viewkeep.query.traversal import walk
 
 
 def clock_columns(view: Node) -> frozenset[str]:

@@ -7,15 +7,8 @@ is found here and is not run.
 from collections.abc import Callable
 from dataclasses import replace
 
-from viewkeep.query.algebra import (
-    AntiJoin,
-    GroupBy,
-    Node,
-    Stored,
-    UnionAll,
-    children,
-    with_children,
-)
+from viewkeep.query.algebra import AntiJoin, GroupBy, Node, Stored, UnionAll
+from viewkeep.query.traversal import children, with_children
 
 
 def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:

@@ -32,17 +32,7 @@ from viewkeep.diffs.rules.build import keep, project, select
 from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError
-from viewkeep.query.algebra import (
-    GroupBy,
-    Join,
-    Node,
-    Project,
-    Scan,
-    Select,
-    Stored,
-    rewrite,
-    with_children,
-)
+from viewkeep.query.algebra import GroupBy, Join, Node, Project, Scan, Select, Stored
 from viewkeep.query.expressions import (
     Column,
     Expression,
@@ -51,6 +41,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
+from viewkeep.query.traversal import rewrite, with_children
 
 GROUPS = "cache_groups"
 """The cache of a group-by that is not the view itself."""

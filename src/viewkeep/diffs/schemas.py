@@ -20,11 +20,11 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    children,
 )
 from viewkeep.query.clock import CLOCK
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import children
 
 
 def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:

@@ -94,6 +94,6 @@ class Script:
         return iter(sorted(applies, key=lambda each: ORDER.index(each.schema.kind)))
 
     def __str__(self) -> str:
-        from viewkeep.diffs.show import show_script  # which reads the values of this module
+        from viewkeep.diffs.show.script import show_script  # which reads the values of this module
 
         return show_script(self)

@@ -8,8 +8,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, post, pre
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.schemas import base_diffs, update_sets
-from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.algebra import Scan
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]

@@ -38,8 +38,6 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    children,
-    walk,
 )
 from viewkeep.query.evaluate.exact import InexactError
 from viewkeep.query.evaluate.forms import Row
@@ -54,6 +52,7 @@ from viewkeep.query.evaluate.rows import (
     unnest,
 )
 from viewkeep.query.evaluate.windows import window
+from viewkeep.query.traversal import children, walk
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.copies import copy_numbers, with_numbers
 from viewkeep.tables.files.key_match import without

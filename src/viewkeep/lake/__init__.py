@@ -11,22 +11,17 @@ A process that dies before 3 has changed nothing that anyone reads. Two processe
 both try 3 from the same version, and one of them loses.
 """
 
-from viewkeep.lake.descriptions import TableDescription, ViewDescription
 from viewkeep.lake.views.experience import Costs, Experience
 from viewkeep.lake.views.reports import RefreshReport, Timer
 from viewkeep.lake.views.state import Pins, ViewState
-from viewkeep.lake.views.view_status import Verification, ViewStatus, speed_up
+from viewkeep.lake.views.verification import Verification
 
 __all__ = [
     "Costs",
     "Experience",
     "Pins",
     "RefreshReport",
-    "TableDescription",
     "Timer",
     "Verification",
-    "ViewDescription",
     "ViewState",
-    "ViewStatus",
-    "speed_up",
 ]

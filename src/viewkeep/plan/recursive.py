@@ -24,7 +24,7 @@ from viewkeep.plan.program import (
     Update,
     fresh,
 )
-from viewkeep.plan.tree import Input, Leaf
+from viewkeep.plan.tree import Leaf, NodeInput
 from viewkeep.plan.view_tree import RESULT, join_all
 
 
@@ -144,12 +144,12 @@ class RecursivePlanner:
         """The update joined with the views over the components of the rest."""
         parts = self._parts(view, leaf.atom)
         yield from join_all(
-            [Input(p.name, p.key, False, p.atoms) for p in parts], set(leaf.key), True
+            [NodeInput(p.name, p.key, False, p.atoms) for p in parts], set(leaf.key), True
         )
 
     def _load(self, view: JoinView) -> Block:
         """The join of its inputs, starting from the first."""
         first, *rest = (self.leaves[i] for i in sorted(view.atoms))
-        inputs = [Input(leaf.name, leaf.key, False, frozenset({leaf.atom})) for leaf in rest]
+        inputs = [NodeInput(leaf.name, leaf.key, False, frozenset({leaf.atom})) for leaf in rest]
         joins = join_all(inputs, set(first.key), weigh=True)
         return Block(first.name, first.key, (*joins, Update(view.name, view.key)))

@@ -48,10 +48,10 @@ class Node:
         return (*self.depends_on, self.variable)
 
     @property
-    def inputs(self) -> list["Input"]:
+    def inputs(self) -> list["NodeInput"]:
         """What the node joins: its atoms and the views of the nodes below."""
-        leaves = [Input(x.name, x.key, False, frozenset({x.atom})) for x in self.leaves]
-        below = [Input(c.upper, c.depends_on, c.top, c.atoms) for c in self.children]
+        leaves = [NodeInput(x.name, x.key, False, frozenset({x.atom})) for x in self.leaves]
+        below = [NodeInput(c.upper, c.depends_on, c.top, c.atoms) for c in self.children]
         return leaves + list(dict.fromkeys(below))
 
     @property
@@ -72,7 +72,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class NodeInput:
     """One factor of a join: a map, its key, whether it counts live values, the atoms in it."""
 
     name: str

@@ -24,7 +24,7 @@ from viewkeep.plan.program import (
     Update,
     opened,
 )
-from viewkeep.plan.tree import Input, Leaf, Node, Tree, build_tree
+from viewkeep.plan.tree import Leaf, Node, NodeInput, Tree, build_tree
 from viewkeep.query.constraints import Dependency, closure
 
 
@@ -221,7 +221,7 @@ RESULT = "Result"
 
 
 def join_all(
-    inputs: list[Input], bound: set[str], weigh: bool, rules: tuple[Dependency, ...] = ()
+    inputs: list[NodeInput], bound: set[str], weigh: bool, rules: tuple[Dependency, ...] = ()
 ) -> Iterator[Join]:
     """Join inputs: those that open nothing first, then those that determine what they open,
     then those that open fewest variables.
@@ -238,7 +238,7 @@ def join_all(
         rest = [each for each in rest if each not in same]
 
 
-def _open_cost(each: Input, bound: set[str], rules: tuple[Dependency, ...]) -> tuple[bool, int]:
+def _open_cost(each: NodeInput, bound: set[str], rules: tuple[Dependency, ...]) -> tuple[bool, int]:
     """Whether more than a bounded number of values may be opened, and for how many variables."""
     opens = opened(bound, each.key)
     own = [rule for rule in rules if rule.guard in each.atoms]

@@ -3,18 +3,15 @@
 Relations are bags. A scan names its columns `alias.column`; every other operator passes names on,
 so the columns of a node have distinct names and two sides of a join share none. A rewriting may
 use one subtree in several places (an outer join uses each side twice): the tree is then a DAG of
-shared values, and `rewrite` and the printer treat it as one.
+shared values, and `traversal` and `show` treat it as one.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from operator import is_
-from typing import Any, Self, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from viewkeep.errors import QueryError
-from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, substitute
+from viewkeep.query.expressions import TRUE, Expression, columns_of
+from viewkeep.query.operator import Binary, Operator, Unary
 from viewkeep.query.tables import Table
 from viewkeep.query.types.aggregates import aggregate_result
 from viewkeep.query.types.data_types import INT, Field, Type
@@ -66,68 +63,8 @@ class AggregateColumn:
         return frozenset[str]().union(*map(columns_of, (*self.arguments, *ordered)))
 
 
-INPUTS = ("child", "left", "right", "inputs")
-"""The fields of operators that are their inputs."""
-
-
-@cache
-def _own_fields(operator: Any) -> tuple[str, ...]:
-    own = (part.name for part in fields(operator) if part.init)
-    return tuple(name for name in own if name not in INPUTS)
-
-
 @dataclass(frozen=True, eq=False)
-class _Operator:  # not an ABC: passes ask often what a node is, and those answer slowly
-    """What all nodes share: a schema and a hash computed once, since subtrees are shared."""
-
-    schema: Schema = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
-    _own_hash: int = field(init=False, repr=False)
-    _names: tuple[str, ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        schema = self._output()
-        check_names(schema)
-        own = hash((type(self), self._own_values()))
-        object.__setattr__(self, "schema", schema)
-        object.__setattr__(self, "_names", tuple([field.name for field in schema]))
-        object.__setattr__(self, "_own_hash", own)
-        object.__setattr__(self, "_hash", hash((own, children(cast("Node", self)))))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Operator):
-            return NotImplemented
-        return _same(cast("Node", self), cast("Node", other), set())
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The output columns' names, in order."""
-        return self._names
-
-    def _own_values(self) -> tuple[object, ...]:
-        """All that makes the operator but its inputs."""
-        return tuple([getattr(self, name) for name in _own_fields(cast("Any", type(self)))])
-
-    def _over(self, **inputs: object) -> Self:
-        """The operator over inputs that have the columns of its own: nothing is checked again."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__, **inputs)
-        copy.__dict__["_hash"] = hash((self._own_hash, children(cast("Node", copy))))
-        return copy
-
-    def _output(self) -> Schema:
-        """The output columns, after everything about the node was checked."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return print_tree(cast("Node", self))
-
-
-@dataclass(frozen=True, eq=False)
-class Scan(_Operator):
+class Scan(Operator):
     """The rows of a base table, with columns named `alias.column`.
 
     Delta scripts read tables as they were before the changes (`pre`) and as they are now.
@@ -143,7 +80,7 @@ class Scan(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Stored(_Operator):
+class Stored(Operator):
     """A relation that is kept under a name: a diff, a cache, or another part of a delta script."""
 
     name: str
@@ -154,7 +91,7 @@ class Stored(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Values(_Operator):
+class Values(Operator):
     """Rows that the query itself holds, each a value without columns per output column."""
 
     columns: tuple[str, ...]
@@ -175,10 +112,9 @@ class Values(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Select(_Operator):
+class Select(Unary):
     """The rows for which the condition is TRUE."""
 
-    child: "Node"
     condition: Expression
 
     def _output(self) -> Schema:
@@ -187,10 +123,9 @@ class Select(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Project(_Operator):
+class Project(Unary):
     """One row per input row, with computed columns (generalized projection; keeps duplicates)."""
 
-    child: "Node"
     outputs: tuple[Output, ...]
 
     def _output(self) -> Schema:
@@ -200,11 +135,9 @@ class Project(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Join(_Operator):
+class Join(Binary):
     """The pairs of rows for which the condition is TRUE; a cross join has the condition TRUE."""
 
-    left: "Node"
-    right: "Node"
     condition: Expression = TRUE
 
     def _output(self) -> Schema:
@@ -212,11 +145,9 @@ class Join(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class SemiJoin(_Operator):
+class SemiJoin(Binary):
     """The left rows for which some right row makes the condition TRUE."""
 
-    left: "Node"
-    right: "Node"
     condition: Expression = TRUE
 
     def _output(self) -> Schema:
@@ -225,11 +156,9 @@ class SemiJoin(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class AntiJoin(_Operator):
+class AntiJoin(Binary):
     """The left rows for which no right row makes the condition TRUE (antisemijoin)."""
 
-    left: "Node"
-    right: "Node"
     condition: Expression = TRUE
 
     def _output(self) -> Schema:
@@ -238,10 +167,15 @@ class AntiJoin(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class UnionAll(_Operator):
+class UnionAll(Operator):
     """The rows of all inputs, which agree on names and types."""
 
     inputs: tuple["Node", ...]
+
+    @property
+    def children(self) -> tuple["Node", ...]:
+        """All inputs."""
+        return self.inputs
 
     def _output(self) -> Schema:
         if len(self.inputs) < 2:
@@ -256,14 +190,13 @@ class UnionAll(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupBy(_Operator):
+class GroupBy(Unary):
     """One row per distinct value of the key columns (NULLs are one value), with aggregates.
 
     Without keys it gives exactly one row, also on empty input: there `count` is 0 and every other
     aggregate NULL.
     """
 
-    child: "Node"
     keys: tuple[str, ...]
     aggregates: tuple[AggregateColumn, ...]
 
@@ -284,24 +217,21 @@ class GroupBy(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct(_Operator):
+class Distinct(Unary):
     """Every row once; NULLs are equal to each other."""
-
-    child: "Node"
 
     def _output(self) -> Schema:
         return self.child.schema
 
 
 @dataclass(frozen=True, eq=False)
-class Window(_Operator):
+class Window(Unary):
     """Every row with columns computed over the rows of its partition (NULLs are one value).
 
     Where rows are equal in all order columns, `ties` decide which of them comes first. With a
     `limit`, only so many rows of an order are there: the first ones.
     """
 
-    child: "Node"
     columns: tuple[WindowColumn, ...]
     partition_by: tuple[str, ...] = ()
     order_by: tuple[Order, ...] = ()
@@ -344,14 +274,13 @@ class Window(_Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Unnest(_Operator):
+class Unnest(Unary):
     """Every row once for each element of an array, or entry of a map, in one of its columns.
 
     `elements` name the position, from 0, and the element, or the key and the value. A row without
     any is left out; with `outer` it stays once, with NULLs.
     """
 
-    child: "Node"
     column: str
     elements: tuple[str, ...]
     outer: bool = False
@@ -392,82 +321,6 @@ Node: TypeAlias = (
 """An operator of the tree; `match` on it is exhaustive."""
 
 
-def children(node: Node) -> tuple[Node, ...]:
-    """The inputs of an operator."""
-    match node:
-        case Scan() | Stored() | Values():
-            return ()
-        case Select() | Project() | GroupBy() | Distinct() | Window() | Unnest():
-            return (node.child,)
-        case Join() | SemiJoin() | AntiJoin():
-            return (node.left, node.right)
-        case UnionAll():
-            return node.inputs
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """Every operator of the tree once, inputs before the operators that use them."""
-    seen: set[Node] = set()
-
-    def visit(node: Node) -> Iterator[Node]:
-        if node not in seen:
-            for child in children(node):
-                yield from visit(child)
-            seen.add(node)
-            yield node
-
-    return visit(node)
-
-
-def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
-    """The tree with the rule applied to every operator, bottom-up; shared subtrees stay shared."""
-    done: dict[Node, Node] = {}
-
-    def visit(node: Node) -> Node:
-        if node not in done:
-            done[node] = rule(with_children(node, tuple(map(visit, children(node)))))
-        return done[node]
-
-    return visit(node)
-
-
-def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same operator over other inputs; the operator itself where they are its own."""
-    if len(inputs) == len(own := children(node)) and all(map(is_, inputs, own)):
-        return node
-    match node:
-        case Scan() | Stored() | Values():
-            return node
-        case Select() | Project() | GroupBy() | Distinct() | Window() | Unnest():
-            new: dict[str, Any] = {"child": inputs[0]}
-        case Join() | SemiJoin() | AntiJoin():
-            new = {"left": inputs[0], "right": inputs[1]}
-        case UnionAll():
-            new = {"inputs": inputs}
-    same_columns = len(inputs) == len(own) and all(map(_have_same_columns, inputs, own))
-    return node._over(**new) if same_columns else replace(node, **new)
-
-
-def _have_same_columns(first: Node, second: Node) -> bool:
-    return first.schema is second.schema or first.schema == second.schema
-
-
-def _same(first: Node, second: Node, equal_pairs: set[tuple[int, int]]) -> bool:
-    """Equality that compares each pair of shared subtrees once."""
-    pair = (id(first), id(second))
-    if first is second or pair in equal_pairs:
-        return True
-    if type(first) is not type(second) or hash(first) != hash(second):
-        return False
-    inputs = children(first), children(second)
-    if len(inputs[0]) != len(inputs[1]):
-        return False
-    if not all(_same(a, b, equal_pairs) for a, b in zip(*inputs, strict=True)):
-        return False
-    equal_pairs.add(pair)
-    return first._own_values() == second._own_values()
-
-
 def _field(name: str, expression: Expression, schema: Schema) -> Field:
     typed = type_of(expression, schema)
     return Field(name, typed.type, typed.nullable)
@@ -491,118 +344,3 @@ def _check_same_columns(first: Schema, other: Schema) -> None:
 
 def _names(schema: Schema) -> str:
     return ", ".join(f"{f.name} {f.type}" for f in schema)
-
-
-@dataclass(frozen=True, slots=True)
-class _Bare(Column):
-    """A column printed without quotes, as `alias.column` reads best."""
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def show(expression: Expression) -> str:
-    """An expression as the tree prints it.
-
-    >>> show(Column("p.price"))
-    'p.price'
-    """
-    return str(substitute(expression, lambda column: _Bare(column.name)))
-
-
-def print_tree(root: Node) -> str:
-    """The tree, indented, one operator a line; a subtree used again is shown once and numbered."""
-    uses = Counter(child for node in walk(root) for child in children(node))
-    shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
-    lines: list[str] = []
-    shown: set[Node] = set()
-
-    def visit(node: Node, depth: int) -> None:
-        label = f"#{shared.index(node) + 1} " if node in shared else ""
-        repeated = node in shown
-        lines.append("  " * depth + label + ("(above)" if repeated else _headline(node)))
-        if not repeated:
-            shown.update({node} & set(shared))
-            for child in children(node):
-                visit(child, depth + 1)
-
-    visit(root, 0)
-    return "\n".join(lines)
-
-
-def _headline(node: Node) -> str:
-    match node:
-        case Scan():
-            state = "" if node.state == "post" else f"@{node.state}"
-            renamed = f" as {node.alias}" if node.alias != node.name else ""
-            return f"Scan {node.name}{state}{renamed}"
-        case Stored():
-            return node.name
-        case Values():
-            return f"Values {print_values(node)}"
-        case Select():
-            return f"Select {show(node.condition)}"
-        case Project():
-            return f"Project {', '.join(_print_output(o) for o in node.outputs)}"
-        case Join(condition=condition) if condition == TRUE:
-            return "Join (cross)"
-        case Join() | SemiJoin() | AntiJoin():
-            return f"{type(node).__name__} on {show(node.condition)}"
-        case UnionAll() | Distinct():
-            return type(node).__name__
-        case GroupBy():
-            aggregates = map(_print_aggregate, node.aggregates)
-            return f"GroupBy {', '.join((*node.keys, *aggregates))}"
-        case Window():
-            return f"Window {print_window(node)}"
-        case Unnest():
-            return f"Unnest {print_unnest(node)}"
-
-
-def print_values(node: Values, shown: Callable[[Expression], str] = show) -> str:
-    """The rows of a constant relation."""
-    return ", ".join(f"({', '.join(map(shown, row))})" for row in node.rows)
-
-
-def print_unnest(node: Unnest, shown: Callable[[Expression], str] = show) -> str:
-    """The column that is unnested, and what its elements are called."""
-    elements = ", ".join(shown(Column(name)) for name in node.elements)
-    return f"{shown(Column(node.column))} as {elements}{' outer' if node.outer else ''}"
-
-
-def print_window(node: Window, shown: Callable[[Expression], str] = show) -> str:
-    """The columns of a window, and over which rows in which order."""
-    partition = ", ".join(shown(Column(name)) for name in node.partition_by)
-    order = ", ".join(shown(Column(o.column)) + str(o)[len(o.column) :] for o in node.order_by)
-    over = [f"partition by {partition}"] * bool(partition) + [f"order by {order}"] * bool(order)
-    columns = [_print_window_column(each, shown) for each in node.columns]
-    limit = "" if node.limit is None else f" limit {node.limit}"
-    return f"{', '.join(columns)} over ({' '.join(over)}){limit}"
-
-
-def _print_window_column(column: WindowColumn, shown: Callable[[Expression], str]) -> str:
-    arguments = ", ".join(map(shown, column.arguments))
-    nulls = " ignore nulls" if column.ignore_nulls else ""
-    usual = column.frame is None or (column.frame.unit == "range" and column.frame.start is None)
-    frame = "" if usual and not (column.frame and column.frame.has_offset) else f" {column.frame}"
-    return f"{column.function}({arguments}){nulls}{frame} as {column.name}"
-
-
-def _print_output(output: Output) -> str:
-    expression = show(output.expression)
-    return expression if expression == output.name else f"{expression} as {output.name}"
-
-
-def _print_aggregate(aggregate: AggregateColumn) -> str:
-    return f"{print_aggregate(aggregate)} as {aggregate.name}"
-
-
-def print_aggregate(
-    aggregate: AggregateColumn, shown: Callable[[Expression], str] = show, rows: str = ""
-) -> str:
-    """An aggregate without its name; `rows` stands for the argument where it has none."""
-    order = ", ".join(
-        shown(key.expression) + (" desc" if key.descending else "") for key in aggregate.order
-    )
-    arguments = ", ".join(map(shown, aggregate.arguments)) or rows
-    return f"{aggregate.function}({arguments}{f' order by {order}' if order else ''})"

@@ -10,7 +10,8 @@ from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.views.caches import GROUP_ROWS, Cache, order_of
 from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
-from viewkeep.query.algebra import Node, Stored, rewrite
+from viewkeep.query.algebra import Node, Stored
+from viewkeep.query.traversal import rewrite
 from viewkeep.query.verbatim import Query
 from viewkeep.refresh.costs import recompute_seconds
 from viewkeep.refresh.relations import ViewRelations

@@ -13,10 +13,10 @@ from viewkeep.query.algebra import (
     Project,
     Scan,
     Select,
-    show,
 )
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
+from viewkeep.query.show import show
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import INTEGRAL, Type
 from viewkeep.query.types.inference import Schema, find_field, type_of

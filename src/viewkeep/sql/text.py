@@ -32,8 +32,6 @@ from viewkeep.query.algebra import (
     Values,
     Window,
     aggregate_of,
-    children,
-    walk,
 )
 from viewkeep.query.expressions import (
     PRECEDENCE,
@@ -49,6 +47,7 @@ from viewkeep.query.expressions import (
     literal,
     quote,
 )
+from viewkeep.query.traversal import children, walk
 from viewkeep.query.types.data_types import TIMESTAMP, VOID, Field, Type
 from viewkeep.query.types.functions import COMPARABLE, FIELD, PARTS, SINGLE
 from viewkeep.query.types.inference import Schema

@@ -8,7 +8,7 @@ import pytest
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
-from viewkeep.execute.duckdb.in_connection import create, run
+from viewkeep.execute.duckdb.run_in_connection import create, run
 from viewkeep.execute.report import RunReport
 from viewkeep.query.algebra import (
     AggregateColumn,

@@ -12,7 +12,7 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.in_connection import create, prepare, read, refresh, run
+from viewkeep.execute.duckdb.run_in_connection import create, prepare, read, run, run_prepared
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -359,7 +359,7 @@ def test_a_prepared_script_is_run_often_and_makes_its_text_once(
     prepared = prepare(script(*delete_by(DIFF)), {})
     for rows in ([(1,)], [], [(2,), (7,)], []):
         fill(connection, "d", ("a",), rows)
-        refresh(connection, prepared)
+        run_prepared(connection, prepared)
     assert rows_of(connection) == Counter([START[3]])
     assert len(made) == 1
 

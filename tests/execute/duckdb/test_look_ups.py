@@ -9,7 +9,8 @@ from viewkeep import Keeper
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb.file_schemas import FileSchemas
 from viewkeep.execute.duckdb.look_ups import share_look_ups
-from viewkeep.query.algebra import Stored, walk
+from viewkeep.query.algebra import Stored
+from viewkeep.query.traversal import walk
 
 TABLES = {
     "parts": ({"pid": "int", "price": "int"}, ["pid"]),

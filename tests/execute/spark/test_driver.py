@@ -19,7 +19,8 @@ from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.driver.look_up import LookUps, MissingError, NotHereError, Source
 from viewkeep.execute.spark.driver.possible_keys import Inputs
 from viewkeep.execute.spark.driver.queries import Driver
-from viewkeep.query.algebra import Node, Project, Scan, Select, Stored, walk, with_children
+from viewkeep.query.algebra import Node, Project, Scan, Select, Stored
+from viewkeep.query.traversal import walk, with_children
 from viewkeep.query.types.inference import Schema
 from viewkeep.sql.parse import parse_view
 

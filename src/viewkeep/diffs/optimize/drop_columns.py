@@ -10,18 +10,8 @@ from viewkeep.diffs.optimize.needs import (
     window_needed,
 )
 from viewkeep.diffs.rules.build import keep
-from viewkeep.query.algebra import (
-    GroupBy,
-    Node,
-    Project,
-    Scan,
-    Select,
-    UnionAll,
-    Window,
-    children,
-    walk,
-    with_children,
-)
+from viewkeep.query.algebra import GroupBy, Node, Project, Scan, Select, UnionAll, Window
+from viewkeep.query.traversal import children, walk, with_children
 
 
 def drop_columns(root: Node) -> Node:

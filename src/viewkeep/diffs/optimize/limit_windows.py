@@ -8,8 +8,9 @@ see fewer rows.
 from collections.abc import Callable
 from dataclasses import replace
 
-from viewkeep.query.algebra import Node, Select, Window, rewrite
+from viewkeep.query.algebra import Node, Select, Window
 from viewkeep.query.expressions import Call, Column, Expression, Literal, conjuncts
+from viewkeep.query.traversal import rewrite
 
 _MOST: dict[str, Callable[[int], int]] = {
     "<=": lambda n: n,

@@ -3,8 +3,9 @@
 from collections import Counter
 
 from viewkeep.diffs.rules.build import is_whole
-from viewkeep.query.algebra import Node, Output, Project, rewrite
+from viewkeep.query.algebra import Node, Output, Project
 from viewkeep.query.expressions import Column, Expression, Literal, subexpressions, substitute
+from viewkeep.query.traversal import rewrite
 
 
 def merge_projections(node: Node) -> Node:

@@ -20,9 +20,9 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    walk,
 )
 from viewkeep.query.expressions import Column, Literal, columns_of
+from viewkeep.query.traversal import walk
 
 Needs = dict[Node, frozenset[str]]
 

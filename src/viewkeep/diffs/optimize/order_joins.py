@@ -7,19 +7,9 @@ from dataclasses import dataclass
 from viewkeep.diffs.optimize.cannot_fail import cannot_fail
 from viewkeep.diffs.optimize.truth import disjuncts
 from viewkeep.diffs.rules.build import keep, select
-from viewkeep.query.algebra import (
-    AntiJoin,
-    GroupBy,
-    Join,
-    Node,
-    Project,
-    SemiJoin,
-    UnionAll,
-    children,
-    walk,
-    with_children,
-)
+from viewkeep.query.algebra import AntiJoin, GroupBy, Join, Node, Project, SemiJoin, UnionAll
 from viewkeep.query.expressions import TRUE, Call, Expression, columns_of, conjunction, conjuncts
+from viewkeep.query.traversal import children, walk, with_children
 
 
 def order_joins(root: Node) -> Node:

@@ -27,9 +27,6 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    children,
-    walk,
-    with_children,
 )
 from viewkeep.query.expressions import (
     Call,
@@ -40,6 +37,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
+from viewkeep.query.traversal import children, walk, with_children
 from viewkeep.query.types.inference import Schema
 
 Conditions = tuple[Expression, ...]

@@ -25,11 +25,9 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    children,
-    walk,
-    with_children,
 )
 from viewkeep.query.expressions import Column, Expression, substitute
+from viewkeep.query.traversal import children, walk, with_children
 
 
 @dataclass(frozen=True)

@@ -45,12 +45,9 @@ from viewkeep.query.algebra import (
     UnionAll,
     Unnest,
     Window,
-    children,
-    rewrite,
-    walk,
-    with_children,
 )
 from viewkeep.query.expressions import Call, Column, Expression, conjunction, conjuncts
+from viewkeep.query.traversal import children, rewrite, walk, with_children
 from viewkeep.query.types.inference import find_field
 
 VIEW = "view"

@@ -28,8 +28,6 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    walk,
-    with_children,
 )
 from viewkeep.query.expressions import (
     Call,
@@ -40,6 +38,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     literal,
 )
+from viewkeep.query.traversal import walk, with_children
 from viewkeep.query.types.data_types import BIGINT, VOID, Type
 from viewkeep.query.types.inference import find_field
 

@@ -34,9 +34,9 @@ from viewkeep.query.algebra import (
     UnionAll,
     Unnest,
     Window,
-    children,
 )
 from viewkeep.query.expressions import Column
+from viewkeep.query.traversal import children
 
 RULES: dict[type, Callable[[Operator, Sequence[Sequence[Change]]], None]] = {
     Select: select_rules,

@@ -30,8 +30,6 @@ from viewkeep.query.algebra import (
     UnionAll,
     Unnest,
     Window,
-    rewrite,
-    walk,
 )
 from viewkeep.query.expressions import (
     TRUE,
@@ -42,6 +40,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
+from viewkeep.query.traversal import rewrite, walk
 
 
 def minimize(script: Script) -> Script:

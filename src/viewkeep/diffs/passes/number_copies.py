@@ -21,11 +21,9 @@ from viewkeep.query.algebra import (
     Scan,
     SemiJoin,
     UnionAll,
-    children,
-    walk,
-    with_children,
 )
 from viewkeep.query.tables import COPY, Table
+from viewkeep.query.traversal import children, walk, with_children
 
 
 def number_copies(view: Node) -> Node:

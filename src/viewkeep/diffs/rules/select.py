@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from viewkeep.diffs.model import DELETE, DiffSchema
 from viewkeep.diffs.rules.build import fails, holds, project, select, semijoin
 from viewkeep.diffs.rules.common import POST, Change, Operator, as_insert, pass_on, recompute
-from viewkeep.query.algebra import Node, Select, Window, walk
+from viewkeep.query.algebra import Node, Select, Window
 from viewkeep.query.expressions import Column, columns_of, conjunction
+from viewkeep.query.traversal import walk
 
 
 def select_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:

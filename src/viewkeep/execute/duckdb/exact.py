@@ -25,11 +25,10 @@ from viewkeep.query.algebra import (
     Values,
     Window,
     aggregate_of,
-    print_aggregate,
-    show,
-    walk,
 )
 from viewkeep.query.expressions import Call, Cast, Expression, OpaqueCall, subexpressions
+from viewkeep.query.show import print_aggregate, show
+from viewkeep.query.traversal import walk
 from viewkeep.query.types.data_types import (
     DOUBLE,
     FLOAT,

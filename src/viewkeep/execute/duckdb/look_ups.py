@@ -29,11 +29,10 @@ from viewkeep.query.algebra import (
     Stored,
     UnionAll,
     Values,
-    children,
-    rewrite,
 )
 from viewkeep.query.evaluate.rows import equal_columns
 from viewkeep.query.expressions import Call, Column, Expression
+from viewkeep.query.traversal import children, rewrite
 from viewkeep.query.types.inference import find_field
 
 Columns = tuple[str, ...]

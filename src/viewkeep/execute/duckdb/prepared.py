@@ -13,7 +13,8 @@ from viewkeep.diffs.script import Apply, Compute, Materialized, Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.errors import RunError
-from viewkeep.query.algebra import Leaf, Node, Scan, Stored, walk
+from viewkeep.query.algebra import Leaf, Node, Scan, Stored
+from viewkeep.query.traversal import walk
 
 Sources = Mapping[tuple[str, str] | str, str]
 

@@ -31,10 +31,10 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    walk,
 )
 from viewkeep.query.evaluate.rows import Pair, equal_columns
 from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
+from viewkeep.query.traversal import walk
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.windows import Order
 from viewkeep.sql.text import SPARK, expression, values_text

@@ -26,7 +26,8 @@ from viewkeep.execute.spark.driver.look_up import MissingError, NotHereError
 from viewkeep.execute.spark.driver.queries import MOST_AHEAD, Driver
 from viewkeep.execute.spark.report import SPARK_ERRORS, named
 from viewkeep.execute.spark.script_relations import ScriptRelations
-from viewkeep.query.algebra import Node, Scan, Stored, walk
+from viewkeep.query.algebra import Node, Scan, Stored
+from viewkeep.query.traversal import walk
 
 
 class Rounds:

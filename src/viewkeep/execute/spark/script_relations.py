@@ -37,12 +37,10 @@ from viewkeep.query.algebra import (
     Stored,
     Unnest,
     Window,
-    rewrite,
-    walk,
-    with_children,
 )
 from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import columns_of
+from viewkeep.query.traversal import rewrite, walk, with_children
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import to_rows
 

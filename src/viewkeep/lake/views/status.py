@@ -1,11 +1,12 @@
 """How fresh a view is: what its tables hold that it does not reflect yet."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from viewkeep.errors import problem_of
-from viewkeep.lake import ViewStatus, speed_up
+from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.lineage import replaced_history
@@ -15,6 +16,32 @@ from viewkeep.tables.feed import Feed
 from viewkeep.tables.log.delta import StorageError
 
 Plan = Callable[[ViewDefinition, Catalog], View]
+
+
+@dataclass(frozen=True)
+class ViewStatus:
+    """A view now: its rows, what it has not seen yet, and what its last refreshes took.
+
+    `behind` counts, for each table below it, the changed rows that it does not reflect; None where
+    the table's writer did not count them. `waiting` are the seconds since the oldest of them.
+    `speed_up` is the last refresh by recomputation over the last incremental one, in seconds; None
+    before there was one of each. The first computation does not count: it is slower than any other.
+    """
+
+    name: str
+    rows: int
+    strategy: str
+    policy: str
+    behind: Mapping[str, int | None] = field(default_factory=dict)
+    waiting: float = 0.0
+    last: RefreshReport | None = None
+    speed_up: float | None = None
+    problem: str = ""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it reflects all that its tables hold."""
+        return not self.behind and not self.problem
 
 
 def view_status(
@@ -91,3 +118,14 @@ def unseen_changes(
         with suppress(StorageError):  # the entry was cleaned up
             oldest = min(oldest, table.log(seen, seen + 1)[0].timestamp / 1000)
     return behind, max(0.0, time.time() - oldest) if oldest < float("inf") else 0.0
+
+
+def speed_up(history: Sequence[RefreshReport]) -> float | None:
+    """The seconds of the last refresh that recomputed over those of the last that brought changes.
+
+    Both found a lake that had been read before; the first computation of a view did not.
+    """
+    refreshes = [each for each in history if each.before]
+    anew = next((r.seconds for r in refreshes if r.strategy == "recompute"), None)
+    kept = next((r.seconds for r in refreshes if not r.from_scratch and r.rows_changed), None)
+    return anew / kept if anew and kept else None

@@ -11,9 +11,10 @@ from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.spark_types import RecordedTypes
 from viewkeep.lake.views.view import STATE, Source, View
-from viewkeep.query.algebra import Scan, walk
+from viewkeep.query.algebra import Scan
 from viewkeep.query.clock import CLOCK
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Query, Verbatim

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
-from viewkeep.lake import TableDescription, ViewDescription, ViewStatus
 from viewkeep.report.amounts import duration, size, times
 from viewkeep.report.lake.freshness import freshness
 from viewkeep.report.lake.refreshes import FORMAT
@@ -16,11 +15,15 @@ from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
 from viewkeep.report.live.maintenance import counted, row_json
 from viewkeep.report.style import BAD, section
 
+if TYPE_CHECKING:  # they load what reads a lake
+    from viewkeep.lake.descriptions import TableDescription, ViewDescription
+    from viewkeep.lake.views.status import ViewStatus
+
 Json = dict[str, Any]
 Row = tuple[Any, ...]
 
 
-def tables_page(tables: Sequence[TableDescription]) -> Group:
+def tables_page(tables: Sequence["TableDescription"]) -> Group:
     """A line for each base table, then what is wrong."""
     if not tables:
         return Group(Text("no tables yet; `viewkeep table create` makes one"))
@@ -41,7 +44,7 @@ def tables_page(tables: Sequence[TableDescription]) -> Group:
     return Group(table, *problems)
 
 
-def views_page(views: Sequence[ViewDescription]) -> Group:
+def views_page(views: Sequence["ViewDescription"]) -> Group:
     """A line for each view."""
     if not views:
         return Group(Text("no views yet; `viewkeep view create` makes one"))
@@ -60,7 +63,7 @@ def views_page(views: Sequence[ViewDescription]) -> Group:
     return Group(table)
 
 
-def view_page(view: ViewDescription, status: ViewStatus, rows: Sequence[Row] | None) -> Group:
+def view_page(view: "ViewDescription", status: "ViewStatus", rows: Sequence[Row] | None) -> Group:
     """One view: its SQL, its columns, how it is kept, how fresh it is, and perhaps rows of it."""
     facts = pairs_table(_facts(view, status))
     sql = Syntax(view.sql.strip(), "sql", background_color="default", word_wrap=True)
@@ -68,7 +71,7 @@ def view_page(view: ViewDescription, status: ViewStatus, rows: Sequence[Row] | N
     return Group(section(f"View {view.name}", facts), section("SQL", sql), *shown)
 
 
-def _facts(view: ViewDescription, status: ViewStatus) -> Iterator[tuple[str, str | Text]]:
+def _facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str, str | Text]]:
     yield "reads", listed(view.reads)
     yield "read by", listed(view.readers)
     yield "columns", _columns(view.columns)
@@ -112,17 +115,17 @@ def vacuum_json(files: Mapping[str, int], dry_run: bool) -> Json:
     return {"format": FORMAT, "dry_run": dry_run, "files": dict(files)}
 
 
-def tables_json(tables: Iterable[TableDescription]) -> Json:
+def tables_json(tables: Iterable["TableDescription"]) -> Json:
     """The tables for programs."""
     return {"format": FORMAT, "tables": [asdict(each) for each in tables]}
 
 
-def views_json(views: Iterable[ViewDescription]) -> Json:
+def views_json(views: Iterable["ViewDescription"]) -> Json:
     """The views for programs."""
     return {"format": FORMAT, "views": [asdict(each) for each in views]}
 
 
-def view_json(view: ViewDescription, status: Json, rows: Sequence[Row] | None) -> Json:
+def view_json(view: "ViewDescription", status: Json, rows: Sequence[Row] | None) -> Json:
     """One view for programs, with its status, and rows if they were asked for."""
     shown = {} if rows is None else {"first_rows": [row_json(row) for row in rows]}
     return {"format": FORMAT, "view": asdict(view), "status": status["views"][0], **shown}

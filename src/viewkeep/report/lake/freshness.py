@@ -2,23 +2,26 @@
 
 from collections.abc import Iterable, Sequence
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from viewkeep.lake import RefreshReport, ViewStatus
+from viewkeep.lake import RefreshReport
 from viewkeep.report.amounts import ago, duration, times
 from viewkeep.report.lake.refreshes import FORMAT, report_json, strategy_text
 from viewkeep.report.lines import lines_table
 from viewkeep.report.live.maintenance import counted
 from viewkeep.report.style import BAD, FAIR, GOOD
 
+if TYPE_CHECKING:  # it loads what reads a lake
+    from viewkeep.lake.views.status import ViewStatus
+
 COLUMNS = ("view", "rows", "freshness", "waiting", "refreshed", "by", "seconds", "speed-up")
 Json = dict[str, Any]
 
 
-def status_page(views: Sequence[ViewStatus]) -> Group:
+def status_page(views: Sequence["ViewStatus"]) -> Group:
     """A line for each view, then what is wrong."""
     if not views:
         return Group(Text("no views yet; `viewkeep view create` makes one"))
@@ -36,9 +39,10 @@ def status_page(views: Sequence[ViewStatus]) -> Group:
     return Group(table, *problems)
 
 
-def freshness(status: ViewStatus) -> Text:
+def freshness(status: "ViewStatus") -> Text:
     """Whether a view is fresh, or how many changes it has not seen; some were not counted.
 
+    >>> from viewkeep.lake.views.status import ViewStatus
     >>> print(freshness(ViewStatus("cost", 1, "id", "auto", {"parts": 1200, "stock": None})))
     1,200+ behind
     """
@@ -51,7 +55,7 @@ def freshness(status: ViewStatus) -> Text:
     return Text(f"{changes:,}{more} behind" if changes else "behind", FAIR)
 
 
-def created_text(report: RefreshReport, status: ViewStatus) -> Text:
+def created_text(report: RefreshReport, status: "ViewStatus") -> Text:
     """A view that was just made, and how it will be kept."""
     return Text.assemble(
         (report.view, "bold"),
@@ -60,7 +64,7 @@ def created_text(report: RefreshReport, status: ViewStatus) -> Text:
     )
 
 
-def _last(status: ViewStatus) -> Iterable[RenderableType]:
+def _last(status: "ViewStatus") -> Iterable[RenderableType]:
     """When, how and how fast the view was refreshed last."""
     last = status.last
     if last is None:
@@ -73,7 +77,7 @@ def _last(status: ViewStatus) -> Iterable[RenderableType]:
     )
 
 
-def status_json(views: Iterable[ViewStatus]) -> Json:
+def status_json(views: Iterable["ViewStatus"]) -> Json:
     """The status for programs; `behind` counts are null where a writer did not count."""
     return {
         "format": FORMAT,

@@ -20,7 +20,7 @@ from viewkeep.plan.choose import plan
 from viewkeep.plan.payload import plan_payload
 from viewkeep.plan.program import INPUT, Map, Program, Split
 from viewkeep.plan.show import atom_names, exponent_text
-from viewkeep.report.narrow import CostColumn
+from viewkeep.report.cost_column import CostColumn
 from viewkeep.report.query.deltas import Delta, deltas_of
 from viewkeep.report.style import section
 

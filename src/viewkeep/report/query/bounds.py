@@ -8,7 +8,7 @@ from rich.text import Text
 
 from viewkeep.analysis import Analysis, Bounds
 from viewkeep.analysis.exponents import Exponent, order, value_at
-from viewkeep.report.narrow import FirstThatFits
+from viewkeep.report.first_that_fits import FirstThatFits
 from viewkeep.report.style import BAD, FAIR, GOOD
 
 COSTS = ("preprocessing", "update", "delay", "space")

@@ -12,7 +12,7 @@ from rich.text import Text
 from viewkeep.analysis import Analysis
 from viewkeep.analysis.cascade import Cascade
 from viewkeep.errors import ParseError, ViewkeepError
-from viewkeep.report.narrow import FirstThatFits
+from viewkeep.report.first_that_fits import FirstThatFits
 from viewkeep.report.query.summary import at_best, query_class
 from viewkeep.report.style import BAD, FAIR, GOOD, HEADING, grade, section
 

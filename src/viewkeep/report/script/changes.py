@@ -7,8 +7,9 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.schemas import update_sets
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.algebra import Node, Scan, walk
+from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 
 KINDS = {"+": INSERT, "-": DELETE}
 

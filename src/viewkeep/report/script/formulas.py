@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from viewkeep.diffs.show_operators import ascii_text
+from viewkeep.diffs.show.operators import ascii_text
 from viewkeep.report.style import HEADING
 
 

@@ -14,9 +14,10 @@ from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.passes.instantiate import BLOCKING, RuleDag
 from viewkeep.diffs.rules.common import AFTER, NEW, POST, PRE, Piece, Subview
 from viewkeep.diffs.script import BaseDiff, Materialized
-from viewkeep.diffs.show_names import column_text, relation_text
-from viewkeep.diffs.show_operators import details
-from viewkeep.query.algebra import Node, Stored, children, walk
+from viewkeep.diffs.show.names import column_text, relation_text
+from viewkeep.diffs.show.operators import details
+from viewkeep.query.algebra import Node, Stored
+from viewkeep.query.traversal import children, walk
 from viewkeep.report.script.formulas import Symbols, plain_columns
 from viewkeep.report.style import FAIR, GOOD, HEADING, section
 

@@ -14,11 +14,12 @@ from rich.text import Text
 
 from viewkeep.diffs.generate import Generated, generate
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
-from viewkeep.diffs.show import reads, show_lines, statement_text
-from viewkeep.diffs.show_names import column_text, note_text, relation_text
-from viewkeep.diffs.show_operators import details
+from viewkeep.diffs.show.names import column_text, note_text, relation_text
+from viewkeep.diffs.show.operators import details
+from viewkeep.diffs.show.script import reads, show_lines, statement_text
 from viewkeep.errors import ViewkeepError
-from viewkeep.query.algebra import Node, Scan, Stored, walk
+from viewkeep.query.algebra import Node, Scan, Stored
+from viewkeep.query.traversal import walk
 from viewkeep.report.script.changes import read_changes
 from viewkeep.report.script.formulas import Formulas, Symbols, indented, plain_columns
 from viewkeep.report.script.id_plan import (

@@ -12,9 +12,10 @@ from xml.sax.saxutils import escape
 from viewkeep.diffs.generate import Generated
 from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE
 from viewkeep.diffs.passes.instantiate import BLOCKING
-from viewkeep.diffs.show_names import column_text
-from viewkeep.diffs.show_operators import details
-from viewkeep.query.algebra import Node, Scan, children
+from viewkeep.diffs.show.names import column_text
+from viewkeep.diffs.show.operators import details
+from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.traversal import children
 from viewkeep.report.script.id_plan import kept_nodes
 
 WIDTH, HEIGHT = 236, 78

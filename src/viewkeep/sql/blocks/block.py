@@ -15,10 +15,10 @@ from viewkeep.sql.blocks.context import Context, with_common_tables
 from viewkeep.sql.blocks.from_clause import translate_from
 from viewkeep.sql.blocks.items import select_items
 from viewkeep.sql.blocks.outputs import renamed
-from viewkeep.sql.blocks.scope import Scalar, Scope
+from viewkeep.sql.blocks.scope import Scalar, Scope, constant
 from viewkeep.sql.blocks.top import unwrapped
 from viewkeep.sql.expressions.clock import is_joined
-from viewkeep.sql.expressions.scalar import Translator, constant
+from viewkeep.sql.expressions.translator import Translator
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.sql.blocks.scope import Scalar, Scope
-from viewkeep.sql.expressions.scalar import Attachments
+from viewkeep.sql.expressions.translator import Attachments
 from viewkeep.sql.source import Source
 
 

@@ -21,7 +21,7 @@ from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, h
 from viewkeep.sql.blocks.top import unwrapped
 from viewkeep.sql.blocks.values import translate_values
 from viewkeep.sql.expressions.clock import is_joined
-from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.expressions.translator import Translator
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from viewkeep.query.types.data_types import INT, Type
 from viewkeep.query.types.functions import FIELD, Typed
 from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.blocks.scope import Scalar
-from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.expressions.translator import Translator
 
 _EXPLODE, _POSEXPLODE, _INLINE = "explode", "posexplode", "inline"
 _OUTER = "_outer"

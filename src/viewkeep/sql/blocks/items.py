@@ -9,7 +9,7 @@ from viewkeep.query.algebra import Node, Output, Project
 from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.blocks.generators import is_generator
 from viewkeep.sql.blocks.scope import Scalar, ScopeColumn
-from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.expressions.translator import Translator
 from viewkeep.sql.source import Source
 
 

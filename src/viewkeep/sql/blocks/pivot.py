@@ -19,7 +19,8 @@ from viewkeep.query.types.rules import common_type, is_numeric
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scope, ScopeColumn
-from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.expressions.names import resolve
+from viewkeep.sql.expressions.translator import Translator
 
 _NULL_OF_NOTHING = ("sum", "avg", "mean", "min", "max")
 """Aggregates that are NULL where there are no rows."""
@@ -60,7 +61,7 @@ class Pivoted:
         translator = Translator(self.context.source, Scope(tuple(self.columns)))
         if not isinstance(node, exp.Column):
             raise self._refused("PIVOT of an expression")
-        return translator.resolve(node)
+        return resolve(translator, node)
 
     def _others(self, named: Collection[ScopeColumn]) -> list[exp.Expr]:
         return [_reference(column) for column in self.columns if column not in named]

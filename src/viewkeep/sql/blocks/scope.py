@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Optional
 
 from viewkeep.errors import did_you_mean
-from viewkeep.query.expressions import Expression
+from viewkeep.query.expressions import Expression, Literal
 from viewkeep.query.types.functions import Typed
 
 
@@ -15,6 +15,11 @@ class Scalar:
 
     expression: Expression
     typed: Typed
+
+
+def constant(value: Literal) -> Scalar:
+    """A literal as a typed expression."""
+    return Scalar(value, Typed(value.type, value.value is None, value.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from viewkeep.sql.blocks.items import project, select_items
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.top import apply_top, read_top, replace_aliases, top_of_outputs
 from viewkeep.sql.blocks.windows import BlockWindows
-from viewkeep.sql.expressions.scalar import Translator, attached
+from viewkeep.sql.expressions.translator import Translator, attached
 from viewkeep.sql.groups.grouping import GroupedTranslator, aliases_of
 from viewkeep.sql.groups.groups import apply_groups, group_translator
 

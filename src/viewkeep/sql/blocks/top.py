@@ -15,7 +15,7 @@ from viewkeep.query.types.functions import Typed
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.blocks.windows import OrderKey, order_keys, ordered_rows
-from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.expressions.translator import Translator
 
 _NUMBER = "row_number_of_top"
 

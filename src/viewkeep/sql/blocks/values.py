@@ -8,7 +8,7 @@ from viewkeep.query.types.data_types import VOID, Type
 from viewkeep.query.types.rules import common_type
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope
-from viewkeep.sql.expressions.scalar import Translator
+from viewkeep.sql.expressions.translator import Translator
 
 
 def translate_values(node: exp.Values, context: Context) -> Values:

@@ -28,9 +28,9 @@ from viewkeep.query.windows import (
 )
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, OF_CONDITIONS, is_aggregate
 from viewkeep.sql.blocks.context import Context
-from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.expressions.literals import read_interval
-from viewkeep.sql.expressions.scalar import Translator, constant
+from viewkeep.sql.expressions.translator import Translator
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS
 
 _SYNONYMS = {"first": "first_value", "last": "last_value", "any_value": "first_value"}

@@ -44,11 +44,11 @@ from viewkeep.sql.blocks.context import Context, with_common_tables
 from viewkeep.sql.blocks.items import select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
-from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.blocks.top import unwrapped
 from viewkeep.sql.expressions.clock import clock_column
 from viewkeep.sql.expressions.correlation import Link, Outer, link
-from viewkeep.sql.expressions.scalar import Translator, attached, constant
+from viewkeep.sql.expressions.translator import Translator, attached
 from viewkeep.sql.expressions.unique import is_unique
 from viewkeep.sql.groups.aggregation import aggregate
 from viewkeep.sql.groups.grouping import GroupedTranslator, GroupKey, aliases_of

@@ -12,9 +12,9 @@ from viewkeep.query.types.aggregates import ORDERED, PERCENTILES
 from viewkeep.query.types.data_types import BINARY, STRING
 from viewkeep.query.types.functions import Typed
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES
-from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.blocks.windows import OrderKey, order_keys
-from viewkeep.sql.expressions.scalar import Translator, constant
+from viewkeep.sql.expressions.translator import Translator
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,9 @@ from viewkeep.sql.blocks.clauses import (
     contains_aggregate,
     is_aggregate,
 )
-from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
-from viewkeep.sql.expressions.scalar import Translator, constant
+from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
+from viewkeep.sql.expressions.names import struct_path
+from viewkeep.sql.expressions.translator import Translator
 from viewkeep.sql.groups.aggregate_arguments import Arguments, read_arguments
 from viewkeep.sql.source import Source
 
@@ -190,7 +191,7 @@ class GroupedTranslator(Translator):
                 alias = self._alias(node)
                 if alias is not None:
                     return self.translate(alias)
-                part = self._computed_key(node) if self.struct_path(node)[1] else None
+                part = self._computed_key(node) if struct_path(self, node)[1] else None
                 return part or super().translate(node)
         return self._computed_key(node) or super().translate(node)
 

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from viewkeep.query.algebra import Distinct, GroupBy, Node, walk
+from viewkeep.query.algebra import Distinct, GroupBy, Node
 from viewkeep.query.expressions import Expression
+from viewkeep.query.traversal import walk
 from viewkeep.sql.blocks.block import Block, apply_filters, translate_filters
 from viewkeep.sql.blocks.context import Context
-from viewkeep.sql.expressions.scalar import Translator, attached
+from viewkeep.sql.expressions.translator import Translator, attached
 from viewkeep.sql.groups.aggregation import aggregate
 from viewkeep.sql.groups.grouping import (
     GroupedTranslator,

@@ -38,8 +38,6 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    children,
-    walk,
 )
 from viewkeep.query.evaluate.exact import InexactError
 from viewkeep.query.evaluate.forms import Row
@@ -58,6 +56,7 @@ from viewkeep.query.evaluate.rows import (
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Column
+from viewkeep.query.traversal import children, walk
 
 _REFUSED = (InexactError, QueryError)
 MOST_AHEAD = 1000

@@ -1,11 +1,11 @@
 """Delta scripts over tables of a DuckDB connection: computations, then all changes at once.
 
-    create   the caches and the view, from their definitions over the tables as they are now
-    run      one refresh: every Compute in order, then every Apply, in one transaction
-    read     the view as its definition asked for it
+    create        the caches and the view, from their definitions over the tables as they are now
+    run           one refresh: every Compute in order, then every Apply, in one transaction
+    read          the view as its definition asked for it
 
-    prepare  a script, to be run often: its text is made once
-    refresh  one refresh by a prepared script
+    prepare       a script, to be run often: its text is made once
+    run_prepared  one refresh by a prepared script
 
 `sources` says where relations are: a base table by (name, "pre") and (name, "post"), everything
 else (base diffs, caches, the view) by its name. Its values are DuckDB's text for a relation, with
@@ -48,7 +48,7 @@ def run(
     count_accesses: bool = False,
 ) -> RunReport:
     """Refresh the caches and the view; an error leaves everything as it was."""
-    return refresh(connection, prepare(script, sources), count_accesses)
+    return run_prepared(connection, prepare(script, sources), count_accesses)
 
 
 def prepare(script: Script, sources: Sources) -> Prepared:
@@ -56,7 +56,7 @@ def prepare(script: Script, sources: Sources) -> Prepared:
     return Prepared(script, sources)
 
 
-def refresh(
+def run_prepared(
     connection: duckdb.DuckDBPyConnection, prepared: Prepared, count_accesses: bool = False
 ) -> RunReport:
     """What `run` does, by a prepared script."""

@@ -1,32 +1,15 @@
-"""What to show when the screen is too narrow for everything."""
+"""Formulas with their costs beside them."""
 
 import re
 from collections.abc import Sequence
 from textwrap import wrap
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.measure import Measurement
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-UNLIMITED = 10_000
 GAP, TIE = "  ", "\N{NO-BREAK SPACE}"
 NARROWEST = 20
 """Formulas are not broken into shorter lines than this."""
-
-
-class FirstThatFits:
-    """Of several ways to show the same, the widest first: the first that breaks no word."""
-
-    def __init__(self, *choices: RenderableType) -> None:
-        self._choices = choices
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        anywhere = options.update(max_width=UNLIMITED)
-        for choice in self._choices[:-1]:
-            if Measurement.get(console, anywhere, choice).minimum <= options.max_width:
-                yield choice
-                return
-        yield self._choices[-1]
 
 
 class CostColumn:

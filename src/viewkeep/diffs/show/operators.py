@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeep.diffs.rules.build import KEY, project, renamed
-from viewkeep.diffs.show_names import column_text, condition_text, expression_text, relation_text
+from viewkeep.diffs.show.names import column_text, condition_text, expression_text, relation_text
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -23,12 +23,9 @@ from viewkeep.query.algebra import (
     Unnest,
     Values,
     Window,
-    print_aggregate,
-    print_unnest,
-    print_values,
-    print_window,
 )
 from viewkeep.query.expressions import TRUE, Column, substitute
+from viewkeep.query.show import print_aggregate, print_unnest, print_values, print_window
 
 SYMBOLS: Mapping[type[Node], str] = {
     Select: "\N{GREEK SMALL LETTER SIGMA}",

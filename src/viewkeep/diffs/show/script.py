@@ -15,9 +15,10 @@ from textwrap import wrap
 
 from viewkeep.diffs.model import SIGNS
 from viewkeep.diffs.script import Apply, Compute, Script, Statement
-from viewkeep.diffs.show_names import relation_text
-from viewkeep.diffs.show_operators import TIE, head, simpler
-from viewkeep.query.algebra import Node, Scan, Stored, children, walk
+from viewkeep.diffs.show.names import relation_text
+from viewkeep.diffs.show.operators import TIE, head, simpler
+from viewkeep.query.algebra import Node, Scan, Stored
+from viewkeep.query.traversal import children, walk
 
 WIDTH = 76
 """Statements fit on a page of 80 columns, indented twice."""

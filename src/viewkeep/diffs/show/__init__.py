@@ -1,0 +1,1 @@
+"""Delta scripts for people, in the algebra of the papers."""

@@ -1,0 +1,35 @@
+"""What a comparison of a view with its query found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A view compared with its query, computed anew at the versions that the view reflects.
+
+    `missing` rows should be in the view, `extra` ones should not; only the first ones are listed.
+    `behind` counts, as in `ViewStatus`, the changes that the view does not reflect yet: a view may
+    be right (`ok`) and stale (not `fresh`) at the same time.
+    """
+
+    view: str
+    rows: int
+    missing_rows: int
+    extra_rows: int
+    missing: Sequence[tuple[Any, ...]] = ()
+    extra: Sequence[tuple[Any, ...]] = ()
+    columns: Sequence[str] = ()
+    seconds: float = 0.0
+    behind: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the view is what its query gives at the versions that it reflects."""
+        return not self.missing_rows and not self.extra_rows
+
+    @property
+    def fresh(self) -> bool:
+        """Whether these are the newest versions."""
+        return not self.behind

@@ -1,0 +1,35 @@
+"""Parts of nested values: fields of structs, elements of arrays, values of maps."""
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from viewkeep.errors import did_you_mean
+from viewkeep.query.expressions import literal
+from viewkeep.query.types.functions import ENTRY, FIELD, ITEM
+from viewkeep.sql.blocks.scope import Scalar, constant
+
+if TYPE_CHECKING:
+    from viewkeep.sql.expressions.translator import Translator
+
+
+def field(translator: "Translator", struct: Scalar, name: str, node: exp.Expr) -> Scalar:
+    """A part of a struct, by its name in any case."""
+    parts = struct.typed.type.parts if struct.typed.type.name == "struct" else ()
+    places = [i for i, part in enumerate(parts) if part.name.lower() == name.lower()]
+    if len(places) != 1:
+        known = [part.name for part in parts]
+        listed = f"{struct.typed.type}{did_you_mean(name, known)}"
+        raise translator.source.error(f'no part "{name}" in {struct.expression}, {listed}', node)
+    [place] = places
+    arguments = [struct, constant(literal(parts[place].name)), constant(literal(place))]
+    return translator.call(FIELD, arguments, node)
+
+
+def element(translator: "Translator", node: exp.Bracket) -> Scalar:
+    """An element of an array by its place, or of a map by its key."""
+    values = translator.translate(node.this)
+    if len(node.expressions) != 1 or values.typed.type.name not in ("array", "map"):
+        return translator.opaque(node, translator.source.unsupported("this form of []", node))
+    function = ITEM if values.typed.type.name == "array" else ENTRY
+    return translator.call(function, [values, translator.translate(node.expressions[0])], node)

@@ -1,0 +1,223 @@
+"""SQL expressions to typed expressions of the algebra."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from sqlglot import exp
+
+from viewkeep.errors import ParseError, QueryError, UnsupportedError
+from viewkeep.query.algebra import Node
+from viewkeep.query.expressions import Call, Cast, Literal, literal
+from viewkeep.query.types.data_types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Type
+from viewkeep.query.types.functions import FUNCTIONS, ONLY_CARRIED, PARTS
+from viewkeep.query.types.inference import cast_result
+from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
+from viewkeep.sql.expressions.arithmetic import constant_value, sum_or_move
+from viewkeep.sql.expressions.forms import form
+from viewkeep.sql.expressions.functions import function_call
+from viewkeep.sql.expressions.literals import read_text, typed_literal
+from viewkeep.sql.expressions.names import named_value
+from viewkeep.sql.expressions.opaque import opaque_call, opaque_expression
+from viewkeep.sql.source import Source
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.And: "and",
+    exp.Or: "or",
+}
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+
+_PARTLY_KNOWN = (exp.Cast, exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Is)
+"""Forms of which the algebra has some, and Spark the others."""
+
+
+class Windows(Protocol):
+    """Takes the window functions that a clause may have."""
+
+    def translate(self, node: exp.Window, translator: "Translator") -> Scalar:
+        """The column that a window function becomes."""
+
+
+class RowGenerator(Protocol):
+    """Takes the function of a select list that makes rows."""
+
+    def columns(self, node: exp.Expr, translator: "Translator") -> list[tuple[str, Scalar]]:
+        """The names and values of the columns that a call becomes."""
+
+
+class Attachments(Protocol):
+    """The subqueries in the expressions of one clause, which are joined to its rows."""
+
+    def translate(self, node: exp.Expr, translator: "Translator") -> Scalar | None:
+        """The column or expression that a subquery becomes; None for what is none."""
+
+    def attached(self, node: Node) -> Node:
+        """The rows of the clause, each with the values of the subqueries for it."""
+
+
+class Translator:
+    """Translates the expressions of one clause; a correlated one may read the outer query."""
+
+    def __init__(self, source: Source, scope: Scope, correlated: bool = False) -> None:
+        self.source = source
+        self.scope = scope
+        self.correlated = correlated
+        self.earlier: Mapping[str, Scalar | None] = {}
+        """The aliases before an item of the select list; None where Spark decides what is meant."""
+        self.later: Collection[str] = ()
+        self.windows: Windows | None = None
+        self.generator: RowGenerator | None = None
+        self.attachments: Attachments | None = None
+        self.correlated_scalars = True
+        self._refusals: dict[int, tuple[exp.Expr, QueryError]] = {}
+        """What was refused, with its reason: expressions around it are tried in two ways."""
+
+    @property
+    def subquery_scope(self) -> Scope:
+        """What a subquery in this clause may read."""
+        return self.scope
+
+    def translate(self, node: exp.Expr) -> Scalar:
+        """The expression, or an error that points into it."""
+        if id(node) in self._refusals:
+            raise self._refusals[id(node)][1]
+        attached = self.attachments.translate(node, self) if self.attachments else None
+        if attached is not None:
+            return attached
+        comparison = _COMPARISONS.get(type(node))
+        if comparison is not None:
+            return self.compare(comparison, self.translate_both(node), node)
+        operator = _BINARY.get(type(node))
+        if operator is not None:
+            return self.call(operator, self.translate_both(node), node)
+        match node:
+            case exp.Paren():
+                return self.translate(node.this)
+            case exp.Column() if not isinstance(node.this, exp.Star):
+                return named_value(self, node)
+            case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Neg():
+                return constant_value(self, node)
+            case exp.RawString():
+                return constant(literal(node.name))
+            case exp.Add() | exp.Sub():
+                try:
+                    return sum_or_move(self, node)
+                except UnsupportedError as refusal:
+                    return self.opaque(node, refusal)
+            case exp.Anonymous():
+                return function_call(self, node)
+        return self._special(node)
+
+    def condition(self, node: exp.Expr) -> Scalar:
+        """A boolean expression."""
+        scalar = self.translate(node)
+        if scalar.typed.type not in (BOOLEAN, VOID):
+            problem = f"a condition must be boolean, but this is {scalar.typed.type}"
+            raise self.source.type_error(problem, node)
+        return scalar
+
+    def call(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
+        """A function applied to translated arguments."""
+        call = Call(function, tuple(a.expression for a in arguments))
+        try:
+            for argument in arguments:
+                if function not in ("isnull", "isnotnull", *PARTS):
+                    self.refuse_opaque(argument, node)
+            typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
+        except QueryError as error:
+            opaque = opaque_call(call, arguments, self.source)
+            if opaque is not None:
+                return opaque
+            raise self.source.type_error(_problem(error), node) from None
+        return Scalar(call, typed)
+
+    def refuse_opaque(self, scalar: Scalar, node: exp.Expr) -> None:
+        """An error where something is computed with a value that views only carry."""
+        if scalar.typed.type.is_opaque:
+            problem = f"{scalar.expression} is {scalar.typed.type}: {ONLY_CARRIED}"
+            raise self.source.type_error(problem, node)
+
+    def compare(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
+        """A comparison, in which a string literal beside a date is read as a date."""
+        types = {argument.typed.type for argument in arguments} & {DATE, TIMESTAMP}
+        if not types:
+            return self.call(function, arguments, node)
+        target = TIMESTAMP if TIMESTAMP in types else DATE
+        return self.call(function, [self._dated(a, target, node) for a in arguments], node)
+
+    def column(self, column: ScopeColumn, node: exp.Expr) -> Scalar:
+        """What a resolved column means in this clause."""
+        return column.scalar
+
+    def translate_both(self, node: exp.Expr) -> list[Scalar]:
+        """The two operands of an operator."""
+        return [self.translate(node.this), self.translate(node.expression)]
+
+    def translate_all(self, nodes: Sequence[exp.Expr]) -> list[Scalar]:
+        """Several expressions, in order."""
+        return [self.translate(node) for node in nodes]
+
+    def _dated(self, scalar: Scalar, target: Type, node: exp.Expr) -> Scalar:
+        match scalar.expression:
+            case Literal(str(text)):
+                moment = read_text(text, target)
+                if moment is None:
+                    raise self.source.error(f"'{text}' is not a {target}", node)
+                return constant(moment)
+        return scalar
+
+    def _special(self, node: exp.Expr) -> Scalar:
+        """The forms with a syntax of their own."""
+        if not isinstance(node, _PARTLY_KNOWN):
+            return form(self, node)
+        try:
+            return form(self, node)
+        except UnsupportedError as refusal:
+            return self.opaque(node, refusal)
+
+    def opaque(self, node: exp.Expr, refusal: QueryError) -> Scalar:
+        """What only Spark computes, where that is known to be an expression; else the refusal."""
+        found = opaque_expression(node, self.translate, self.source)
+        if found is None:
+            self._refusals[id(node)] = node, refusal
+            raise refusal
+        return found
+
+    def cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:
+        """A value converted to another type."""
+        if isinstance(argument.expression, Literal):
+            folded = typed_literal(argument.expression, target)
+            if folded is not None:
+                return constant(folded)
+            if target == DATE and argument.typed.type == STRING:
+                raise self.source.error(f"{argument.expression} is not a date", node)
+        cast = Cast(argument.expression, target)
+        try:
+            self.refuse_opaque(argument, node)
+            typed = cast_result(argument.typed, target)
+        except QueryError as error:
+            opaque = opaque_call(cast, [argument], self.source)
+            if opaque is not None:
+                return opaque
+            raise self.source.type_error(_problem(error), node) from None
+        return Scalar(cast, typed)
+
+
+def _problem(error: QueryError) -> str:
+    return error.problem if isinstance(error, ParseError) else str(error)
+
+
+def attached(node: Node, translator: Translator) -> Node:
+    """The rows of a clause with the values of the subqueries in its expressions."""
+    return translator.attachments.attached(node) if translator.attachments else node
