@@ -6,7 +6,8 @@ the lake, so that any number of keepers, in any processes, may work on it at the
     create_table, register_table, create_view     definitions
     apply                                         one atomic change of a table
     refresh                                       all views, in the order in which they read
-    read, status, history, explain, script        what is there, and why
+    read, changes, version                        rows, and what happened to them
+    status, history, explain, script              what is there, and why
     verify, repair                                a view beside its query
 """
 
@@ -23,6 +24,7 @@ from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
 from viewkeep.lake import RefreshReport, Verification
 from viewkeep.lake.apply import apply_changes, user_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
+from viewkeep.lake.changes_since import changes_since
 from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
 from viewkeep.lake.descriptions import (
     TableDescription,
@@ -336,6 +338,32 @@ class Keeper:
             return Folder(table).read(snapshot.files, snapshot.fields).select(list(names))
         return _spark_sessions().read_rows(self._user, snapshot, names)
 
+    @checked
+    def version(self, name: str) -> int:
+        """The newest version of a table or view."""
+        return self._lake.at(self._entry(name).location).version()
+
+    @checked
+    def changes(
+        self,
+        name: str,
+        since: int | None = None,
+        until: int | None = None,
+        backend: str | None = None,
+    ) -> Any:
+        """What happened to a table or view after a version, from the oldest change to the newest.
+
+        Every row has an `operation` (insert, update or delete), the `version` that it made, and the
+        row `before` and `after`, NULL where there is none. Without `since`, the story begins with
+        an empty table. The result is a DataFrame of Spark where the lake has Spark, else, or with
+        `backend="duckdb"`, an Arrow table.
+        """
+        with self._lake.marked(), remembered_logs():
+            told = changes_since(self._lake, self._entry(name), since, until)
+        if self._user is None or backend == "duckdb":
+            return told
+        return _spark_sessions().arrow_frame(self._user, told)
+
     def describe_tables(self) -> list[TableDescription]:
         """The base tables: how they are declared, and what they hold."""
         catalog = self._lake.catalog.read()
@@ -413,6 +441,10 @@ class Keeper:
         return clean(self._lake, self._plans.view, hours, dry_run, force)
 
     # --- helpers --------------------------------------------------------------------------------
+
+    def _entry(self, name: str) -> TableDefinition | ViewDefinition:
+        catalog = self._lake.catalog.read()
+        return catalog.tables.get(name) or catalog.finished_view(name)
 
     def _view(self, name: str) -> View:
         catalog = self._lake.catalog.read()

@@ -28,6 +28,7 @@ COMMANDS = (
     ("refresh",),
     ("status",),
     ("history",),
+    ("changes",),
     ("verify",),
     ("vacuum",),
     *(("table", each) for each in ("create", "register", "list", "drop")),

@@ -80,6 +80,28 @@ def check_verified(keeper: Keeper) -> None:
         assert found.ok, found
 
 
+def check_replayed(keeper: Keeper, names: Iterable[str] = ()) -> None:
+    """The changes of every table and view, replayed on an empty one, give its rows."""
+    for name in names or (*keeper.tables, *keeper.views):
+        expect(name, plain(replayed(keeper, name)), plain(rows(keeper, name)))
+
+
+def replayed(keeper: Keeper, name: str, since: int | None = None, start: Bag | None = None) -> Bag:
+    """What the changes of a table or view after a version make of its rows then."""
+    bag = Counter(start or {})
+    for change in keeper.changes(name, since, backend="duckdb").to_pylist():
+        assert change["before"] != change["after"] or change["operation"] == "update", change
+        for state, sign in (("before", -1), ("after", 1)):
+            if change[state] is not None:
+                bag[tuple(map(_hashable, change[state].values()))] += sign
+    assert min(bag.values(), default=0) >= 0, f"{name}: more rows went than were there"
+    return +bag
+
+
+def _hashable(value: Any) -> Any:
+    return "NaN" if value != value else value
+
+
 def as_bag(given: Iterable[Row] | Mapping[Any, Row]) -> Bag:
     """Rows as a bag."""
     return Counter(given.values() if isinstance(given, Mapping) else given)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli import tables, views
+from viewkeep.cli.changes import changes
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
 from viewkeep.cli.lake import FAILED
@@ -31,7 +32,7 @@ app = group()
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
 LAKE = "A lake: tables, and views that are kept fresh, on Spark"
-for each in (init, apply, refresh, status, history, verify, vacuum):
+for each in (init, apply, refresh, status, history, changes, verify, vacuum):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)

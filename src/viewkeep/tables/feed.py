@@ -231,7 +231,7 @@ class Feed:
     # --- the difference of two versions ---------------------------------------------------------
 
     def _difference(self, since: int, until: int, most: int) -> TableChanges:
-        unpaired = self._unpaired(since, until, most)
+        unpaired = self.unpaired(since, until, most)
         rows = unpaired.select(list(self.declared.names)).cast(rows_schema(self.declared))
         news = rows.filter(pc.equal(unpaired[SIDE], "new"))
         olds = rows.filter(pc.equal(unpaired[SIDE], "old"))
@@ -242,7 +242,7 @@ class Feed:
             raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
         return changes_between(self.name, self.declared, olds, news)
 
-    def _unpaired(self, since: int, until: int, most: int) -> pa.Table:
+    def unpaired(self, since: int, until: int, most: int = MOST_CHANGES) -> pa.Table:
         """The rows of either version that the other one lacks."""
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_declared_columns(self.name, self.declared, old)
@@ -279,7 +279,7 @@ class Feed:
         copies are compared with those in the table."""
         unpaired = self._unpaired_feed(since, until, most)
         if unpaired is None:
-            unpaired = self._unpaired(since, until, most)
+            unpaired = self.unpaired(since, until, most)
         counts = None
         if self.exact_copies:
             counts = self._copies_before(since, unpaired.select(list(self.declared.stored_names)))

@@ -128,6 +128,13 @@ def read_rows(spark: Session, snapshot: Snapshot, names: Sequence[str]) -> DataF
     return read_frame(user, snapshot, snapshot.files).select(*map(quote, names))
 
 
+def arrow_frame(spark: Session, rows: Any) -> DataFrame:
+    """The rows of an Arrow table, as a DataFrame of the user's session."""
+    user = spark() if callable(spark) else spark
+    # Spark takes an empty chunk for the end, and would lose the rows of those behind it.
+    return user.createDataFrame(rows.combine_chunks())
+
+
 def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:
     """What stands for a session until something asks it for more than being there."""
     return cast(SparkSession, _LazySession(start))

@@ -1,0 +1,89 @@
+"""`viewkeep changes`: what happened to a table or view, and what happens to it now."""
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeep.cli.lake import AsJson, LakePath, answer, opened
+from viewkeep.cli.screen import show, write
+
+if TYPE_CHECKING:
+    from viewkeep.keeper import Keeper
+
+
+def changes(
+    name: Annotated[str, typer.Argument(help="Name of a table or view.", show_default=False)],
+    since: Annotated[
+        int | None,
+        typer.Option(
+            help="Changes after this version; by default all, from the empty table on.",
+            metavar="VERSION",
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", metavar="", help="Go on with what changes from now on, until Ctrl-C."
+        ),
+    ] = False,
+    every: Annotated[
+        float, typer.Option(help="Look so often when following.", metavar="SECONDS", min=0.01)
+    ] = 1.0,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what happened to a table or view: inserts, updates with both rows, and deletes.
+
+    With --follow and --json, every change is one line.
+
+    **Examples**
+
+    ```text
+    viewkeep changes cost --since 3
+
+    viewkeep changes orders --follow --json
+    ```
+    """
+    from viewkeep.report.lake.row_changes import row_changes_json, row_changes_page
+
+    with opened(lake, "reading ...") as keeper:
+        newest = keeper.version(name)
+        if not follow:
+            told = _told(keeper, name, since, newest)
+            columns = _columns(keeper, name)
+            answer(
+                as_json,
+                lambda: row_changes_json(name, newest, told),
+                lambda: row_changes_page(columns, told),
+            )
+            return
+        _follow(keeper, name, newest if since is None else since, every, as_json)
+
+
+def _follow(keeper: "Keeper", name: str, since: int, every: float, as_json: bool) -> None:
+    """Tell every change after a version, as soon as it is there."""
+    from viewkeep.report.lake.row_changes import row_change_json, row_changes_page
+
+    while True:
+        newest = keeper.version(name)
+        if newest > since:
+            told = _told(keeper, name, since, newest)
+            if as_json:
+                write("".join(json.dumps(row_change_json(each)) + "\n" for each in told))
+            elif told:
+                show(row_changes_page(_columns(keeper, name), told))
+            since = newest
+        time.sleep(every)
+
+
+def _told(keeper: "Keeper", name: str, since: int | None, until: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = keeper.changes(name, since, until, backend="duckdb").to_pylist()
+    return rows
+
+
+def _columns(keeper: "Keeper", name: str) -> list[str]:
+    row = keeper.changes(name, since=keeper.version(name), backend="duckdb").schema.field("after")
+    return [field.name for field in row.type]

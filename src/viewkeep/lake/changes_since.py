@@ -1,0 +1,183 @@
+"""What happened to a table or view, version by version, for whoever follows it.
+
+Rows are told with the columns that SQL sees. Equal rows count: a reader that takes `before` out of
+a bag and puts `after` into it, from an empty bag on, holds the rows of each version in turn.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from viewkeep.changes import ChangeError
+from viewkeep.errors import QueryError, SchemaError
+from viewkeep.lake.catalog import TableDefinition, ViewDefinition
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.view import STATE
+from viewkeep.query.tables import HIDDEN, Table
+from viewkeep.tables.feed import (
+    CHANGES,
+    HARMLESS,
+    Feed,
+    TooManyChangesError,
+    UnclearChangesError,
+)
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.scans import SIDE
+from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
+from viewkeep.tables.log.entries import Commit
+from viewkeep.tables.row_differences import differing_rows
+from viewkeep.tables.table_changes import TableChanges, rows_schema
+
+OPERATION, VERSION, BEFORE, AFTER = "operation", "version", "before", "after"
+BEGINNING = -1
+"""The version before the first one: an empty table."""
+
+
+def changes_since(
+    lake: Lake, entry: TableDefinition | ViewDefinition, since: int | None, until: int | None
+) -> pa.Table:
+    """The changes of all versions after one up to another, oldest first.
+
+    Every row has its `operation` (insert, update or delete), its `version`, and the row `before`
+    and `after` it, NULL where there is none.
+    """
+    table = lake.at(entry.location)
+    newest = table.version()
+    last = newest if until is None else until
+    first = BEGINNING if since is None else since
+    for version in (first, last):
+        if not BEGINNING <= version <= newest:
+            raise QueryError(
+                f'"{entry.name}" has no version {version}; the newest is {newest}, '
+                f"and {BEGINNING} stands for the empty table before the first one"
+            )
+    history = _History(lake, entry, table)
+    parts = [history.told(version) for version in range(last, first, -1)]
+    return pa.concat_tables([history.schema.empty_table(), *reversed(parts)])
+
+
+class _History:
+    """One table or view, whose versions are asked for newest first: the first that cannot be told
+    is the one to start from."""
+
+    def __init__(
+        self, lake: Lake, entry: TableDefinition | ViewDefinition, table: LakeTable
+    ) -> None:
+        self._entry, self._table = entry, table
+        visible = {field.name: replace(field, nullable=True) for field in entry.table.visible}
+        self._visible = Table(visible)
+        self._keyed = Feed(lake.scans, entry.name, entry.table, table)
+        self._bags = Feed(lake.scans, entry.name, self._visible, table)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what is told."""
+        row = pa.struct(list(rows_schema(self._visible)))
+        kinds = {OPERATION: pa.string(), VERSION: pa.int64(), BEFORE: row, AFTER: row}
+        return pa.schema(list(kinds.items()))
+
+    def told(self, version: int) -> pa.Table:
+        """The changes of one version."""
+        try:
+            return self._rows(self._changes(version), version)
+        except TooManyChangesError as error:
+            problem = f"{error} in version {version}, too many to be told one by one"
+        except (StorageError, SchemaError) as error:
+            cause = str(error).partition(";")[0]  # its advice is for those who refresh
+            problem = f"what version {version} changed cannot be told: {cause}"
+        name = self._entry.name
+        raise StorageError(
+            f'"{name}": {problem}; read("{name}", version={version}) gives its rows, and '
+            f'changes("{name}", since={version}) what came after it'
+        )
+
+    def _changes(self, version: int) -> TableChanges:
+        if version == 0:
+            return replace(self._none, inserts=self._all_rows(self._table.snapshot(0)))
+        commit = self._commit(version)
+        is_noted = commit is not None and commit.notes is not None and CHANGES in commit.notes
+        if commit is not None and not is_noted and commit.operation in HARMLESS:
+            return self._none
+        has_columns = is_noted or self._has_same_columns(version)
+        if self._entry.table.key and has_columns and self._is_of_this_definition(commit):
+            with suppress(ChangeError, UnclearChangesError):  # a key stands twice
+                return self._keyed.changes(version - 1, version)
+        return self._as_bags(version)
+
+    def _commit(self, version: int) -> Commit | None:
+        """The log entry; None where only a checkpoint is left."""
+        try:
+            [commit] = self._table.log(version - 1, version)
+        except MissingEntryError:
+            return None
+        return commit
+
+    def _is_of_this_definition(self, commit: Commit | None) -> bool:
+        """Whether what is noted of a view's changes is about the columns that it has now."""
+        if isinstance(self._entry, TableDefinition) or commit is None:
+            return True
+        state = (commit.notes or {}).get(STATE)
+        return state is None or state["build"] == self._entry.build
+
+    def _has_same_columns(self, version: int) -> bool:
+        """Whether a version and the one before it both have all columns of today, and the key."""
+        wanted = {(field.name, field.type) for field in self._entry.table.columns}
+        both = (self._table.snapshot(each) for each in (version - 1, version))
+        return all(wanted <= {(f.name, f.type) for f in each.fields} for each in both)
+
+    def _as_bags(self, version: int) -> TableChanges:
+        """The rows that one of two versions lacks; which of them were updated is not known."""
+        for each in (version - 1, version):
+            self._check_columns(self._table.snapshot(each))
+        unpaired = self._bags.unpaired(version - 1, version)
+        rows = unpaired.select(list(self._visible.names)).cast(rows_schema(self._visible))
+        old, new = (rows.filter(pc.equal(unpaired[SIDE], side)) for side in ("old", "new"))
+        return replace(self._none, deletes=old, inserts=new)
+
+    def _check_columns(self, snapshot: Snapshot) -> None:
+        """Refuse a version whose rows have no place among those of today."""
+        now = {(field.name, field.type) for field in self._visible.columns}
+        shown = [field for field in snapshot.fields if not field.name.startswith(HIDDEN)]
+        if {(field.name, field.type) for field in shown} != now:
+            raise SchemaError(f"version {snapshot.version} has other columns")
+
+    def _all_rows(self, snapshot: Snapshot) -> pa.Table:
+        self._check_columns(snapshot)
+        return Folder(self._table).read(snapshot.files, self._visible.columns)
+
+    @property
+    def _none(self) -> TableChanges:
+        return TableChanges.none(self._entry.name, self._visible)
+
+    # --- as one table ---------------------------------------------------------------------------
+
+    def _rows(self, changes: TableChanges, version: int) -> pa.Table:
+        names, schema = list(self._visible.names), rows_schema(self._visible)
+        old, before, after, new = (
+            rows.select(names).cast(schema)
+            for rows in (changes.deletes, changes.before, changes.after, changes.inserts)
+        )
+        differs = pa.array(differing_rows(before, after, names))
+        before, after = before.filter(differs), after.filter(differs)
+        parts = [
+            self._part("delete", version, _structs(old), _nulls(old)),
+            self._part("update", version, _structs(before), _structs(after)),
+            self._part("insert", version, _nulls(new), _structs(new)),
+        ]
+        return pa.concat_tables(parts)
+
+    def _part(self, operation: str, version: int, before: pa.Array, after: pa.Array) -> pa.Table:
+        count = len(after)
+        versions = pa.repeat(pa.scalar(version, pa.int64()), count)
+        columns = [pa.repeat(operation, count), versions, before, after]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def _structs(rows: pa.Table) -> pa.ChunkedArray:
+    return rows.to_struct_array()
+
+
+def _nulls(rows: pa.Table) -> pa.Array:
+    return pa.nulls(rows.num_rows, pa.struct(list(rows.schema)))
