@@ -14,9 +14,9 @@ from tests.diffs.random_tables import Database, random_batch, random_database
 from tests.diffs.views import TABLES, VIEWS
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
-from viewkeep.diffs.optimize.needs import needed_columns
 from viewkeep.diffs.rules.common import Change
 from viewkeep.query.algebra import Node
+from viewkeep.query.columns_read import needed_columns
 from viewkeep.sql.parse import parse_view
 
 BATCHES = 4

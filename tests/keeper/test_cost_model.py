@@ -57,7 +57,7 @@ def test_caches_are_written_again_once_they_would_have_paid(
     with monkeypatch.context() as dear:
         dear.setattr(costs, "CHANGE", 1e6)
         _refreshed(keeper, 1)
-    for name in ("KEPT", "LOOK_UP", "CHANGE", "REWRITE"):
+    for name in ("KEPT", "STATEMENT", "LOOK_UP", "CHANGE", "REWRITE"):
         monkeypatch.setattr(costs, name, 0.0)
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 0.4)
     monkeypatch.setattr(Experience, "wants_caches", property(lambda self: self.missed > 1.0))
@@ -138,3 +138,11 @@ def test_a_budget_leaves_room_for_what_is_expected() -> None:
     known = Experience(seconds=10.0)
     budgets = [known.budget(10**9, estimate) for estimate in (0.0, 4.0, 20.0)]
     assert budgets == [3.0, 8.0, 10.0]
+
+
+def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:
+    view = keeper._view("cost")
+    both = view.count_statements(["parts", "uses"])
+    assert both == len(list(view.script.computes()))
+    assert 0 < view.count_statements(["parts"]) < both
+    assert view.count_statements([]) == 0

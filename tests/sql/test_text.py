@@ -285,7 +285,8 @@ def test_a_shared_subtree_is_printed_once(
         node = UnionAll((join(key, shared, Call("=", (Column("k"), Column("p.pid")))),) * 2)
         text = text_of(node)
         assert text.count("`shared#1` AS (") == 1
-        assert text.count(text_of(shared)) == 1
+        assert text.count("WHERE `p.price` > 15") == isinstance(shared, Select)
+        assert text.count("GROUP BY") == isinstance(shared, GroupBy)
         rows = [row[0] for row in answer(connection, key)]
         expected = [] if join is AntiJoin else sorted(rows * 2)
         if isinstance(shared, UnionAll) and join is Join:
@@ -300,6 +301,6 @@ def test_the_states_of_a_table_are_different_relations() -> None:
     assert text == (
         "SELECT `q.pid`, `q.price`\n"
         "FROM (SELECT `pid` AS `q.pid`, `price` AS `q.price` FROM `parts@pre`) AS `_1`\n"
-        "LEFT ANTI JOIN (SELECT `pid` AS `p.pid`, `price` AS `p.price` FROM `parts@post`) AS `_2`\n"
+        "LEFT ANTI JOIN (SELECT `pid` AS `p.pid` FROM `parts@post`) AS `_2`\n"
         "ON `q.pid` <=> `p.pid`"
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from viewkeep.diffs.optimize.needs import aggregates_needed, needed_columns, outputs_needed
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,
@@ -20,6 +19,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.clock import CLOCK, CLOCK_TABLE
+from viewkeep.query.columns_read import aggregates_needed, needed_columns, outputs_needed
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.traversal import walk
 

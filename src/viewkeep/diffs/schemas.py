@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 
 from viewkeep.diffs.caches import caches
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_name
-from viewkeep.diffs.optimize.needs import needed_columns
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.query.algebra import (
@@ -22,6 +21,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.clock import CLOCK
+from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.tables import Table
 from viewkeep.query.traversal import children

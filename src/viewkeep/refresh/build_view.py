@@ -134,7 +134,7 @@ class _Build:
     def write_view(self) -> list[DataFile]:
         """Files with the rows of the view."""
         view = self._view
-        query = view.query
+        query = view.computed
         if view.is_incremental:
             left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
             query = without_caches(view.script.view.definition, left_out)

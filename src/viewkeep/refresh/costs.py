@@ -14,8 +14,11 @@ from viewkeep.execute.engines import Choice
 from viewkeep.lake import Experience, Pins
 from viewkeep.lake.views.view import StoredView, View
 
-KEPT = 0.025
-"""The statements for a kept relation without rows, and its commit."""
+KEPT = 0.01
+"""What a kept relation takes whatever changes: the rows before, the difference, a commit."""
+STATEMENT = 0.003
+"""A statement of the script without rows; of those that changes of a table may run, some are for
+other kinds of changes."""
 RECOMPUTE = 0.01
 """A recomputation without rows."""
 LOOK_UP = 1.2e-9
@@ -66,7 +69,7 @@ def estimate(
     tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
     shown = view.table.snapshot(stored.newest).size
     kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
-    statements = KEPT * len(view.script.materialized)
+    statements = STATEMENT * view.count_statements(changes) + KEPT * len(view.script.materialized)
     plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * shown
     return Estimate(
         experience.corrected(changes, plain),

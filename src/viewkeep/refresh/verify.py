@@ -60,7 +60,7 @@ def _differing(
     shown = dict(zip(view.query.names, view.layout.names, strict=True))
     rows = StoredRows(view.table, snapshot, snapshot.files, shown)
     backend = engines[build_choice(view, engines, inputs).backend]
-    counts = backend.compare(f'view "{view.name}"', view.query, relations, rows, MOST)
+    counts = backend.compare(f'view "{view.name}"', view.computed, relations, rows, MOST)
     missing = {row: count for row, count in counts.items() if count > 0}
     extra = {row: -count for row, count in counts.items() if count < 0}
     floats = [n for n, f in enumerate(view.query.schema) if f.type in (DOUBLE, FLOAT)]

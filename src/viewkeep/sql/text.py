@@ -33,6 +33,12 @@ from viewkeep.query.algebra import (
     Window,
     aggregate_of,
 )
+from viewkeep.query.columns_read import (
+    aggregates_needed,
+    branches_need,
+    needed_columns,
+    outputs_needed,
+)
 from viewkeep.query.expressions import (
     PRECEDENCE,
     TRUE,
@@ -169,6 +175,7 @@ class _Printer:
         uses = Counter(child for node in walk(root) for child in children(node))
         shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
         self._shared = {node: self._quote(f"shared#{i}") for i, node in enumerate(shared, 1)}
+        self._needs = needed_columns(root, never_none=True)
 
     def text(self) -> str:
         named = [f"{name} AS (\n{self._query(node)}\n)" for node, name in self._shared.items()]
@@ -183,13 +190,15 @@ class _Printer:
             case Stored():
                 return self._leaf(node, zip(node.names, node.schema, strict=True))
             case Values():
-                return f"SELECT {self._names(node.names)} FROM {values_text(node, self._dialect)}"
+                return f"SELECT {self._read(node)} FROM {values_text(node, self._dialect)}"
             case Select() | Join() | SemiJoin() | AntiJoin():
-                return f"SELECT {self._names(node.names)}{self._from(node, own=True)}"
+                return f"SELECT {self._read(node)}{self._from(node, own=True)}"
             case Project():
                 schema = node.child.schema
-                values = [self._value(o.expression, schema) for o in node.outputs]
-                outputs = map(self._named, values, node.names)
+                outputs = [
+                    self._named(self._value(each.expression, schema), each.name)
+                    for each in outputs_needed(node, self._needs[node])
+                ]
                 return f"SELECT {', '.join(outputs)}{self._from(node.child)}"
             case GroupBy():
                 return self._grouped(node)
@@ -198,15 +207,41 @@ class _Printer:
                 columns_text = ", ".join(map(self._named, keys, node.names))
                 return f"SELECT DISTINCT {columns_text}{self._from(node.child)}"
             case Window():
-                names = node.child.names
-                texts = [self._dialect.window(node, each) for each in node.columns]
-                added = ", ".join(map(self._named, texts, node.names[len(names) :]))
-                return f"SELECT {self._names(names)}, {added}{self._window_rows(node)}"
+                return self._windowed(node)
             case Unnest():
-                elements = self._dialect.unnest(node)
-                return f"SELECT {self._names(node.child.names)}, {elements}{self._from(node.child)}"
+                names = [each for each in node.child.names if each in self._needs[node]]
+                columns_text = ", ".join([*map(self._quote, names), self._dialect.unnest(node)])
+                return f"SELECT {columns_text}{self._from(node.child)}"
             case UnionAll():
-                return "\nUNION ALL\n".join(self._member(child) for child in node.inputs)
+                names = list(branches_need(node, self._needs[node]))
+                return "\nUNION ALL\n".join(self._member(child, names) for child in node.inputs)
+
+    def _columns(self, node: Node) -> Schema:
+        """The columns of a node that its text has: those that are read, and keys of groups."""
+        names = self._needs[node]
+        match node:
+            case Distinct():
+                return node.schema
+            case GroupBy():
+                names = names.union(node.keys)
+            case Unnest():
+                names = names.union(node.elements)
+            case Window(limit=int()) if not names.intersection(each.name for each in node.columns):
+                names = names | {node.columns[0].name}
+        return tuple(each for each in node.schema if each.name in names)
+
+    def _read(self, node: Node) -> str:
+        return ", ".join(self._quote(each.name) for each in self._columns(node))
+
+    def _windowed(self, node: Window) -> str:
+        columns = {each.name: each for each in node.columns}
+        texts = [
+            self._named(self._dialect.window(node, columns[each.name]), each.name)
+            if each.name in columns
+            else self._quote(each.name)
+            for each in self._columns(node)
+        ]
+        return f"SELECT {', '.join(texts)}{self._window_rows(node)}"
 
     def _window_rows(self, node: Window) -> str:
         """FROM with the rows of a window; of those with a limit, no more than that are numbered."""
@@ -214,14 +249,16 @@ class _Printer:
         if node.limit is None:
             return source
         order = ", ".join(order_text(node, self._dialect.group_key))
-        rows = f"SELECT {self._names(node.child.names)}{source}"
+        rows = f"SELECT {self._read(node.child)}{source}"
         ordered = f"\nORDER BY {order}" if order else ""
         return f"\nFROM ({rows}{ordered}\nLIMIT {node.limit}) AS {self._quote('_1')}"
 
     def _leaf(self, node: Leaf, columns: Iterable[tuple[str, Field]]) -> str:
+        read = self._columns(node)
         texts = [
             self._named(self._dialect.leaf_column(name, field.type), field.name)
             for name, field in columns
+            if field in read
         ]
         return f"SELECT {', '.join(texts)} FROM {self._name_of(node)}"
 
@@ -232,16 +269,17 @@ class _Printer:
             *map(self._named, keys, node.keys),
             *(
                 f"{self._dialect.aggregate(a, node.child.schema)} AS {self._quote(a.name)}"
-                for a in node.aggregates
+                for a in aggregates_needed(node, self._needs[node])
             ),
         ]
         grouping = f"\nGROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT {', '.join(outputs)}{self._from(node.child)}{grouping}"
 
-    def _member(self, node: Node) -> str:
-        """An input of a union; a union in it needs brackets of its own."""
-        if node in self._shared or isinstance(node, UnionAll):
-            return f"SELECT {self._names(node.names)} FROM {self._relation(node, '_1')}"
+    def _member(self, node: Node, names: list[str]) -> str:
+        """An input of a union with some columns; a union in it needs brackets of its own."""
+        is_wider = [each.name for each in self._columns(node)] != names
+        if node in self._shared or isinstance(node, UnionAll) or is_wider:
+            return f"SELECT {self._names(names)} FROM {self._relation(node, '_1')}"
         return self._query(node)
 
     def _from(self, node: Node, own: bool = False) -> str:
@@ -266,7 +304,7 @@ class _Printer:
         if column is None:
             return f"\nFROM {source}\nWHERE {self._dialect.condition(parts, node.schema)}"
         kept = self._quote(_KEPT)
-        columns = f"{self._names(node.names)}, {column} AS {kept}"
+        columns = f"{self._read(node)}, {column} AS {kept}"
         return f"\nFROM (SELECT {columns}\nFROM {source}) AS {self._quote('_1')}\nWHERE {kept}"
 
     def _joined(self, node: Join | SemiJoin | AntiJoin) -> str:
@@ -274,7 +312,7 @@ class _Printer:
         if isinstance(node, Join) and node.condition == TRUE:
             return f"{left}\nCROSS JOIN {right}"
         condition = self._dialect.join_condition(
-            _parts([node.condition]), node.left.schema, node.right.schema
+            _parts([node.condition]), self._columns(node.left), self._columns(node.right)
         )
         return f"{left}\n{self._dialect.joins[type(node)]} {right}\nON {condition}"
 

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from viewkeep.diffs.optimize.needs import (
+from viewkeep.diffs.rules.build import keep
+from viewkeep.query.algebra import GroupBy, Node, Project, Scan, Select, UnionAll, Window
+from viewkeep.query.columns_read import (
     aggregates_needed,
     branches_need,
     needed_columns,
     outputs_needed,
     window_needed,
 )
-from viewkeep.diffs.rules.build import keep
-from viewkeep.query.algebra import GroupBy, Node, Project, Scan, Select, UnionAll, Window
 from viewkeep.query.traversal import children, walk, with_children
 
 

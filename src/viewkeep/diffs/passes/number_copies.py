@@ -9,7 +9,6 @@ bag.
 
 from collections.abc import Iterable
 
-from viewkeep.diffs.optimize.needs import needed_columns
 from viewkeep.diffs.passes.identify import MissingKeyError
 from viewkeep.diffs.rules.build import keep
 from viewkeep.query.algebra import (
@@ -22,6 +21,7 @@ from viewkeep.query.algebra import (
     SemiJoin,
     UnionAll,
 )
+from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.traversal import children, walk, with_children
 

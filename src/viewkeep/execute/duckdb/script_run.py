@@ -19,6 +19,7 @@ from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
 from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.look_ups import share_look_ups
+from viewkeep.execute.duckdb.narrow import narrow
 from viewkeep.execute.duckdb.prepared import Prepared
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
@@ -44,7 +45,8 @@ def prepare_run(script: Script) -> PreparedRun:
     """A script with its texts."""
     targets = {each.name: _temporary("new", each.name) for each in script.materialized}
     shared = share_look_ups(script)
-    prepared = Prepared(shared.script, OpenRelations.names, targets)
+    script_read = narrow(shared.script, frozenset(shared.sources.values()))
+    prepared = Prepared(script_read, OpenRelations.names, targets)
     return PreparedRun(script, prepared, shared.sources)
 
 

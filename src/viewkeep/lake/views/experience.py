@@ -17,8 +17,10 @@ SHARE = 0.3
 """The part of the cost of recomputation that trying to bring changes in may take."""
 LEAST = 0.5
 """Seconds that may always be tried: as much as a few Spark jobs take."""
-LEAST_SMALL = 3.0
+LEAST_SMALL = 1.5
 """Seconds that may always be tried over few bytes: a cold start, or a slow disk, is no reason."""
+LONG = 0.25
+"""Seconds: over few bytes, less than this is not worth a thought."""
 COLD = 0.5
 """The share of the first build's time that a later one takes on Spark, which also warms up."""
 SMALL = 8 * 1024 * 1024
@@ -148,7 +150,8 @@ class Experience:
     def after_run(self, changes: Changes, seconds: float, size: int) -> "Experience":
         """The changes were brought in; where that took longer than computing anew, over relations
         of some size, the next ones are not."""
-        dear = self.seconds is not None and seconds > self.seconds and size > SMALL
+        least = 0.0 if size > SMALL else LONG
+        dear = self.seconds is not None and seconds > max(self.seconds, least)
         return self.after_giving_up(changes) if dear else self.after_success(changes)
 
     def after_success(self, changes: Changes) -> "Experience":

@@ -27,9 +27,10 @@ from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.view_layout import Layout
-from viewkeep.query.algebra import Node, Scan
+from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.clock import CLOCK_TABLE, clock_row
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
 from viewkeep.tables.log.delta import (
@@ -121,6 +122,12 @@ class View:
             raise QueryError(f'view "{self.name}" has no operators: {self.query.reason}')
         return self.query
 
+    @cached_property
+    def computed(self) -> Query:
+        """Its query as it is computed from scratch: joins as written, with a comma or in any order,
+        need not be what an engine can run."""
+        return self.query if isinstance(self.query, Verbatim) else optimize(self.query)
+
     @property
     def is_incremental(self) -> bool:
         """Whether it is kept by diffs."""
@@ -154,7 +161,7 @@ class View:
     def definitions(self) -> tuple[Query, ...]:
         """The queries that compute it from scratch: of its caches and of the view itself."""
         if not self.is_incremental:
-            return (self.query,)
+            return (self.computed,)
         return tuple(each.definition for each in self.script.materialized)
 
     @cached_property
@@ -171,6 +178,23 @@ class View:
             return frozenset()
         kept = [each.definition for each in self.script.materialized]
         return reads_copies((*self.queries, *kept))
+
+    @cached_property
+    def _causes(self) -> tuple[frozenset[str], ...]:
+        """By statement of the script: the tables whose changes may give it rows."""
+        tables = {each.name: frozenset([each.table]) for each in self.script.diffs}
+        found = []
+        for each in self.script.computes():
+            leaves = [node.name for node in walk(each.query) if isinstance(node, Stored)]
+            own = frozenset[str]().union(*(tables.get(name, frozenset()) for name in leaves))
+            tables[each.name] = own
+            found.append(own)
+        return tuple(found)
+
+    def count_statements(self, tables: Iterable[str]) -> int:
+        """How many statements of its script changes of some tables may run."""
+        changed = frozenset(tables)
+        return sum(not each.isdisjoint(changed) for each in self._causes)
 
     @property
     def has_caches(self) -> bool:

@@ -27,11 +27,13 @@ from viewkeep.query.traversal import walk
 Needs = dict[Node, frozenset[str]]
 
 
-def needed_columns(root: Node, kept: Iterable[Node] = ()) -> Needs:
+def needed_columns(root: Node, kept: Iterable[Node] = (), never_none: bool = False) -> Needs:
     """For each operator the columns that some use of it reads; all of the root and of what is
-    kept."""
+    kept. `never_none` asks for a column also where only rows are counted."""
     needs: Needs = {node: frozenset(node.names) for node in (root, *kept)}
     for node in reversed(list(walk(root))):  # operators come before their inputs
+        if never_none and not needs[node]:
+            needs[node] = frozenset([_any_column(node)])
         for child, names in _reads(node, needs[node]):
             needs[child] = needs.get(child, frozenset()) | names
     return needs
@@ -64,6 +66,10 @@ def window_needed(window: Window, columns: frozenset[str]) -> Window | None:
 def branches_need(union: UnionAll, columns: frozenset[str]) -> tuple[str, ...]:
     """The columns that all inputs of a union must have."""
     return tuple(name for name in union.names if name in columns) or union.names[:1]
+
+
+def _any_column(node: Node) -> str:
+    return outputs_needed(node, frozenset())[0].name if isinstance(node, Project) else node.names[0]
 
 
 def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
