@@ -103,6 +103,7 @@ def test_a_run_that_was_estimated_corrects_the_next_estimate(
 ) -> None:
     monkeypatch.setattr(plan, "FALLS_BACK", True)
     monkeypatch.setattr(costs, "KEPT", 1e-9)
+    monkeypatch.setattr(costs, "STATEMENT", 0.0)
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 1e9)
     assert _refreshed(keeper, 1)[0] == "id"
     keeper.apply("parts", updates=[{"pid": 3, "price": 2}])

@@ -169,4 +169,5 @@ def test_changes_that_took_longer_than_recomputation_are_not_tried_next() -> Non
     assert known.after_run({"t": 10}, 1.5, large).is_paused({"t": 10})
     assert not known.after_run({"t": 10}, 0.5, large).is_paused({"t": 10})
     assert not known.after_run({"t": 10}, 1.5, 100).is_paused({"t": 10}), "a tiny lake"
+    assert known.after_run({"t": 10}, 2.5, 100).is_paused({"t": 10}), "much longer"
     assert not Experience().after_run({"t": 10}, 1.5, large).is_paused({"t": 10})

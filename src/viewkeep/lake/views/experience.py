@@ -148,10 +148,12 @@ class Experience:
         return self if old is None else self._with(changes, replace(old, left=old.left - 1))
 
     def after_run(self, changes: Changes, seconds: float, size: int) -> "Experience":
-        """The changes were brought in; where that took longer than computing anew, over relations
-        of some size, the next ones are not."""
-        least = 0.0 if size > SMALL else LONG
-        dear = self.seconds is not None and seconds > max(self.seconds, least)
+        """The changes were brought in; where that took longer than computing anew (over few bytes:
+        much longer), the next ones are not."""
+        known = self.seconds
+        if known is None:
+            return self.after_success(changes)
+        dear = seconds > (known if size > SMALL else max(2 * known, LONG))
         return self.after_giving_up(changes) if dear else self.after_success(changes)
 
     def after_success(self, changes: Changes) -> "Experience":
