@@ -83,9 +83,10 @@ class Lake:
             self.keeper.create_table(name, TABLES[name], rows=rows)
         self.refused: dict[str, str] = {}
 
-    def create_views(self, queries: list[str]) -> list[str]:
+    def create_views(self, queries: list[str], console: Console) -> list[str]:
         """The queries that can be kept; the others are told."""
         for query in queries:
+            console.print(f"  creating {query}", highlight=False)
             try:
                 self.keeper.create_view(query, QUERIES[query])
             except ViewkeepError as problem:
@@ -253,7 +254,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-"))
     try:
         lake = Lake(spark, folder, given)
-        queries = lake.create_views(given.queries)
+        queries = lake.create_views(given.queries, console)
         found = list(measured(lake, queries, given.rounds, console))
         for query in queries:
             lake.check(query)
