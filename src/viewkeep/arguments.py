@@ -98,7 +98,7 @@ def _fits(kind: Any, value: Any) -> bool:
                 for part, each in zip(get_args(kind), pair, strict=True)
             )
         case base:
-            return isinstance(value, base)
+            return base is Any or isinstance(value, base)
 
 
 def _items(name: str, kinds: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ A keeper holds nothing but the path of its lake: what is defined and what views 
 the lake, so that any number of keepers, in any processes, may work on it at the same time.
 
     create_table, register_table, create_view     definitions
-    apply                                         one atomic change of a table
+    apply, transaction                            one atomic change of a table, or of several
     refresh                                       all views, in the order in which they read
     read, changes, version                        rows, and what happened to them
     status, history, explain, script              what is there, and why
@@ -22,9 +22,9 @@ from viewkeep.diffs.script import Script
 from viewkeep.errors import ArgumentError, QueryError, SchemaError
 from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
 from viewkeep.lake import RefreshReport, Verification
-from viewkeep.lake.apply import apply_changes, user_changes
+from viewkeep.lake.apply import apply_changes, changeable_table, kinds_of_changes, user_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
-from viewkeep.lake.changes_since import changes_since
+from viewkeep.lake.changes_since import changes_since, newest_version
 from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
 from viewkeep.lake.descriptions import (
     TableDescription,
@@ -33,6 +33,7 @@ from viewkeep.lake.descriptions import (
     describe_view,
 )
 from viewkeep.lake.lake import Lake, located
+from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.vacuum import clean
 from viewkeep.lake.views.explain_view import explain_view
 from viewkeep.lake.views.problems import forget_problem
@@ -273,22 +274,28 @@ class Keeper:
 
         Inserts are whole rows, updates have the key and any of the other columns, deletes the key.
         """
-        catalog = self._lake.catalog.read()
-        if name in catalog.views:
-            raise CatalogError(f'"{name}" is a view; apply changes to the tables that it reads')
-        definition = catalog.table(name)
-        if not definition.owned:
-            raise CatalogError(
-                f'table "{name}" is registered: its own writers change it, and refresh sees that'
-            )
-        if definition.table.static:
-            raise CatalogError(f'table "{name}" is declared static; it takes no changes')
+        definition = changeable_table(self._lake.catalog.read(), name)
         changes = user_changes(name, definition.table, inserts, updates, deletes)
-        table = self._lake.at(definition.location)
+        table, lake = self._lake.at(definition.location), self._lake
+        settle = Transactions(lake).settled(definition, table)
         version, _ = apply_changes(
-            self._lake.scans, definition, table, changes, self._lake.driver_bytes
+            lake.scans, definition, table, changes, lake.driver_bytes, settle
         )
         return version
+
+    @checked
+    def transaction(self, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+        """Change several tables at once; their new versions.
+
+        For each table, `changes` has what `apply` takes: inserts, updates and deletes. Views see
+        all of it or nothing, also if this process dies in between.
+        """
+        catalog, checked_changes = self._lake.catalog.read(), []
+        for name, rows in sorted(changes.items()):
+            definition = changeable_table(catalog, name)
+            checked_changes.append((definition, kinds_of_changes(name, definition.table, rows)))
+        with self._lake.marked():
+            return Transactions(self._lake).run(checked_changes)
 
     @checked
     def refresh(
@@ -329,10 +336,12 @@ class Keeper:
         names = tuple(field.name for field in entry.table.visible)
         if version is None and isinstance(entry, ViewDefinition):
             version = self._plans.view(entry, catalog).stored().newest
-        if version is not None and not 0 <= version <= table.version():
+        elif version is None:
+            version = newest_version(self._lake, entry)
+        if not 0 <= version <= table.version():
             raise QueryError(f'"{name}" has no version {version}; the newest is {table.version()}')
         snapshot = table.snapshot(version)
-        if isinstance(entry, ViewDefinition) and version is not None:
+        if isinstance(entry, ViewDefinition):
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
         if self._user is None or backend == "duckdb":
             return Folder(table).read(snapshot.files, snapshot.fields).select(list(names))
@@ -341,7 +350,7 @@ class Keeper:
     @checked
     def version(self, name: str) -> int:
         """The newest version of a table or view."""
-        return self._lake.at(self._entry(name).location).version()
+        return newest_version(self._lake, self._entry(name))
 
     @checked
     def changes(

@@ -239,7 +239,7 @@ def test_marks_of_dead_processes(tmp_path: Path) -> None:
         assert running.earliest(lake, now) == now
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                            capture_output=True, text=True, check=True)  # fmt: skip
-    dead = tmp_path / running.FOLDER / f"{running._host()}-{ended.stdout.strip()}-1"
+    dead = tmp_path / running.FOLDER / f"{running.host_name()}-{ended.stdout.strip()}-1"
     elsewhere = tmp_path / running.FOLDER / "other-1-1"
     dead.touch()
     assert running.earliest(lake, now + 5) == now + 5

@@ -1,5 +1,6 @@
 """`viewkeep init`, `viewkeep table` and `viewkeep apply`: a lake, its tables, and their changes."""
 
+from collections.abc import Mapping, Sized
 from typing import Annotated
 
 import typer
@@ -155,7 +156,14 @@ def drop_table(name: Name, lake: LakePath = None, as_json: AsJson = False) -> No
 
 
 def apply(
-    table: Name,
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the table; or a folder or JSON file with changes of several.",
+            metavar="TABLE|CHANGES",
+            show_default=False,
+        ),
+    ],
     inserts: Annotated[str | None, typer.Option(help="File of whole rows.", metavar="FILE")] = None,
     updates: Annotated[
         str | None,
@@ -170,6 +178,8 @@ def apply(
     """Change a table: deletes, then updates, then inserts, all of it or nothing.
 
     Files are CSV, whose first line names the columns, or Parquet; - is CSV from standard input.
+    Several tables change together, and views see all of it or nothing: CHANGES is a folder with
+    files such as orders.inserts.csv and lines.updates.parquet, or a JSON file.
 
     **Examples**
 
@@ -177,22 +187,63 @@ def apply(
     viewkeep apply parts --updates prices.csv
 
     viewkeep apply parts --inserts new.parquet --deletes gone.csv
+
+    viewkeep apply todays_changes/
+
+    echo '{"parts": {"deletes": [{"pid": 7}]}, "uses": {"deletes": [{"pid": 7}]}}' > gone.json
+    viewkeep apply gone.json
     ```
     """
-    from viewkeep.cli.rows import read_rows_file
-    from viewkeep.report.live.maintenance import counted
+    from viewkeep.cli.change_files import has_several_tables
 
     files = {"inserts": inserts, "updates": updates, "deletes": deletes}
     named = {kind: file for kind, file in files.items() if file is not None}
+    if not named and has_several_tables(table):
+        _apply_together(table, lake, as_json)
+        return
     if not named:
-        raise ViewkeepError("nothing to apply: give --inserts, --updates or --deletes")
+        raise ViewkeepError(
+            "nothing to apply: give --inserts, --updates or --deletes, or a folder of changes"
+        )
     if list(named.values()).count("-") > 1:
         raise ViewkeepError("standard input (-) can be read only once")
+    _apply_one(table, named, lake, as_json)
+
+
+def _apply_one(table: str, files: Mapping[str, str], lake: str | None, as_json: bool) -> None:
+    from viewkeep.cli.rows import read_rows_file
+
     with opened(lake, "applying ...") as keeper:
         declared = keeper.table(table)
-        rows_by_kind = {kind: read_rows_file(file, declared) for kind, file in named.items()}
+        rows_by_kind = {kind: read_rows_file(file, declared) for kind, file in files.items()}
         version = keeper.apply(table, **rows_by_kind)
-    counts = {kind: len(rows) for kind, rows in rows_by_kind.items()}
-    amounts = ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())
-    document = {"table": table, "version": version, **counts}
-    confirm(as_json, document, f"{amounts}: {table} is at version {version}")
+    document = {"table": table, "version": version, **_counts(rows_by_kind)}
+    confirm(as_json, document, f"{_amounts(rows_by_kind)}: {table} is at version {version}")
+
+
+def _apply_together(place: str, lake: str | None, as_json: bool) -> None:
+    from viewkeep.cli.change_files import read_change_files
+
+    with opened(lake, "applying ...") as keeper:
+        changes = read_change_files(place, keeper.table)
+        versions = keeper.transaction(changes)
+    tables = [
+        {"table": name, "version": version, **_counts(changes[name])}
+        for name, version in versions.items()
+    ]
+    lines = [
+        f"{_amounts(changes[name])}: {name} is at version {version}"
+        for name, version in versions.items()
+    ]
+    confirm(as_json, {"tables": tables}, "\n".join(lines))
+
+
+def _counts(rows_by_kind: Mapping[str, Sized]) -> dict[str, int]:
+    return {kind: len(rows) for kind, rows in rows_by_kind.items()}
+
+
+def _amounts(rows_by_kind: Mapping[str, Sized]) -> str:
+    from viewkeep.report.live.maintenance import counted
+
+    counts = _counts(rows_by_kind)
+    return ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())

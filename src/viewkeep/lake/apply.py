@@ -1,6 +1,6 @@
 """Changes of tables that Viewkeep owns: checked against the rows that are there, one commit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +17,8 @@ from viewkeep.changes import (
     Update,
     net,
 )
-from viewkeep.errors import SchemaError
-from viewkeep.lake.catalog import TableDefinition
+from viewkeep.errors import ArgumentError, SchemaError, did_you_mean
+from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.feed import Feed
@@ -32,6 +32,7 @@ from viewkeep.tables.table_changes import TableChanges, rows_schema
 from viewkeep.tables.user_rows import read_user_rows
 
 TRIES = 20
+KINDS = ("inserts", "updates", "deletes")
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,29 @@ def user_changes(
     return changes
 
 
+def kinds_of_changes(name: str, table: Table, rows: Mapping[str, Any]) -> UserChanges:
+    """The changes of a user by their kinds."""
+    for kind in rows:
+        if kind not in KINDS:
+            hint = did_you_mean(str(kind), KINDS)
+            raise ArgumentError(f'table "{name}": no "{kind}" ({", ".join(KINDS)}){hint}')
+    return user_changes(name, table, **rows)
+
+
+def changeable_table(catalog: Catalog, name: str) -> TableDefinition:
+    """A table that takes changes of users, or why it does not."""
+    if name in catalog.views:
+        raise CatalogError(f'"{name}" is a view; apply changes to the tables that it reads')
+    definition = catalog.table(name)
+    if not definition.owned:
+        raise CatalogError(
+            f'table "{name}" is registered: its own writers change it, and refresh sees that'
+        )
+    if definition.table.static:
+        raise CatalogError(f'table "{name}" is declared static; it takes no changes')
+    return definition
+
+
 def _check_once(name: str, table: Table, changes: UserChanges) -> None:
     """Refuse a row that is named twice by the same kind of change: which one counts is not said."""
     parts = {"inserts": changes.inserts, "updates": changes.updates, "deletes": changes.deletes}
@@ -94,12 +118,18 @@ def apply_changes(
     table: LakeTable,
     changes: UserChanges,
     driver_bytes: int = DRIVER_BYTES,
+    settle: Callable[[], None] = lambda: None,
+    notes: Mapping[str, Any] | None = None,
 ) -> tuple[int, TableChanges]:
-    """Commit the changes; the version they are in. After a conflict everything is checked anew."""
-    keys = changes.keys(definition.table.key)
+    """Commit the changes; the version they are in. After a conflict everything is checked anew.
+
+    `settle` is called before the table is looked at; `notes` stand in the commit.
+    """
+    keys, noted = changes.keys(definition.table.key), {"apply": True, **(notes or {})}
     for _ in range(TRIES):
         with suppress(ConflictError), remembered_logs(), _newer_is_conflict(table):
-            return _applied(scans, definition, table, changes, keys, driver_bytes)
+            settle()
+            return _applied(scans, definition, table, changes, keys, driver_bytes, noted)
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
 
 
@@ -126,6 +156,7 @@ def _applied(
     changes: UserChanges,
     keys: pa.Table,
     driver_bytes: int,
+    notes: Mapping[str, Any],
 ) -> tuple[int, TableChanges]:
     """The changes against the newest version, in the next one; a `ConflictError` if there is one
     meanwhile."""
@@ -135,9 +166,8 @@ def _applied(
     net_changes = net_user_changes(definition.name, definition.table, changes, matches)
     if net_changes.is_empty:
         return snapshot.version, net_changes
-    return _commit(
-        scans, definition, table, snapshot, net_changes, matches, driver_bytes
-    ), net_changes
+    about = (net_changes, matches, driver_bytes, notes)
+    return _commit(scans, definition, table, snapshot, *about), net_changes
 
 
 def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
@@ -213,9 +243,10 @@ def _commit(
     changes: TableChanges,
     matches: MatchedRows,
     driver_bytes: int,
+    notes: Mapping[str, Any],
 ) -> int:
     declared = definition.table
     keys = changes.old_rows.select(list(declared.key))
     files = rewrite(scans, table, snapshot, keys, changes.new_rows, driver_bytes, matches)
-    notes = Feed(scans, definition.name, declared, table).write(changes)
-    return table.commit(snapshot.version, files.add, files.remove, {"apply": True, **notes})
+    written = Feed(scans, definition.name, declared, table).write(changes)
+    return table.commit(snapshot.version, files.add, files.remove, {**notes, **written})

@@ -14,6 +14,7 @@ from viewkeep.changes import ChangeError
 from viewkeep.errors import QueryError, SchemaError
 from viewkeep.lake.catalog import TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.view import STATE
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.tables.feed import (
@@ -44,7 +45,7 @@ def changes_since(
     and `after` it, NULL where there is none.
     """
     table = lake.at(entry.location)
-    newest = table.version()
+    newest = newest_version(lake, entry)
     last = newest if until is None else until
     first = BEGINNING if since is None else since
     for version in (first, last):
@@ -56,6 +57,13 @@ def changes_since(
     history = _History(lake, entry, table)
     parts = [history.told(version) for version in range(last, first, -1)]
     return pa.concat_tables([history.schema.empty_table(), *reversed(parts)])
+
+
+def newest_version(lake: Lake, entry: TableDefinition | ViewDefinition) -> int:
+    """The newest version of a table or view; one of a transaction that is not done yet is none."""
+    if isinstance(entry, TableDefinition):
+        return Transactions(lake).visible_version(entry)
+    return lake.at(entry.location).version()
 
 
 class _History:

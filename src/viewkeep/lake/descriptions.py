@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from viewkeep.errors import ViewkeepError
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition, typed_columns
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.transactions import Transactions
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) ->
         tuple(catalog.readers(definition.name)),
     )
     try:
-        snapshot = lake.at(definition.location).snapshot()
+        version = Transactions(lake).visible_version(definition)
+        snapshot = lake.at(definition.location).snapshot(version)
     except ViewkeepError as error:
         return replace(declared, problem=str(error))
     counted = all(each.rows >= 0 for each in snapshot.files)

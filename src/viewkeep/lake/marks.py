@@ -22,7 +22,7 @@ def marked(lake: str | None) -> Iterator[None]:
     if lake is None:
         yield
         return
-    path = f"{lake}/{FOLDER}/{_host()}-{os.getpid()}-{uuid4().hex}"
+    path = f"{lake}/{FOLDER}/{host_name()}-{os.getpid()}-{uuid4().hex}"
     with suppress(OSError):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "x"):
@@ -42,20 +42,22 @@ def earliest(lake: str | None, now: float) -> float:
     with suppress(OSError), os.scandir(f"{lake}/{FOLDER}") as marks:
         for each in marks:
             started = each.stat().st_mtime
-            if now - started < MOST_SECONDS and not _is_dead(each.name):
+            if now - started < MOST_SECONDS and not is_dead(each.name):
                 begun.append(started)
             else:
                 os.unlink(each.path)
     return min(begun)
 
 
-def _host() -> str:
+def host_name() -> str:
+    """The name of this machine, as marks have it."""
     return "".join(c if c.isalnum() else "_" for c in socket.gethostname()) or "here"
 
 
-def _is_dead(name: str) -> bool:
+def is_dead(name: str) -> bool:
+    """Whether a mark is of a process of this machine that is gone."""
     host, process, _ = name.rsplit("-", 2) if name.count("-") >= 2 else ("", "", "")
-    if host != _host() or not process.isdigit():
+    if host != host_name() or not process.isdigit():
         return False
     try:
         os.kill(int(process), 0)

@@ -18,6 +18,7 @@ from viewkeep.errors import ArgumentError, ViewkeepError
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.marks import earliest
+from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.view import View
 from viewkeep.tables.files.parquet import Folder, ListedFile
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
@@ -43,6 +44,8 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     check_hours(hours, force)
     now = int(time.time() * 1000)
     catalog = lake.catalog.read()
+    if not dry_run:
+        _settle_transactions(lake, catalog)
     views = _views(catalog, plan)
     stored = dict(_stored(_places(lake, catalog, views)))
     begun = earliest(local_path(lake.uri), now / 1000) * 1000
@@ -57,6 +60,15 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
         for name, files in removable.items():
             Folder(stored[name].table).remove_files(files)
     return {name: len(files) for name, files in removable.items()}
+
+
+def _settle_transactions(lake: Lake, catalog: Catalog) -> None:
+    """What is left of transactions of dead processes is taken back: it needs old files."""
+    transactions = Transactions(lake)
+    for each in catalog.tables.values():
+        with suppress(StorageError):
+            if each.owned:
+                transactions.settle(each, lake.at(each.location))
 
 
 def check_hours(hours: float, force: bool) -> None:

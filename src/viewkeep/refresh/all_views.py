@@ -15,12 +15,13 @@ from viewkeep.execute.engines import Engines
 from viewkeep.lake import Pins, RefreshReport
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.transactions import NONE_YET, Transactions
 from viewkeep.lake.views.problems import note_problems
 from viewkeep.lake.views.view import View
 from viewkeep.refresh.plan import FAILS, SKIP, Stage, plan_above, plan_view
 from viewkeep.refresh.run import refresh_view
 from viewkeep.tables.log.delta import ConflictError, StorageError
-from viewkeep.tables.log.memory import remembered_logs
+from viewkeep.tables.log.memory import forget_logs, remembered_logs
 
 TRIES = 50
 WAIT = 0.2
@@ -180,12 +181,29 @@ def _round(
 
 
 def _pinned(lake: Lake, tables: Iterable[TableDefinition]) -> tuple[dict[str, int], dict[str, str]]:
-    """The newest version of each table, or why it has none: other tables may still be read."""
+    """The newest version of each table that views may see, or why it has none: other tables may
+    still be read. All are as they were between two decisions about transactions."""
+    tables, transactions = list(tables), Transactions(lake)
+    for _ in range(TRIES):
+        decided = transactions.decided()
+        found = _newest(lake, tables, None if decided == NONE_YET else transactions)
+        if transactions.decided() == decided:
+            return found
+        forget_logs(lake.at(each.location).uri for each in tables)
+    raise ConflictError(f"{lake.uri}: transactions are decided all the time; try again later")
+
+
+def _newest(
+    lake: Lake, tables: Iterable[TableDefinition], transactions: Transactions | None
+) -> tuple[dict[str, int], dict[str, str]]:
     pins: dict[str, int] = {}
     problems: dict[str, str] = {}
     for each in tables:
         try:
-            pins[each.name] = lake.at(each.location).version()
+            if transactions is not None:
+                pins[each.name] = transactions.visible_version(each)
+            else:
+                pins[each.name] = lake.at(each.location).version()
         except StorageError as error:
             problems[each.name] = f'table "{each.name}": {error}'
     return pins, problems

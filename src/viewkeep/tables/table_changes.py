@@ -71,6 +71,12 @@ class TableChanges:
         """The rows that were not there as they are."""
         return pa.concat_tables([self.inserts, self.after])
 
+    def inverse(self) -> "TableChanges":
+        """The changes that take these back."""
+        return TableChanges(
+            self.name, self.table, self.deletes, self.inserts, self.after, self.before
+        )
+
     def effective(self, columns: Iterable[str] | None = None) -> "TableChanges":
         """Without updates that change nothing in these columns, or in any but the key."""
         others = [each for each in self.table.names if each not in self.table.key]

@@ -9,6 +9,7 @@ from viewkeep.errors import problem_of
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.lineage import replaced_history
 from viewkeep.lake.views.problems import noted_problem
 from viewkeep.lake.views.view import StoredView, View
@@ -103,11 +104,11 @@ def unseen_changes(
 ) -> tuple[dict[str, int | None], float]:
     """For each table below, the changes that the view has not seen; and how old the oldest is."""
     behind: dict[str, int | None] = {}
-    oldest = float("inf")
+    oldest, transactions = float("inf"), Transactions(lake)
     for name, seen in stored.state.tables.items():
         definition = catalog.table(name)
         table = lake.at(definition.location)
-        newest = table.version()
+        newest = transactions.visible_version(definition)
         if newest == seen:
             continue
         if newest < seen:  # it was put back: which rows are other ones, nobody knows

@@ -284,6 +284,10 @@ class LakeTable:
             except FileNotFoundError:
                 return None
 
+    def has_text(self, version: int, text: str) -> bool:
+        """Whether the entry of a version has a text somewhere."""
+        return text.encode() in (self._entry(version) or b"")
+
     def fingerprint(self, version: int) -> str:
         """What tells a version from one with the same number in another history of the table,
         as a backup that was put back begins one."""

@@ -5,7 +5,7 @@ that was seen first, as a refresh pins it; a commit of one's own makes the table
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -49,6 +49,14 @@ def remembered_logs() -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
+
+
+def forget_logs(uris: Iterable[str]) -> None:
+    """Read tables again, where logs are remembered."""
+    memory = _CURRENT.get()
+    if memory is not None:
+        for uri in uris:
+            memory.forget(uri)
 
 
 KEPT_ENTRIES = 200

@@ -1,0 +1,187 @@
+"""Changes of several tables that views see as one.
+
+Every table has a commit of its own, whose notes name the transaction; after the last of them, one
+commit to `<lake>/_viewkeep/transactions` decides that it is done. Until then views read the tables
+as they were before it. A process that died without a decision is found by the next writer of one of
+its tables, which decides that the transaction is undone (whoever decides first is right) and puts
+the old files of the table back, in a commit of its own. So nobody builds on rows that may go.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import uuid4
+
+from viewkeep.errors import ViewkeepError
+from viewkeep.lake.apply import TRIES, UserChanges, apply_changes
+from viewkeep.lake.catalog import TableDefinition
+from viewkeep.lake.lake import OWN, Lake
+from viewkeep.lake.marks import host_name, is_dead
+from viewkeep.query.types.data_types import STRING, Field
+from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
+from viewkeep.tables.log.delta import ConflictError, LakeTable
+from viewkeep.tables.log.entries import Commit
+from viewkeep.tables.log.memory import remembered_logs
+
+NOTE, UNDO = "transaction", "undo"
+"""The notes of a table's commit: the transaction that it is part of, or that it takes back."""
+DECISION = "done"
+PATIENCE = 60.0
+"""Seconds for which others wait for a transaction whose process lives, or is not of this host."""
+POLL = 0.05
+NONE_YET = -1
+_FIELDS = (Field(NOTE, STRING),)
+_DECIDED: dict[tuple[str, str], bool] = {}
+"""What this process has read of decisions, which never change."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A transaction: its ID, the decisions that were there before it, and the process it is of."""
+
+    id: str
+    after: int
+    writer: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """The commit of a transaction to one table."""
+
+    version: int
+    mark: Mark
+
+
+class Transactions:
+    """The transactions of a lake."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._table = lake.at(f"{lake.uri}/{OWN}/transactions")
+
+    def run(self, changes: Sequence[tuple[TableDefinition, UserChanges]]) -> dict[str, int]:
+        """Make all changes or none; the versions that they are in."""
+        tables = [definition for definition, _ in changes]
+        for _ in range(TRIES):
+            mark = self._begin()
+            try:
+                versions = {each.name: self._change(each, rows, mark) for each, rows in changes}
+                is_done = self._decide(mark, done=True)
+            except BaseException:
+                with suppress(ViewkeepError):  # else the next writer of a table does it
+                    self._give_up(mark, tables)
+                raise
+            if is_done:
+                return versions
+            self._give_up(mark, tables)
+        raise ConflictError(
+            "other processes have given this transaction up, since it took too long; nothing was "
+            "changed, try again"
+        )
+
+    def _begin(self) -> Mark:
+        if not self._table.exists():
+            with suppress(ConflictError):  # another process was first
+                self._table.create(_FIELDS, [], {}, "Which transactions of this lake are done")
+        return Mark(uuid4().hex, self.decided(), f"{host_name()}-{os.getpid()}-0")
+
+    def _change(self, definition: TableDefinition, rows: UserChanges, mark: Mark) -> int:
+        table, lake = self._lake.at(definition.location), self._lake
+        about = (lake.driver_bytes, self.settled(definition, table), {NOTE: asdict(mark)})
+        version, _ = apply_changes(lake.scans, definition, table, rows, *about)
+        return version
+
+    def _give_up(self, mark: Mark, definitions: Sequence[TableDefinition]) -> None:
+        if not self._decide(mark, done=False):
+            for each in definitions:
+                self.settle(each, self._lake.at(each.location))
+
+    # --- decisions ------------------------------------------------------------------------------
+
+    def decided(self) -> int:
+        """The number of the last decision: while it stays, so does what views may see."""
+        with remembered_logs():
+            return self._table.version() if self._table.exists() else NONE_YET
+
+    def _decision(self, mark: Mark) -> bool | None:
+        """Whether a transaction is done; None as long as that is open."""
+        key = self._table.uri, mark.id
+        if key not in _DECIDED:
+            with remembered_logs():
+                for each in self._table.log(mark.after):
+                    if (each.notes or {}).get(NOTE) == mark.id:
+                        _DECIDED[key] = bool((each.notes or {})[DECISION])
+        return _DECIDED.get(key)
+
+    def _decide(self, mark: Mark, done: bool) -> bool:
+        """Decide, unless somebody has; the decision that holds."""
+        for _ in range(TRIES * TRIES):
+            newest = self.decided()  # before the others are read: a later one is a conflict
+            decision = self._decision(mark)
+            if decision is not None:
+                return decision
+            with suppress(ConflictError):
+                self._table.commit(newest, notes={NOTE: mark.id, DECISION: done})
+        raise ConflictError(f"{self._table.uri}: too many processes decide; try again")
+
+    # --- tables ---------------------------------------------------------------------------------
+
+    def visible_version(self, definition: TableDefinition) -> int:
+        """The newest version of a table that views may see."""
+        table = self._lake.at(definition.location)
+        part = last_part(table) if definition.owned else None
+        if part is None or self._decision(part.mark):
+            return table.version()
+        return part.version - 1
+
+    def settled(self, definition: TableDefinition, table: LakeTable) -> Callable[[], None]:
+        """What settles a table, for writers to call before they look at it."""
+        return lambda: self.settle(definition, table)
+
+    def settle(self, definition: TableDefinition, table: LakeTable) -> None:
+        """Wait until the last transaction of a table is decided, or decide it if its process is
+        gone; one that is undone is taken back."""
+        for _ in range(TRIES):
+            part = last_part(table)
+            if part is None or self._settled_decision(part):
+                return
+            with suppress(ConflictError):
+                self._take_back(definition, table, part)
+        raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
+
+    def _settled_decision(self, part: Part) -> bool:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and not is_dead(part.mark.writer):
+            decision = self._decision(part.mark)
+            if decision is not None:
+                return decision
+            time.sleep(POLL)
+        return self._decide(part.mark, done=False)
+
+    def _take_back(self, definition: TableDefinition, table: LakeTable, part: Part) -> None:
+        """Put the files back that a transaction found, as the next version."""
+        [commit] = table.log(part.version - 1, part.version)
+        feed = Feed(self._lake.scans, definition.name, definition.table, table)
+        place = (commit.notes or {})[CHANGES]
+        notes = feed.write(feed.read(place).inverse()) if place else {}
+        old = table.snapshot(part.version - 1)
+        table.become(old.files, {UNDO: part.mark.id, **notes})
+
+
+def last_part(table: LakeTable) -> Part | None:
+    """The newest change of a table, if it is that of a transaction."""
+    for version in range(table.version(), -1, -1):
+        if not table.has_text(version, f'"{NOTE}"') and table.has_text(version, f'"{CHANGES}"'):
+            return None
+        [commit] = table.log(version - 1, version)
+        if commit.notes is not None or commit.operation not in HARMLESS:
+            return _part(commit)
+    return None
+
+
+def _part(commit: Commit) -> Part | None:
+    mark: Mapping[str, Any] | None = (commit.notes or {}).get(NOTE)
+    return None if mark is None else Part(commit.version, Mark(**mark))
