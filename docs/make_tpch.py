@@ -18,10 +18,10 @@ from viewkeep.analysis.reduct import reduct
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, ForeignKey, Key
+from viewkeep.query.flatten import NotConjunctive
 from viewkeep.query.notation.parse import parse, parse_many
 from viewkeep.query.tables import Table
 from viewkeep.sql.conjunctive import from_sql
-from viewkeep.sql.flatten import NotConjunctive
 from viewkeep.sql.schema import read_schema
 
 ROOT = Path(__file__).resolve().parents[1]

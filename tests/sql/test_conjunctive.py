@@ -10,9 +10,9 @@ from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import Row, value
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import DegreeBound, ForeignKey, FunctionalDependency, Key
+from viewkeep.query.flatten import NotConjunctive
 from viewkeep.query.tables import Table
 from viewkeep.sql.conjunctive import from_sql
-from viewkeep.sql.flatten import NotConjunctive
 
 QUERIES = {
     "select a, s from r where b = 1": "Q(a, s) = r(a, b, s) * [b = 1]",

@@ -1,16 +1,14 @@
 """From a query and options to a program: `auto` follows the analysis."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from viewkeep.analysis.access_pattern import fracture
-from viewkeep.analysis.foreign_keys import foreign_key_join, referring_atoms
-from viewkeep.analysis.insert_only import insert_only
-from viewkeep.analysis.order_search import best_order
+from viewkeep.analysis.maintenance_order import maintenance_order
 from viewkeep.analysis.routes import Route, cost_of, routes
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tabulable, tractable_with_static
-from viewkeep.analysis.variable_order import JoinShape, VariableOrder
+from viewkeep.analysis.variable_order import JoinShape
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.adaptive.thresholds import Thresholds, plan_epsilon
 from viewkeep.plan.assemble import assemble
@@ -104,23 +102,6 @@ def _declined(query: ConjunctiveQuery, best: Route) -> tuple[str, ...]:
     return (tractable_with_static(query).because,)
 
 
-def variable_order(query: ConjunctiveQuery, shape: JoinShape) -> tuple[VariableOrder, ...]:
-    """The cheapest order; where updates are amortized, one that suits the amortization.
-
-    With inserts only, every tuple climbs once, so the narrowest order is best. With foreign keys,
-    rows of the referring atom must be cheap; a referenced row pays for the rows that wait for it.
-    """
-    best = best_order(shape)
-    if best.update > 0 and query.constraints.insert_only and insert_only(query):
-        return best_order(replace(shape, dynamic=(False,) * len(shape.atoms))).roots
-    if best.update > 0 and foreign_key_join(query):
-        facts = referring_atoms(query)
-        return best_order(
-            replace(shape, dynamic=tuple(i in facts for i in range(len(shape.atoms))))
-        ).roots
-    return best.roots
-
-
 def _plan_view_tree(query: ConjunctiveQuery, listed: bool, notes: tuple[str, ...]) -> Program:
     """Factorized output is read from the fracture; a list is kept over outputs and inputs."""
     split = query if listed or not query.inputs else fracture(query)
@@ -134,7 +115,7 @@ def _plan_view_tree(query: ConjunctiveQuery, listed: bool, notes: tuple[str, ...
     head = query.outputs + query.inputs if listed else query.outputs
     return plan_view_tree(
         shape,
-        variable_order(query, shape),
+        maintenance_order(query, shape),
         tuple(_leaves(split)),
         _relations(query),
         head,

@@ -6,8 +6,8 @@ The flow: `parse` reads a view (`source`: tokens and positions; `select`: one qu
 `conjunctive` takes the algebra on to a conjunctive query, where the view is one.
 """
 
+from viewkeep.query.flatten import NotConjunctive
 from viewkeep.sql.conjunctive import from_sql, to_conjunctive
-from viewkeep.sql.flatten import NotConjunctive
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.schema import read_schema
 

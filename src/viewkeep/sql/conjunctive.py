@@ -16,15 +16,15 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
+from viewkeep.query.flatten import Flat, NotConjunctive, flatten
 from viewkeep.query.show import show
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import INTEGRAL, Type
 from viewkeep.query.types.inference import Schema, find_field, type_of
 from viewkeep.query.types.rules import is_decimal
-from viewkeep.sql.flatten import Flat, NotConjunctive, flatten
+from viewkeep.query.variables import Variables, bound_columns, table_constraints
 from viewkeep.sql.parse import parse_with_places
 from viewkeep.sql.source import describe_position
-from viewkeep.sql.variables import Variables, bound_columns, table_constraints
 
 
 def from_sql(sql: str, tables: Mapping[str, Table]) -> ConjunctiveQuery:
