@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from viewkeep.diffs.clock_uses import clock_columns, shows_clock
-from viewkeep.diffs.id_plan import id_plan
+from viewkeep.diffs.id_plan import id_plan, view_tree_plan
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, MissingKeyError
 from viewkeep.errors import QueryError, did_you_mean
@@ -13,7 +13,10 @@ from viewkeep.query.verbatim import Query, Verbatim
 
 RECURSIVE = ("recursive-fixed", "recursive-streams")
 """Tuple-based scripts with the intermediate views of DBToaster."""
-STRATEGIES = ("auto", "id", "tuple", *RECURSIVE, "recompute")
+VIEW_TREE = "viewtree"
+"""Group-bys over joins as joins of group-bys along a variable order (F-IVM)."""
+TUPLE_BASED = ("tuple", VIEW_TREE)
+STRATEGIES = ("auto", "id", "tuple", *RECURSIVE, VIEW_TREE, "recompute")
 POLICIES = ("auto", "incremental", "strict", "full")
 
 
@@ -49,7 +52,7 @@ def decide(
         return Decision("recompute", "as asked")
     try:
         _check_clock(view, strategy)
-        plan = id_plan(view)
+        plan = view_tree_plan(view) if strategy == VIEW_TREE else id_plan(view)
     except QueryError as problem:
         error = _about_views(problem, views)
         if policy == "strict" or strategy != "auto":

@@ -4,7 +4,7 @@ Subviews become queries over tables, caches and the view. A restriction of a sub
 is pushed down to what it is made of, so that only rows with those keys are read.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from viewkeep.diffs.caches import caches
@@ -267,10 +267,10 @@ def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) 
 
 def _equal_pairs(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) -> Pairs:
     """Restrictions of the other side, for the columns of this one that equal its own and are part
-    of a table's key: rows are looked up by keys."""
+    of a table's key, or kept in a cache: rows are looked up by keys."""
     schema = rows.left.schema + rows.right.schema
-    scans = [each for each in walk(side) if isinstance(each, Scan)]
-    key_columns = {f"{scan.alias}.{column}" for scan in scans for column in scan.table.key}
+    leaves = [each for each in walk(side) if isinstance(each, Scan | Stored)]
+    key_columns = {name for leaf in leaves for name in _look_up_columns(leaf)}
     pairs = {}
     for part in conjuncts(rows.condition):
         match part:
@@ -280,6 +280,12 @@ def _equal_pairs(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) ->
                     if own in key_columns and own in side.names and other in others and same_type:
                         pairs[own] = others[other]
     return pairs
+
+
+def _look_up_columns(leaf: Scan | Stored) -> Iterable[str]:
+    if isinstance(leaf, Stored):
+        return leaf.names
+    return (f"{leaf.alias}.{column}" for column in leaf.table.key)
 
 
 def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:

@@ -32,7 +32,7 @@ from viewkeep.diffs.rules.common import (
 )
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
-from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, FLOAT, VOID
+from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, FLOAT, VOID, Type
 from viewkeep.query.types.inference import find_field, type_of
 
 EXACT = ("sum", "count", "avg")
@@ -200,15 +200,15 @@ def _total(
         return Cast(plus(aggregate.name), kind)
     count = plus(_counted(node, aggregate))
     amount = plus(sum_of(aggregate.name) if aggregate.function == "avg" else aggregate.name)
-    value = _divided(node, aggregate, amount, count) if aggregate.function == "avg" else amount
+    value = amount
+    if aggregate.function == "avg":
+        value = average(amount, find_field(sum_of(aggregate.name), node.schema).type, count)
     some = Call(">", (count, literal(0)))
     return Call("case", (some, Cast(value, kind), Cast(Literal(None, VOID), kind)))
 
 
-def _divided(
-    node: GroupBy, aggregate: AggregateColumn, amount: Expression, count: Expression
-) -> Expression:
-    kind = find_field(sum_of(aggregate.name), node.schema).type
+def average(amount: Expression, kind: Type, count: Expression) -> Expression:
+    """A sum of type `kind` divided by the number of values."""
     if kind.precision is not None and kind.precision > DIVIDED:
         amount = Cast(amount, DECIMAL(DIVIDED, kind.scale or 0))
     return Call("/", (amount, count))

@@ -60,7 +60,8 @@ def _touched(operator: Operator, node: Select, change: Change) -> None:
         "select u: +", select(change.leaf, conjunction([fails(before), holds(after)]))
     )
     rows: Node = semijoin(operator.input(node.child, POST), comes.leaf, schema.ids)
-    if change.exact and schema.knows_after(node.child.names) and _has_window(node.child):
+    is_dear = operator.tuple_based or _has_window(node.child)
+    if change.exact and schema.knows_after(node.child.names) and is_dear:
         rows = project(comes.leaf, {n: Column(schema.value_after(n)) for n in node.child.names})
     inserted = as_insert(rows, operator.ids, operator.attributes)
     operator.emit("select u: +", *inserted, change.sources, change.exact)

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from viewkeep.diffs.clock_uses import clock_columns
-from viewkeep.diffs.decide import RECURSIVE, Decision
+from viewkeep.diffs.decide import RECURSIVE, TUPLE_BASED, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.number_copies import number_copies, reads_copies
@@ -144,7 +144,7 @@ class View:
             return self.recursive_script(self.changing[0], None)
         key = repr(kinds)
         if key not in self.scripts:
-            tuple_based = self.decision.strategy == "tuple"
+            tuple_based = self.decision.strategy in TUPLE_BASED
             plan = self.decision.plan
             self.scripts[key] = generate(self.node, kinds, tuple_based, plan).script
         return self.scripts[key]

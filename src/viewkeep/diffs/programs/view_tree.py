@@ -1,0 +1,173 @@
+"""View trees as algebra (F-IVM; ivm_lecture, part 2): a group-by over joins becomes joins of
+group-bys along a variable order.
+
+For a bound variable X with the inputs C1, ..., Ck (scans, or views of the variables below):
+
+    V_X(dep) = group by dep over C1 join ... join Ck, with sums of products of their measures
+
+The views are kept as caches, and a change climbs: it meets the other inputs of its node and is
+summed up. Variables that the view groups by stand on top; there nothing is summed away, and the
+output is the join of the views below them, of which a refresh computes the changed part.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from viewkeep.analysis.maintenance_order import maintenance_order
+from viewkeep.analysis.variable_order import BOUND, JoinShape, VariableOrder
+from viewkeep.diffs.optimize.share_groups import share_groups
+from viewkeep.diffs.programs.factors import (
+    Factor,
+    as_map,
+    as_rows,
+    joined,
+    only_if_rows,
+    scan_factor,
+)
+from viewkeep.diffs.programs.grouped_join import GroupedJoin, grouped_join
+from viewkeep.diffs.programs.measures import SUM, Measure, Reading, reading, result
+from viewkeep.diffs.rules.build import project
+from viewkeep.errors import QueryError
+from viewkeep.query.algebra import Distinct, GroupBy, Join, Node
+from viewkeep.query.expressions import Call, Cast, Expression, literal
+from viewkeep.query.flatten import NotConjunctive
+from viewkeep.query.traversal import rewrite, walk
+from viewkeep.query.types.aggregates import aggregate_result
+from viewkeep.query.types.data_types import BIGINT, Type
+from viewkeep.query.types.inference import find_field, type_of
+
+
+def with_view_trees(view: Node) -> Node:
+    """The view with a view tree in place of each group-by over joins; an error if it has none."""
+    problems: list[NotConjunctive] = []
+    trees = 0
+
+    def rule(node: Node) -> Node:
+        nonlocal trees
+        group = _as_group(node)
+        if group is None or not any(isinstance(each, Join) for each in walk(group.child)):
+            return node
+        try:
+            tree = _ViewTree(grouped_join(group)).rows()
+        except NotConjunctive as problem:
+            problems.append(problem)
+            return node
+        trees += 1
+        return tree
+
+    made = rewrite(view, rule)
+    if not trees:
+        raise _refusal(problems)
+    return share_groups(made)
+
+
+def _as_group(node: Node) -> GroupBy | None:
+    if isinstance(node, Distinct):
+        return GroupBy(node.child, node.child.names, ())
+    return node if isinstance(node, GroupBy) else None
+
+
+def _refusal(problems: list[NotConjunctive]) -> QueryError:
+    way_out = 'choose strategy="auto", or "id"'
+    if problems:
+        return QueryError(f"no view tree for this view: {problems[0].construct}; {way_out}")
+    return QueryError(f"no view tree for this view: it sums up no join of tables; {way_out}")
+
+
+@dataclass
+class _ViewTree:
+    """The tree of one group-by over joins, built from its leaves up."""
+
+    join: GroupedJoin
+    names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._shape = JoinShape.of(self.join.query)
+        self._readings = [reading(self.join, each) for each in self.join.aggregates]
+        self._measures = [m for each in self._readings for m in each.measures]
+
+    def rows(self) -> Node:
+        """The tree with the columns of the group-by."""
+        roots = maintenance_order(self.join.query, self._shape)
+        factors = [each for root in roots for each in self._top(root)]
+        factors += [each for each in self._leaves() if not each.wanted]
+        root = joined(self._inputs(factors), self._measures)
+        columns: dict[str, Expression] = {
+            key: root.variables[variable] for key, variable in self.join.keys.items()
+        }
+        for each in self._readings:
+            columns[each.aggregate.name] = self._result(each, root)
+        return project(root.rows, columns)
+
+    # --- the tree -------------------------------------------------------------------------------
+
+    def _top(self, order: VariableOrder) -> list[Factor]:
+        """The factors of the output below a variable, those with fewest variables first."""
+        if all(self._shape.levels[each.variable] == BOUND for each in order.walk()):
+            return [self._summed(order)]
+        own = sorted(self._leaves_at(order), key=lambda each: len(each.wanted))
+        return [*own, *(each for child in order.children for each in self._top(child))]
+
+    def _summed(self, order: VariableOrder) -> Factor:
+        """The view of a bound variable, before it is summed away: with a single input that waits
+        until more variables are."""
+        inputs = [*self._leaves_at(order), *map(self._summed, order.children)]
+        whole = inputs[0] if len(inputs) == 1 else joined(self._inputs(inputs), self._measures)
+        return whole.summed_to(order.depends_on)
+
+    def _leaves(self) -> list[Factor]:
+        count = len(self.join.scans)
+        return [scan_factor(self.join, scan, self._measures) for scan in range(count)]
+
+    def _leaves_at(self, order: VariableOrder) -> list[Factor]:
+        """The scans whose lowest variable it is."""
+        below = {each.variable for child in order.children for each in child.walk()}
+        return [
+            leaf
+            for leaf in self._leaves()
+            if order.variable in leaf.variables and below.isdisjoint(leaf.variables)
+        ]
+
+    def _inputs(self, factors: list[Factor]) -> list[Factor]:
+        """The inputs of a join: maps, and tables as they are where others look up by their key."""
+        made = []
+        for each in factors:
+            others = [other for other in factors if other is not each]
+            name = self._name(each)
+            ready = as_rows(each, name) if _is_found_by_key(each, others) else as_map(each, name)
+            made.append(ready if ready.wanted or not self.join.keys else only_if_rows(ready))
+        return made
+
+    def _name(self, factor: Factor) -> str:
+        name = "_".join(self.join.scans[scan].alias for scan in sorted(factor.scans))
+        while name in self.names:
+            name += "'"
+        self.names.add(name)
+        return name
+
+    # --- the output -----------------------------------------------------------------------------
+
+    def _result(self, read: Reading, root: Factor) -> Expression:
+        def value(measure: Measure) -> Expression:
+            expression = root.measures[measure]
+            if self.join.keys or measure.function != SUM:
+                return expression
+            kind = type_of(expression, root.rows.schema).type
+            return Call("coalesce", (expression, Cast(literal(0), kind)))
+
+        kind = find_field(read.aggregate.name, self.join.node.schema).type
+        return result(read, kind, self._sum_type(read), value)
+
+    def _sum_type(self, read: Reading) -> Type:
+        if read.aggregate.function != "avg" or read.aggregate.argument is None:
+            return BIGINT
+        argument = type_of(read.aggregate.argument, self.join.schema)
+        return aggregate_result("sum", [argument], grouped=True).type
+
+
+def _is_found_by_key(factor: Factor, others: Iterable[Factor]) -> bool:
+    """Whether all others that share variables with a table know its key."""
+    if factor.key is None or not factor.key <= set(factor.wanted):
+        return False
+    near = [other for other in others if not set(other.wanted).isdisjoint(factor.wanted)]
+    return bool(near) and all(factor.key <= set(other.wanted) for other in near)

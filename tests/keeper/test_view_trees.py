@@ -1,0 +1,91 @@
+"""Lakes whose views are kept by view trees, on both engines and in Python."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.keeper.lakes import check
+from viewkeep import Keeper, ViewkeepError
+from viewkeep.execute import few_rows
+
+ROUNDS = 12 if os.environ.get("VIEWKEEP_LONG") else 3
+VIEWS = {
+    "star": """SELECT r.y, sum(r.a * s.a) AS x, avg(t.a) AS m, count(*) AS n
+        FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y""",
+    "often": """SELECT s.y, max(r.a) AS most, count(t.a) AS n FROM r JOIN s ON r.y = s.y
+        JOIN t ON t.id = s.id WHERE r.a > 1 GROUP BY s.y HAVING count(*) > 2""",
+    "total": """SELECT count(*) AS n, sum(e.a * f.a) AS x
+        FROM r e JOIN r f ON e.y = f.a JOIN r g ON f.y = g.a AND g.y = e.a""",
+    "pairs": "SELECT DISTINCT r.a, t.a AS b FROM r JOIN s ON r.y = s.y JOIN t ON t.id = s.a",
+}
+
+
+def fill(keeper: Keeper, rng: Random, views: Iterable[str] = VIEWS) -> None:
+    """Three tables, and views over them."""
+    columns = {"id": "int", "y": "int", "a": "int"}
+    for name in "rst":
+        keeper.create_table(name, columns, ["id"], rows=[row(i, rng) for i in range(30)])
+    for name in views:
+        keeper.create_view(name, VIEWS[name], strategy="viewtree", policy="incremental")
+
+
+def row(key: int, rng: Random) -> tuple[int, int | None, int | None]:
+    """A row whose other values are few, and sometimes NULL."""
+    return key, rng.choice([0, 1, 1, 2, 3, None]), rng.choice([0, 1, 2, 5, None])
+
+
+def change(keeper: Keeper, rng: Random, names: str) -> None:
+    """Rows that come, change and go, of some tables."""
+    for name in names:
+        there = [each["id"] for each in keeper.read(name, backend="duckdb").to_pylist()]
+        keys = rng.sample(there, 6)
+        keeper.apply(
+            name,
+            inserts=[row(max(there) + i, rng) for i in (1, 2)],
+            updates=[dict(zip(("id", "y", "a"), row(k, rng), strict=True)) for k in keys[:4]],
+            deletes=[(key,) for key in keys[4:]],
+        )
+
+
+def test_embedded_lakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, keeper = Random(5), Keeper(tmp_path, durable=False)
+    fill(keeper, rng)
+    check(keeper)
+    for number in range(ROUNDS):
+        monkeypatch.setattr(few_rows, "MOST_ROWS", 4000 if number % 2 else 0)
+        change(keeper, rng, rng.choice(["r", "rst", "st"]))
+        assert {report.strategy for report in keeper.refresh()} <= {"viewtree", "none"}
+        check(keeper)
+
+
+@pytest.mark.slow
+def test_lakes_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rng, keeper = Random(6), Keeper(tmp_path, spark, backend="spark", durable=False)
+    fill(keeper, rng, ["often", "total"])
+    change(keeper, rng, "rst")
+    assert {report.strategy for report in keeper.refresh()} == {"viewtree"}
+    check(keeper)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT id, y FROM r", "it sums up no join of tables"),
+        ("SELECT r.y, s.a FROM r JOIN s ON r.y = s.y", "it sums up no join of tables"),
+        ("SELECT count(*) AS n FROM r JOIN s ON r.y < s.y", "r.y < s.y between tables"),
+        ("SELECT count(s.id) AS n FROM r LEFT JOIN s ON r.y = s.y", "a union"),
+        ("SELECT sum(r.a / s.a) AS n FROM r JOIN s ON r.y = s.y", "which is not of one table"),
+        ("SELECT sum(1 / s.a) AS n FROM r JOIN s ON r.y = s.y", "1 / s.a, which may fail"),
+        ("SELECT median(r.a) AS n FROM r JOIN s ON r.y = s.y", "the aggregate median"),
+    ],
+)
+def test_other_views_are_refused(tmp_path: Path, sql: str, why: str) -> None:
+    keeper = Keeper(tmp_path, durable=False)
+    for name in "rs":
+        keeper.create_table(name, {"id": "int", "y": "int", "a": "int"}, ["id"])
+    with pytest.raises(ViewkeepError, match=f'no view tree .*{why}.*strategy="auto"'):
+        keeper.create_view("v", sql, strategy="viewtree")
