@@ -188,6 +188,7 @@ class Keeper:
         functions: Iterable[str] = (),
         aggregates: Iterable[str] = (),
         as_of: datetime | date | str | None = None,
+        feed: bool = True,
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
@@ -199,6 +200,7 @@ class Keeper:
         A view that is replaced stays readable as it is until its new rows are there. With
         `if_not_exists`, a view that is there is left as it is, and its last report returned.
         `current_date()` and `current_timestamp()` are those of `as_of`, by default of now.
+        With `feed`, the view's table has a change data feed, for other engines that follow it.
         """
         statement = self._plans.statement(name, sql)
         replace, if_not_exists = (
@@ -217,6 +219,7 @@ class Keeper:
                 *(catalog, name, statement.query, strategy, policy),
                 functions=tuple(functions),
                 aggregates=tuple(aggregates),
+                feed=feed,
             )
         if old is not None and old.ready:
             with self._lake.marked():

@@ -135,7 +135,6 @@ def test_checkpoints_are_written(table: LakeTable, by_deltalake: list[str]) -> N
     "properties",
     [
         {"delta.appendOnly": "true"},
-        {"delta.enableChangeDataFeed": "true"},
         {"delta.checkpointInterval": "3"},
     ],
     ids=str,
@@ -147,6 +146,19 @@ def test_a_table_that_asks_more_of_writers_is_left_to_deltalake(
     DeltaTable(table.uri).alter.set_table_properties(properties)
     table.commit(1, [], [], {"n": 1})
     assert by_deltalake == ["commit_by_deltalake"]
+
+
+def test_a_feed_is_told_by_own_entries(table: LakeTable, by_deltalake: list[str]) -> None:
+    table.create(PLAIN, [], {}, "")
+    DeltaTable(table.uri).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    assert table.feeds(table.snapshot())
+    file = DataFile("_change_data/cdc-1.parquet", 7, 1)
+    Path(table.uri, "_change_data").mkdir()
+    Path(table.uri, file.path).touch()
+    table.commit(1, [], [], {"n": 1}, [file])
+    assert by_deltalake == []
+    assert table.log(1)[0].fed == (file.path,)
+    assert not DeltaTable(table.uri).file_uris()
 
 
 def test_constraints_are_left_to_deltalake(table: LakeTable, by_deltalake: list[str]) -> None:

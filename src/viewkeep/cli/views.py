@@ -36,6 +36,12 @@ def create_view(
     replace: Annotated[
         bool, typer.Option("--replace", metavar="", help="Change the definition of a view.")
     ] = False,
+    feed: Annotated[
+        bool,
+        typer.Option(
+            "--feed/--no-feed", help="Keep a change data feed for other engines.", metavar=""
+        ),
+    ] = True,
     lake: LakePath = None,
     as_json: AsJson = False,
     backend: EngineName = "auto",
@@ -62,7 +68,9 @@ def create_view(
     source = read_argument(sql)
     doing = f"computing {name} ..."
     with opened(lake, doing, backend=backend) as keeper, source.named_in_errors():
-        report = keeper.create_view(name, source.text, strategy, policy, replace, as_of=as_of)
+        report = keeper.create_view(
+            name, source.text, strategy, policy, replace, as_of=as_of, feed=feed
+        )
         [status] = keeper.status(name)
     answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))
 

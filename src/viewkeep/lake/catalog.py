@@ -62,7 +62,7 @@ class ViewDefinition:
     `build` is new whenever the definition is. `ready` is false from the moment a name is taken
     until the view is there for the first time. `functions` and `aggregates` are those of the
     session that the user declares deterministic, `types` those that Spark gave to expressions that
-    only it computes.
+    only it computes. With `feed`, its table has a change data feed.
     """
 
     name: str
@@ -77,6 +77,7 @@ class ViewDefinition:
     functions: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()
     types: tuple[tuple[str, str], ...] = ()
+    feed: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -91,6 +92,7 @@ class ViewDefinition:
             "functions": list(self.functions),
             "aggregates": list(self.aggregates),
             "types": dict(self.types),
+            "feed": self.feed,
             **_table_as_json(self.table),
         }
 
@@ -110,6 +112,7 @@ class ViewDefinition:
             tuple(values.get("functions", ())),
             tuple(values.get("aggregates", ())),
             tuple(values.get("types", {}).items()),
+            values.get("feed", False),
         )
 
 

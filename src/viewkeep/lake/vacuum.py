@@ -20,6 +20,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.marks import earliest
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.view import View
+from viewkeep.tables.change_data import FOLDER
 from viewkeep.tables.files.parquet import Folder, ListedFile
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
 from viewkeep.tables.log.durable import local_path
@@ -126,12 +127,14 @@ class _Stored:
 
     table: LakeTable
     listed: Sequence[ListedFile]
+    fed: Sequence[ListedFile]
     newest: Snapshot
 
     def removable(self, cutoff: float, now: int, needed: Iterable[int]) -> list[ListedFile]:
         """The files that were not current since the cutoff, are not needed, and are not new."""
         young = now - UNCOMMITTED_HOURS * _HOUR
         commits = list(self._commits(min(cutoff, young - _CLOCKS)))
+        needed = set(needed)
         kept = _paths(self.newest)
         kept |= {path for each in commits if each.timestamp >= cutoff for path in each.removed}
         for version in needed:
@@ -139,10 +142,27 @@ class _Stored:
                 kept |= _paths(self.table.snapshot(version))
         logged = {path for each in commits for path in (*each.added, *each.removed)}
         kept, logged = set(map(unquote, kept)), set(map(unquote, logged))
-        return [
+        unused = [
             each
             for each in self.listed
             if each.path not in kept and (each.modified < young or each.path in logged)
+        ]
+        return unused + self._old_changes(commits, cutoff, young, min(needed, default=0))
+
+    def _old_changes(
+        self, commits: Iterable[Commit], cutoff: float, young: float, seen: int
+    ) -> list[ListedFile]:
+        """The files of the change data feed that were committed before the cutoff, and that no view
+        which is behind still has to read: it has `seen` a version at least."""
+        fed = {path: each for each in commits for path in each.fed}
+        return [
+            file
+            for file in self.fed
+            if (
+                fed[file.path].timestamp < cutoff and fed[file.path].version <= seen
+                if file.path in fed
+                else file.modified < young
+            )
         ]
 
     def _commits(self, since: float) -> Iterator[Commit]:
@@ -160,7 +180,9 @@ class _Stored:
 def _stored(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _Stored]]:
     for name, table in places.items():
         with suppress(StorageError):
-            yield name, _Stored(table, Folder(table).listed(), table.snapshot())
+            folder = Folder(table)
+            listed, fed = folder.listed(), folder.listed(f"{FOLDER}/")
+            yield name, _Stored(table, listed, fed, table.snapshot())
 
 
 def _paths(snapshot: Snapshot) -> set[str]:

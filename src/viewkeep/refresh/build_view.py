@@ -102,11 +102,12 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     if start is None and not view.table.exists():
         view.check_current()
         with suppress(ConflictError):  # a process that defines the same view was first
-            view.table.create(fields, built.files, notes, view.definition.sql)
+            text, feed = view.definition.sql, view.definition.feed
+            view.table.create(fields, built.files, notes, text, feed)
             return report
     newest = start.newest if start else view.table.version()
     view.check_current()
-    version = view.table.replace(newest, fields, built.files, notes)
+    version = view.table.replace(newest, fields, built.files, notes, view.definition.feed)
     return replace(report, version=version)
 
 

@@ -37,6 +37,7 @@ from viewkeep.refresh.plan import (
 )
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed
+from viewkeep.tables.change_data import pair_rows
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.rewrite import Rewrite, rewrite
@@ -74,6 +75,16 @@ class _Outcome:
         self.jobs += done.jobs
         unknown = self.accesses is None or done.accesses is None
         self.accesses = None if unknown else (self.accesses or 0) + (done.accesses or 0)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The files of a view's next version, the notes about its changes, and the files of its change
+    data feed."""
+
+    files: Rewrite
+    notes: Mapping[str, object] = field(default_factory=dict)
+    fed: tuple[DataFile, ...] = ()
 
 
 class _StageRun:
@@ -229,7 +240,8 @@ class _StageRun:
             experience=self._costs.notes(),
             jobs=jobs.count,
         )
-        return self._commit(Rewrite(), self._stored.state.caches, report, {"changes": None})
+        unchanged = _Written(Rewrite(), {"changes": None})
+        return self._commit(unchanged, self._stored.state.caches, report)
 
     def _incremental(
         self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
@@ -246,8 +258,8 @@ class _StageRun:
         timing = timer.phase("compute")
         with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
             versions = self._write_caches(caches, outcome)
-            files, batch = self._write_view(snapshot, outcome)
-            notes = view.changes_written(batch)
+            written = self._write_view(snapshot, outcome)
+        files = written.files
         timer.phases["compute"] -= timer.phases["write"]
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
         changed = outcome.rows.get(view.script.view.name)
@@ -260,7 +272,7 @@ class _StageRun:
             jobs=outcome.jobs + jobs.count,
             experience=self._costs.notes(),
         )
-        return self._commit(files, versions, report, notes)
+        return self._commit(written, versions, report)
 
     def _after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
         """What was estimated is corrected; otherwise only what took too long is told."""
@@ -353,19 +365,18 @@ class _StageRun:
         assert rows is not None, "scripts that run one by one hold their rows"
         return cache.changed(rows.old_rows, rows.new_rows)
 
-    def _write_view(
-        self, snapshot: Snapshot, outcome: _Outcome
-    ) -> tuple[Rewrite, TableChanges | None]:
+    def _write_view(self, snapshot: Snapshot, outcome: _Outcome) -> _Written:
         """The new files of the view, and its changes where they are few."""
         view, name = self._view, self._view.script.view.name
         declared = view.layout.declared
         if name not in outcome.rows:
-            return Rewrite(), TableChanges.none(view.name, declared) if declared.key else None
+            none = TableChanges.none(view.name, declared) if declared.key else None
+            return _Written(Rewrite(), view.changes_written(none))
         changes = outcome.rows[name]
         if changes is None:
             assert outcome.whole is not None
             files = outcome.whole.write_whole(name, Target(view.table, view.layout.columns))
-            return Rewrite(tuple(files), snapshot.files), None
+            return _Written(Rewrite(tuple(files), snapshot.files))
         gone, came = (
             view.layout.to_public(changes.old_rows),
             view.layout.to_public(changes.new_rows),
@@ -373,7 +384,13 @@ class _StageRun:
         keys = gone.select(list(dict.fromkeys(view.layout.keys)))
         lake = view.lake
         files_changed = rewrite(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
-        return files_changed, self._batch_of(gone, came)
+        if not files_changed.remove or not view.table.feeds(snapshot):
+            return _Written(files_changed, view.changes_written(self._batch_of(gone, came)))
+        pairs = pair_rows(keys.column_names, gone, came)
+        fed = pairs.write(view.table, snapshot.fields)
+        batch = pairs.changes(view.name, declared) if declared.key else None
+        notes = view.changes_written(batch, fed)
+        return _Written(files_changed, notes, () if fed is None else (fed,))
 
     def _batch_of(self, gone: pa.Table, came: pa.Table) -> TableChanges | None:
         declared = self._view.layout.declared
@@ -384,14 +401,13 @@ class _StageRun:
         old, new = gone.select(names).cast(schema), came.select(names).cast(schema)
         return changes_between(self._view.name, declared, old, new)
 
-    def _commit(
-        self, files: Rewrite, caches: Pins, report: RefreshReport, notes: Mapping[str, object]
-    ) -> RefreshReport:
+    def _commit(self, written: _Written, caches: Pins, report: RefreshReport) -> RefreshReport:
         view = self._view
         state = view.state(self._inputs, self._tables, caches)
         report = view.timed(report, self._timer)
-        note = {STATE: state.notes(), REPORT: report.notes(), **notes}
-        version = view.table.commit(self._stored.newest, files.add, files.remove, note)
+        note = {STATE: state.notes(), REPORT: report.notes(), **written.notes}
+        files, fed = written.files, written.fed
+        version = view.table.commit(self._stored.newest, files.add, files.remove, note, fed)
         return replace(report, version=version)
 
     def _report(self, changes: Mapping[str, int], rows: int) -> RefreshReport:

@@ -21,6 +21,7 @@ from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
+from viewkeep.tables.change_data import read_change_data
 from viewkeep.tables.copies import net_copies, numbered_changes
 from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import may_hold
@@ -50,7 +51,7 @@ MOST_REMEMBERED = 100_000
 INLINE_BYTES = 2048
 """Changes of fewer bytes stand in the log entry itself: a file for them would take longer than
 all else that a small commit does."""
-INLINE = "arrow"
+INLINE, FED = "arrow", "feed"
 FOLDER = "_changes"
 """Folders with this mark are no data to Delta, and vacuum leaves them alone."""
 KIND = "#kind"
@@ -124,8 +125,9 @@ class Feed:
             return self._copy_changes(since, until, most)
         commits = self._commits(since, until)
         if commits is not None and all(map(_has_change_file, commits)):
-            return self._read_change_files(reversed(commits))
-        if self._has_change_feed(since, until):
+            with suppress(StorageError):  # a vacuum of another engine takes files of feeds
+                return self._read_change_files(reversed(commits))
+        if not any(map(_is_computed_anew, commits or ())) and self._has_change_feed(since, until):
             # Parts of it are gone, or a key stood twice for a while: the versions may still do.
             with suppress(StorageError, ChangeError):
                 return self._from_change_feed(since, until, most)
@@ -144,18 +146,23 @@ class Feed:
         changes = [self.read(place) for place in places if place]
         return compose_changes(self.name, self.declared, changes)
 
-    def write(self, changes: TableChanges) -> dict[str, Any]:
-        """Write changes down; the notes that tell of them in the commit."""
+    def write(self, changes: TableChanges, fed: DataFile | None = None) -> dict[str, Any]:
+        """Write changes down, unless a file of the change data feed has them; the notes that tell
+        of them in the commit."""
         if changes.is_empty:
             return {CHANGES: None, COUNT: 0}
         steps = _steps_table(changes)
         if steps.nbytes <= INLINE_BYTES:
             return {CHANGES: {INLINE: _inline_text(steps)}, COUNT: changes.size}
+        if fed is not None:
+            return {CHANGES: {FED: fed.path}, COUNT: changes.size}
         file = Folder(self.table).write(steps, f"{FOLDER}/changes")
         return {CHANGES: file.path, COUNT: changes.size}
 
     def read(self, place: str | Mapping[str, str]) -> TableChanges:
         """Changes that were written down, in a file or in the commit itself."""
+        if not isinstance(place, str) and FED in place:
+            return read_change_data(self.table, self.name, self.declared, place[FED])
         if isinstance(place, str):
             steps = Folder(self.table).read_path(place, self._fields)
         else:
@@ -333,6 +340,11 @@ def _has_change_file(commit: Commit) -> bool:
     if commit.notes is not None and CHANGES in commit.notes:
         return True
     return commit.operation in HARMLESS
+
+
+def _is_computed_anew(commit: Commit) -> bool:
+    """Whether Viewkeep has replaced all rows, so that a feed would tell them all."""
+    return commit.notes is not None and CHANGES not in commit.notes
 
 
 def _steps_table(changes: TableChanges) -> pa.Table:

@@ -351,10 +351,14 @@ class View:
         exact = name in self._compared_copies
         return Feed(self.lake.scans, name, declared, source.table, exact)
 
-    def changes_written(self, batch: TableChanges | None) -> dict[str, Any]:
-        """The notes about the view's own changes, for views that read it."""
+    def changes_written(
+        self, batch: TableChanges | None, fed: DataFile | None = None
+    ) -> dict[str, Any]:
+        """The notes about the view's own changes, for views that read it; `fed` is the file of its
+        change data feed that tells them."""
         if batch is None:
             return {}
         if batch.is_empty:
             return {CHANGES: None}
-        return Feed(self.lake.scans, self.name, self.layout.declared, self.table).write(batch)
+        feed = Feed(self.lake.scans, self.name, self.layout.declared, self.table)
+        return feed.write(batch, fed)

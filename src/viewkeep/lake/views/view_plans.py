@@ -118,6 +118,7 @@ class ViewPlans:
         policy: str,
         functions: tuple[str, ...] = (),
         aggregates: tuple[str, ...] = (),
+        feed: bool = False,
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
         location, build = self.lake.place(name), uuid4().hex[:12]
@@ -126,6 +127,7 @@ class ViewPlans:
             *(name, sql, (), unknown, location, strategy, policy, build, True),
             functions=functions,
             aggregates=aggregates,
+            feed=feed,
         )
         readable = _readable(catalog, name)
         shared = self._shared(draft, readable)
@@ -153,7 +155,7 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                own = view.strategy, view.policy, view.functions, view.aggregates
+                own = view.strategy, view.policy, view.functions, view.aggregates, view.feed
                 new = self.define(catalog, view.name, view.sql, *own)
             except QueryError as error:
                 raise QueryError(

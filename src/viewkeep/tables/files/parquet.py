@@ -131,7 +131,8 @@ class Folder:
         """The Parquet files of the table; folders with the marks of Delta are no data."""
         files: list[ListedFile] = []
         with storage_errors(self.uri):
-            entries = self._files.get_file_info(pafs.FileSelector(f"{self._base}/{below}"))
+            selector = pafs.FileSelector(f"{self._base}/{below}", allow_not_found=True)
+            entries = self._files.get_file_info(selector)
         for each in entries:
             name = f"{below}{each.base_name}"
             if each.base_name.startswith(("_", ".")):

@@ -31,6 +31,7 @@ from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableEr
 from viewkeep.tables.failures import storage_errors as storage_errors
 from viewkeep.tables.log import durable
 from viewkeep.tables.log.deltalake_commits import (
+    FEED,
     STATISTICS,
     commit_by_deltalake,
     create_by_deltalake,
@@ -165,31 +166,41 @@ class LakeTable:
             files = files_of(table)
             plain = is_plain(table, properties_of(fields))
             at = table.version()
-            return Snapshot(self.uri, at, fields, files, partitions, identity, plain)
+            feed = about.configuration.get(FEED) == "true"
+            return Snapshot(self.uri, at, fields, files, partitions, identity, plain, feed)
 
     def create(
-        self, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes, description: str
+        self,
+        fields: Iterable[Field],
+        files: Iterable[DataFile],
+        notes: Notes,
+        description: str,
+        feed: bool = False,
     ) -> None:
-        """Make the table; a `ConflictError` if there is one."""
+        """Make the table, with a change data feed or without; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
-        made = self._create_plain(fields, files, notes, description)
+        made = self._create_plain(fields, files, notes, description, feed)
         if made is None:
+            about = (_properties(notes), description, feed)
             with storage_errors(self.uri):
-                create_by_deltalake(
-                    self.uri, self.options, fields, files, _properties(notes), description
-                )
+                create_by_deltalake(self.uri, self.options, fields, files, *about)
         self._settle(0, made)
 
     def _create_plain(
-        self, fields: Sequence[Field], files: Sequence[DataFile], notes: Notes, description: str
+        self,
+        fields: Sequence[Field],
+        files: Sequence[DataFile],
+        notes: Notes,
+        description: str,
+        feed: bool,
     ) -> Made | None:
         """Write the first entry; None if that is left to deltalake."""
         if self._local is None or not has_plain_paths(files):
             return None
         if self.exists():
             raise ConflictError(f"{self.uri}: there is a table already")
-        schema, properties = delta_schema(fields), properties_of(fields)
+        schema, properties = delta_schema(fields), properties_of(fields, feed)
         with storage_errors(self.uri):
             os.makedirs(f"{self._local}/{LOG}", exist_ok=True)
             there = declared_fields(pa.schema(schema))
@@ -198,7 +209,8 @@ class LakeTable:
             text = put_entry(self._local, 0, actions, self._is_durable)
         except FileExistsError as error:
             raise ConflictError(f"{self.uri}: there is a table already") from error
-        snapshot = Snapshot(self.uri, 0, there, tuple(files), (), identity, is_plain=True)
+        about = ((), identity, True, feed)
+        snapshot = Snapshot(self.uri, 0, there, tuple(files), *about)
         return None if text is None else (snapshot, text)
 
     def commit(
@@ -207,17 +219,31 @@ class LakeTable:
         add: Sequence[DataFile] = (),
         remove: Sequence[DataFile] = (),
         notes: Notes | None = None,
+        fed: Sequence[DataFile] = (),
     ) -> int:
-        """Make the next version after `start`, or raise a `ConflictError`."""
-        self._prepare(add, notes or {})
-        return self._write(start, add, remove, notes or {})
+        """Make the next version after `start`, or raise a `ConflictError`; `fed` are files that
+        tell its changed rows (`feeds`)."""
+        self._prepare((*add, *fed), notes or {})
+        return self._write(start, add, remove, notes or {}, fed=fed)
+
+    def feeds(self, snapshot: Snapshot) -> bool:
+        """Whether the next commit can tell its changed rows: deltalake writes none of them."""
+        return self._local is not None and snapshot.has_feed and snapshot.is_plain
 
     def replace(
-        self, start: int, fields: Iterable[Field], files: Iterable[DataFile], notes: Notes
+        self,
+        start: int,
+        fields: Iterable[Field],
+        files: Iterable[DataFile],
+        notes: Notes,
+        feed: bool = False,
     ) -> int:
-        """Make the next version after `start` of these files only, with these columns."""
+        """Make the next version after `start` of these files only, with these columns, and with a
+        change data feed or without."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
+        if self._has_feed(start) != feed:
+            start = self._set_property(start, FEED, str(feed).lower())
         old_version = self._plain_snapshot(start)
         if old_version is not None and old_version.fields == fields:
             return self._write(start, files, old_version.files, notes)
@@ -236,11 +262,20 @@ class LakeTable:
 
     def _list_bounds(self, start: int, old: Sequence[str], new: Sequence[str]) -> int:
         """Change which columns have bounds in the log, after `start`; the version of that."""
-        if set(old) == set(new):
-            return start
+        return (
+            start if set(old) == set(new) else self._set_property(start, STATISTICS, ",".join(new))
+        )
+
+    def _has_feed(self, version: int) -> bool:
+        plain = self._plain_snapshot(version)
+        if plain is not None:
+            return plain.has_feed
+        return self._open(version).metadata().configuration.get(FEED) == "true"
+
+    def _set_property(self, start: int, name: str, value: str) -> int:
         with storage_errors(self.uri):
             self._open(start).alter.set_table_properties(
-                {STATISTICS: ",".join(new)}, commit_properties=_properties({})
+                {name: value}, commit_properties=_properties({})
             )
         self._settle(start + 1)
         return start + 1
@@ -335,19 +370,29 @@ class LakeTable:
         remove: Sequence[DataFile],
         notes: Notes,
         schema: Schema | None = None,
+        fed: Sequence[DataFile] = (),
     ) -> int:
         """Make the next version after `start`; with a schema, of the added files only."""
-        made = self._write_plain(start, add, remove, notes) if schema is None else None
+        made = self._write_plain(start, add, remove, notes, fed) if schema is None else None
         if made is None:
             self._write_by_deltalake(start, add, remove, notes, schema)
+        elif is_checkpoint(start + 1):
+            with suppress(StorageError), storage_errors(self.uri):  # the commit has happened
+                DeltaTable(self.uri, start + 1, self.options).create_checkpoint()
         self._settle(start + 1, made)
         return start + 1
 
     def _write_plain(
-        self, start: int, add: Sequence[DataFile], remove: Sequence[DataFile], notes: Notes
+        self,
+        start: int,
+        add: Sequence[DataFile],
+        remove: Sequence[DataFile],
+        notes: Notes,
+        fed: Sequence[DataFile],
     ) -> Made | None:
-        """Write the entry of the next version; None if that is left to deltalake."""
-        if is_checkpoint(start + 1) or not has_plain_paths((*add, *remove)):
+        """Write the entry of the next version; None if that is left to deltalake, which writes
+        checkpoints with its entries but tells no changed rows."""
+        if not has_plain_paths((*add, *remove)) or (is_checkpoint(start + 1) and not fed):
             return None
         old = self._plain_snapshot(start)
         if self._local is None or old is None:
@@ -356,7 +401,7 @@ class LakeTable:
         kept = tuple(each for each in old.files if each.path not in gone)
         mode = "Append" if kept or not gone else "Overwrite"
         try:
-            actions = files_changed(add, remove, mode, notes)
+            actions = files_changed(add, remove, mode, notes, fed)
             text = put_entry(self._local, start + 1, actions, self._is_durable)
         except FileExistsError as error:
             self._forget()

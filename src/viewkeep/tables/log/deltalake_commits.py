@@ -20,6 +20,8 @@ CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
 }
+FEED = "delta.enableChangeDataFeed"
+"""The property of tables that tell the changed rows of their commits."""
 STATISTICS = "delta.dataSkippingStatsColumns"
 """The property that lists the columns with bounds: readers expect them of all others as well."""
 
@@ -33,6 +35,7 @@ def create_by_deltalake(
     files: Sequence[DataFile],
     properties: CommitProperties,
     description: str,
+    feed: bool,
 ) -> None:
     """Make a table; a `ConflictError` if there is one."""
     try:
@@ -42,7 +45,7 @@ def create_by_deltalake(
             [_add(each) for each in files],
             mode="error",
             description=description,
-            configuration=properties_of(fields),
+            configuration=properties_of(fields, feed),
             storage_options=options,
             commit_properties=properties,
         )
@@ -69,9 +72,10 @@ def commit_by_deltalake(
     )
 
 
-def properties_of(fields: Iterable[Field]) -> dict[str, str]:
-    """The properties of a table with these columns."""
-    return {**CONFIGURATION, STATISTICS: ",".join(with_bounds(fields))}
+def properties_of(fields: Iterable[Field], feed: bool = False) -> dict[str, str]:
+    """The properties of a table with these columns, and perhaps a change data feed."""
+    own = {FEED: "true"} if feed else {}
+    return {**CONFIGURATION, STATISTICS: ",".join(with_bounds(fields)), **own}
 
 
 def with_bounds(fields: Iterable[Field]) -> list[str]:

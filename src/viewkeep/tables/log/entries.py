@@ -36,6 +36,8 @@ class Commit:
     notes: Mapping[str, Any] | None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    fed: tuple[str, ...] = ()
+    """The files that tell its changed rows."""
 
 
 def entry_path(base: str, version: int) -> str:
@@ -61,6 +63,7 @@ def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
     try:
         added = tuple(e["add"]["path"] for e in actions if "add" in e)
         removed = tuple(e["remove"]["path"] for e in actions if "remove" in e)
+        fed = tuple(e["cdc"]["path"] for e in actions if "cdc" in e)
         return Commit(
             version,
             int(about.get("timestamp") or 0),
@@ -68,6 +71,7 @@ def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
             about.get(notes),
             added,
             removed,
+            fed,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(place, f"it has an action that is not whole ({error!r})") from error

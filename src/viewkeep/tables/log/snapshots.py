@@ -51,7 +51,7 @@ class DataFile:
 @dataclass(frozen=True)
 class Snapshot:
     """One version of a table; `is_plain` if it asks nothing of writers but to add and remove files
-    (`write_entry.is_plain`)."""
+    (`write_entry.is_plain`), `has_feed` if commits tell their changed rows."""
 
     uri: str
     version: int
@@ -60,6 +60,7 @@ class Snapshot:
     partitions: tuple[str, ...] = ()
     identity: str = ""
     is_plain: bool = False
+    has_feed: bool = False
 
     @property
     def rows(self) -> int:

@@ -19,6 +19,7 @@ from uuid import uuid4
 from deltalake import DeltaTable
 
 from viewkeep.tables.failures import storage_errors
+from viewkeep.tables.log.deltalake_commits import FEED
 from viewkeep.tables.log.entries import LOG, entry_path
 from viewkeep.tables.log.snapshots import DataFile
 
@@ -29,18 +30,22 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
 
+_FEATURES = frozenset({"timestampNtz", "changeDataFeed"})
+
 Action = Mapping[str, Any]
 
 
 def is_plain(table: DeltaTable, properties: Mapping[str, str]) -> bool:
-    """Whether an open version asks nothing of writers but to add and remove files: no features, no
-    properties but these, no partitions, and no constraints on columns."""
+    """Whether an open version asks nothing of writers but to add and remove files, and to tell
+    changed rows: no other features, no properties but these, no partitions, and no constraints on
+    columns."""
     protocol, about = table.protocol(), table.metadata()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     versions = protocol.min_reader_version, protocol.min_writer_version
+    others = {name: value for name, value in about.configuration.items() if name != FEED}
     return (
-        (versions == (1, 2) or (versions == (3, 7) and features <= {"timestampNtz"}))
-        and dict(about.configuration) == dict(properties)
+        (versions in ((1, 2), (1, 4)) or (versions == (3, 7) and features <= _FEATURES))
+        and others == dict(properties)
         and not about.partition_columns
         and not any(each.metadata for each in table.schema().fields)
     )
@@ -57,14 +62,20 @@ def is_checkpoint(version: int) -> bool:
 
 
 def files_changed(
-    add: Iterable[DataFile], remove: Iterable[DataFile], mode: str, notes: Mapping[str, Any]
+    add: Iterable[DataFile],
+    remove: Iterable[DataFile],
+    mode: str,
+    notes: Mapping[str, Any],
+    fed: Iterable[DataFile] = (),
 ) -> list[Action]:
-    """The actions of a commit that removes files, then adds others."""
+    """The actions of a commit that removes files, then adds others, and of files that tell its
+    changed rows."""
     parameters = {"mode": mode, "partitionBy": "[]"}
     return [
         _about("WRITE", parameters, notes),
         *(_removed(each) for each in remove),
         *(_added(each) for each in add),
+        *(_fed(each) for each in fed),
     ]
 
 
@@ -77,11 +88,12 @@ def table_made(
 ) -> tuple[list[Action], str]:
     """The actions of a table's first commit, and its new ID; `schema` is Delta's JSON."""
     identity, has_times = str(uuid4()), '"timestamp_ntz"' in schema
-    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+    has_feed = FEED in properties
+    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 4 if has_feed else 2}
     if has_times:
-        features = ["timestampNtz"]
+        features, more = ["timestampNtz"], ["changeDataFeed"] if has_feed else []
         protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
-        protocol |= {"readerFeatures": features, "writerFeatures": features}
+        protocol |= {"readerFeatures": features, "writerFeatures": [*features, *more]}
     about: dict[str, Any] = {
         "id": identity,
         "name": None,
@@ -150,6 +162,11 @@ def _added(each: DataFile) -> Action:
             "stats": each.stats(),
         }
     }
+
+
+def _fed(each: DataFile) -> Action:
+    about = {"path": each.path, "partitionValues": {}, "size": each.size, "dataChange": False}
+    return {"cdc": about}
 
 
 def _removed(each: DataFile) -> Action:
