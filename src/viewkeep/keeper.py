@@ -6,6 +6,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
     create_table, register_table, create_view     definitions
     apply, transaction                            one atomic change of a table, or of several
     refresh                                       all views, in the order in which they read
+    watch                                         refreshes when views fall behind
     read, changes, version                        rows, and what happened to them
     status, history, explain, script              what is there, and why
     verify, repair                                a view beside its query
@@ -15,6 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from importlib import import_module
+from threading import Event
 from typing import Any
 
 from viewkeep.arguments import checked
@@ -48,8 +50,10 @@ from viewkeep.refresh.all_views import RefreshError as RefreshError
 from viewkeep.refresh.all_views import plan_views, refresh_views
 from viewkeep.refresh.create_view import create_view, repair_view, replace_view
 from viewkeep.refresh.create_view import is_failure as is_failure
+from viewkeep.refresh.lag import check_lag, seconds_of
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
+from viewkeep.refresh.watch import Watcher
 from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
@@ -189,6 +193,7 @@ class Keeper:
         aggregates: Iterable[str] = (),
         as_of: datetime | date | str | None = None,
         feed: bool = True,
+        lag: str = "",
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
@@ -201,6 +206,8 @@ class Keeper:
         `if_not_exists`, a view that is there is left as it is, and its last report returned.
         `current_date()` and `current_timestamp()` are those of `as_of`, by default of now.
         With `feed`, the view's table has a change data feed, for other engines that follow it.
+        `lag` is how far `watch` lets the view fall behind: a time ("1m"), or "downstream" if it is
+        to be refreshed only with views that read it.
         """
         statement = self._plans.statement(name, sql)
         replace, if_not_exists = (
@@ -220,6 +227,7 @@ class Keeper:
                 functions=tuple(functions),
                 aggregates=tuple(aggregates),
                 feed=feed,
+                lag=check_lag(lag),
             )
         if old is not None and old.ready:
             with self._lake.marked():
@@ -326,6 +334,25 @@ class Keeper:
         """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
         engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
         return plan_views(self._lake, names or None, plan, engines)
+
+    @checked
+    def watch(
+        self, lag: float | str = 0.0, stop: Any = None, tell: Any = None, figures: Any = None
+    ) -> None:
+        """Keep views fresh until `stop`, an event of `threading`, is set.
+
+        A view is refreshed before it is behind its tables by more than its own lag or, where it has
+        none, by `lag`: seconds, or a time such as "10s". `tell` is called with the report of every
+        refresh, `figures` is a dict that holds what was done for each view.
+        """
+        watcher = Watcher(
+            self._lake,
+            self._plans.view,
+            lambda names: self.refresh(*names),
+            seconds_of(lag),
+            {} if figures is None else figures,
+        )
+        watcher.run(stop or Event(), tell or (lambda report: None))
 
     # --- what is there --------------------------------------------------------------------------
 

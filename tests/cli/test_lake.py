@@ -29,6 +29,7 @@ COMMANDS = (
     ("status",),
     ("history",),
     ("changes",),
+    ("watch",),
     ("verify",),
     ("vacuum",),
     *(("table", each) for each in ("create", "register", "list", "drop")),

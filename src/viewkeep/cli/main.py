@@ -16,6 +16,7 @@ from viewkeep.cli.maintain import maintain
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
 from viewkeep.cli.screen import DEBUG, tell
 from viewkeep.cli.tables import apply, init
+from viewkeep.cli.watch import watch
 from viewkeep.errors import ViewkeepError
 
 BAD_INPUT = 2
@@ -32,7 +33,7 @@ app = group()
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
 LAKE = "A lake: tables, and views that are kept fresh, on Spark"
-for each in (init, apply, refresh, status, history, changes, verify, vacuum):
+for each in (init, apply, refresh, watch, status, history, changes, verify, vacuum):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)

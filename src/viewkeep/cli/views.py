@@ -42,6 +42,15 @@ def create_view(
             "--feed/--no-feed", help="Keep a change data feed for other engines.", metavar=""
         ),
     ] = True,
+    lag: Annotated[
+        str,
+        typer.Option(
+            help="How far `viewkeep watch` lets it fall behind, as 10s or 1m; downstream: until a "
+            "view that reads it is refreshed.",
+            metavar="TIME",
+            show_default=False,
+        ),
+    ] = "",
     lake: LakePath = None,
     as_json: AsJson = False,
     backend: EngineName = "auto",
@@ -69,7 +78,7 @@ def create_view(
     doing = f"computing {name} ..."
     with opened(lake, doing, backend=backend) as keeper, source.named_in_errors():
         report = keeper.create_view(
-            name, source.text, strategy, policy, replace, as_of=as_of, feed=feed
+            name, source.text, strategy, policy, replace, as_of=as_of, feed=feed, lag=lag
         )
         [status] = keeper.status(name)
     answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))

@@ -62,7 +62,8 @@ class ViewDefinition:
     `build` is new whenever the definition is. `ready` is false from the moment a name is taken
     until the view is there for the first time. `functions` and `aggregates` are those of the
     session that the user declares deterministic, `types` those that Spark gave to expressions that
-    only it computes. With `feed`, its table has a change data feed.
+    only it computes. With `feed`, its table has a change data feed;
+    `lag` is how far watchers let it fall behind.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ViewDefinition:
     aggregates: tuple[str, ...] = ()
     types: tuple[tuple[str, str], ...] = ()
     feed: bool = False
+    lag: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -93,6 +95,7 @@ class ViewDefinition:
             "aggregates": list(self.aggregates),
             "types": dict(self.types),
             "feed": self.feed,
+            "lag": self.lag,
             **_table_as_json(self.table),
         }
 
@@ -113,6 +116,7 @@ class ViewDefinition:
             tuple(values.get("aggregates", ())),
             tuple(values.get("types", {}).items()),
             values.get("feed", False),
+            values.get("lag", ""),
         )
 
 

@@ -119,6 +119,7 @@ class ViewPlans:
         functions: tuple[str, ...] = (),
         aggregates: tuple[str, ...] = (),
         feed: bool = False,
+        lag: str = "",
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
         location, build = self.lake.place(name), uuid4().hex[:12]
@@ -128,6 +129,7 @@ class ViewPlans:
             functions=functions,
             aggregates=aggregates,
             feed=feed,
+            lag=lag,
         )
         readable = _readable(catalog, name)
         shared = self._shared(draft, readable)
@@ -155,8 +157,8 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                own = view.strategy, view.policy, view.functions, view.aggregates, view.feed
-                new = self.define(catalog, view.name, view.sql, *own)
+                own = view.strategy, view.policy, view.functions, view.aggregates
+                new = self.define(catalog, view.name, view.sql, *own, view.feed, view.lag)
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'

@@ -1,0 +1,122 @@
+"""`viewkeep watch`: views kept fresh until the command is stopped."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Annotated, Any
+
+import typer
+
+from viewkeep.cli.lake import AsJson, EngineName, LakePath, opened
+from viewkeep.cli.screen import write
+
+PLACE = "127.0.0.1"
+
+
+def watch(
+    lag: Annotated[
+        str,
+        typer.Option(
+            help="How far views may fall behind that have no lag of their own.", metavar="TIME"
+        ),
+    ] = "1s",
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            help="Serve figures for Prometheus at this port of this machine, under /metrics.",
+            metavar="PORT",
+            show_default=False,
+        ),
+    ] = None,
+    backend: EngineName = "auto",
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep views fresh: refresh those that have fallen behind, until Ctrl-C or SIGTERM.
+
+    A line for every refresh and every failure. A view that fails is tried again after a while,
+    and the others stay fresh. Of several watchers of a lake one works; when it is gone, the next
+    takes over.
+
+    **Examples**
+
+    ```text
+    viewkeep watch --lag 10s
+
+    viewkeep watch --json --serve 9100
+    ```
+    """
+    stop, figures = Event(), dict[str, Any]()
+    tell = _tell_json if as_json else _tell
+    served = _served(serve, figures)
+    watching = opened(lake, "watching ...", backend=backend)
+    with watching as keeper, _stopped_by_signals(stop), served:
+        keeper.watch(lag, stop, tell, figures)
+
+
+def _tell(report: Any) -> None:
+    from viewkeep.report.amounts import duration
+    from viewkeep.report.live.maintenance import counted
+
+    if report.error:
+        place = f"{report.view}: " if report.view else ""
+        write(f"{place}{report.error}\n", stderr=True)
+        return
+    changed = f"{counted(report.rows_changed, 'row')} changed"
+    what = "computed anew" if report.from_scratch else changed
+    write(f"{report.view}: version {report.version}, {what}, {duration(report.seconds)}\n")
+
+
+def _tell_json(report: Any) -> None:
+    from viewkeep.report.lake.refreshes import report_json
+
+    write(json.dumps(report_json(report), default=str) + "\n")
+
+
+@contextmanager
+def _stopped_by_signals(stop: Event) -> Iterator[None]:
+    """A block in which Ctrl-C and SIGTERM end the work after the refresh that runs."""
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    earlier = {kind: signal.signal(kind, lambda *_: stop.set()) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, handler in earlier.items():
+            signal.signal(kind, handler)
+
+
+@contextmanager
+def _served(port: int | None, figures: dict[str, Any]) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    from viewkeep.report.lake.metrics import metrics_text
+
+    server = ThreadingHTTPServer((PLACE, port), _handler(lambda: metrics_text(dict(figures))))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_known = self.path.partition("?")[0] == "/metrics"
+            body = (text() if is_known else "see /metrics\n").encode()
+            self.send_response(200 if is_known else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *given: object) -> None:
+            """Nothing is told of requests."""
+
+    return Handler

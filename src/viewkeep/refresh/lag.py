@@ -1,0 +1,33 @@
+"""How far a view may fall behind its tables."""
+
+import re
+
+from viewkeep.errors import ArgumentError
+
+DOWNSTREAM = "downstream"
+"""The lag of a view that is refreshed only when a view above it is."""
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_LAG = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
+
+
+def seconds_of(lag: float | str) -> float:
+    """A time span in seconds.
+
+    >>> seconds_of("500ms"), seconds_of("1m"), seconds_of(3)
+    (0.5, 60.0, 3.0)
+    """
+    if not isinstance(lag, str):
+        if lag < 0:
+            raise ArgumentError(f"lag={lag}: expected a number of seconds from 0")
+        return float(lag)
+    found = _LAG.fullmatch(lag.lower())
+    if found is None or (found[2] or "s") not in _UNITS:
+        raise ArgumentError(f'lag="{lag}": expected a time such as 500ms, 10s, 1m, 2h or 1d')
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+def check_lag(lag: str) -> str:
+    """The lag of a view, or why it is none."""
+    if lag and lag != DOWNSTREAM:
+        seconds_of(lag)
+    return lag
