@@ -18,7 +18,7 @@ from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.spark.driver.collect import Collected
 from viewkeep.query.expressions import Expression
 from viewkeep.query.types.inference import Schema
-from viewkeep.sql.text import expression as spark_text
+from viewkeep.sql.expression_text import expression as spark_text
 from viewkeep.tables.arrow_rows import to_arrow
 
 Row = tuple[Any, ...]

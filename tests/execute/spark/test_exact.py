@@ -28,7 +28,7 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, SINGLE
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.sql.text import expression
+from viewkeep.sql.expression_text import expression
 from viewkeep.tables.arrow_rows import to_rows
 
 INTS = [0, 1, -1, 2, 7, -128, 127]

@@ -37,7 +37,8 @@ from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
 from viewkeep.query.traversal import walk
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.windows import Order
-from viewkeep.sql.text import SPARK, expression, values_text
+from viewkeep.sql.expression_text import expression
+from viewkeep.sql.text import SPARK, values_text
 
 
 class Builder:

@@ -13,9 +13,9 @@ from viewkeep.errors import UnsupportedError
 from viewkeep.query.expressions import Call, Cast, Column, Literal, OpaqueCall, quote
 from viewkeep.query.types.functions import Typed, is_deterministic
 from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.expression_text import expression
 from viewkeep.sql.source import Source, ViewDialect
 from viewkeep.sql.spark_functions import SCALAR_FUNCTIONS
-from viewkeep.sql.text import expression
 
 Translate = Callable[[exp.Expr], Scalar]
 

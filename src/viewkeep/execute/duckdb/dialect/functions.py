@@ -1,6 +1,5 @@
 """The functions of Spark SQL in DuckDB's text, by the names that `Call.function` uses."""
 
-from collections.abc import Callable
 from functools import partial
 
 from viewkeep.execute.duckdb.dialect.arithmetic import (
@@ -11,35 +10,27 @@ from viewkeep.execute.duckdb.dialect.arithmetic import (
     whole_quotient,
 )
 from viewkeep.execute.duckdb.dialect.casts import cast
+from viewkeep.execute.duckdb.dialect.date_functions import DATE_FUNCTIONS
+from viewkeep.execute.duckdb.dialect.nested_functions import NESTED_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.text import (
+    Build,
     Text,
     error,
-    literal_text,
     strict,
-    string,
     type_name,
 )
-from viewkeep.query.expressions import Literal
+from viewkeep.execute.duckdb.dialect.text_functions import TEXT_FUNCTIONS
 from viewkeep.query.types.data_types import (
-    BIGINT,
-    BINARY,
     BOOLEAN,
-    DATE,
     DECIMAL,
     DOUBLE,
     FLOAT,
-    INT,
     INTEGRAL,
-    STRING,
-    TIMESTAMP,
     VOID,
     Type,
 )
-from viewkeep.query.types.functions import COMPARABLE, ENTRY, FIELD, ITEM, SINGLE
+from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
-
-Build = Callable[[list[Text], Type], Text]
-"""From the texts of the arguments and the type of the result to the text of a call."""
 
 
 def _compared(arguments: list[Text]) -> list[Text]:
@@ -165,84 +156,6 @@ def _single(arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, value.nullable, True)
 
 
-# Text.
-
-
-def _text(form: str, arguments: list[Text], result: Type) -> Text:
-    """A function of texts and whole numbers, in a form where {0} is the first of them."""
-    kinds = [cast(a, STRING if a.type in (STRING, VOID) else a.type) for a in arguments]
-    return strict(kinds, form.format, result)
-
-
-_INVALID = r"^([^\\]|\\[%_\\])*(\\[^%_\\]|\\$)"
-
-
-def _like(arguments: list[Text], result: Type) -> Text:
-    """Spark refuses a pattern with an escape before anything else but %, _ and itself."""
-    text, pattern = (cast(argument, STRING) for argument in arguments)
-    form = "({0} LIKE {1} ESCAPE '\\')"
-    if not isinstance(pattern.value, str) or "\\" in pattern.value:
-        invalid = f"regexp_matches({{1}}, '{_INVALID}', 's')".replace("{", "{{").replace("}", "}}")
-        invalid = invalid.replace("{{1}}", "{1}")
-        fault = error("an escape in a pattern must precede %, _ or itself")
-        form = f"CASE WHEN {{0}} IS NOT NULL AND {invalid} THEN {fault} ELSE {form} END"
-        return strict([text, pattern], form.format, result, True)
-    return strict([text, pattern], form.format, result)
-
-
-def _other_case(name: str, arguments: list[Text], result: Type) -> Text:
-    """DuckDB maps characters one by one; outside of ASCII, one may become several."""
-    ascii_ = "strlen({0}) = length({0})"
-    form = f"CASE WHEN {ascii_} THEN {name}({{0}}) ELSE viewkeep_{name}({{0}}) END"
-    return strict([cast(arguments[0], STRING)], form.format, result)
-
-
-def _length(arguments: list[Text], result: Type) -> Text:
-    [argument] = arguments
-    name = "octet_length" if argument.type == BINARY else "length"
-    argument = cast(argument, BINARY if argument.type == BINARY else STRING)
-    return strict([argument], f"CAST({name}({{}}) AS INTEGER)".format, result)
-
-
-_MAX_INT = 2**31 - 1
-_START = "CASE WHEN {1} > 0 THEN {1} WHEN {1} < 0 THEN {1} + length({0}) + 1 ELSE 1 END"
-_SUBSTRING = (
-    "CASE WHEN {1} IS NOT NULL AND {2} IS NOT NULL THEN substring({0}, "
-    f"greatest({_START}, 1), greatest({_START} + {{2}} - greatest({_START}, 1), 0)) END"
-)
-
-
-def _substring(arguments: list[Text], result: Type) -> Text:
-    """Spark counts a start of 0 as 1, and a length from a start before the text."""
-    text, *numbers = arguments
-    parts = [cast(text, STRING), *(cast(number, BIGINT) for number in numbers)]
-    if len(parts) == 2:
-        parts.append(literal_text(Literal(_MAX_INT, BIGINT)))
-    first, *rest = (part.value for part in parts[1:])
-    if isinstance(first, int) and first > 0 and isinstance(rest[0], int) and rest[0] >= 0:
-        return strict(parts, "substring({0}, {1}, {2})".format, result)
-    return strict(parts, _SUBSTRING.format, result)
-
-
-def _concat(arguments: list[Text], result: Type) -> Text:
-    parts = [cast(argument, STRING) for argument in arguments]
-    sql = f"({' || '.join(part.sql for part in parts)})"
-    return Text(sql, result, any(p.nullable for p in parts), any(p.fails for p in parts))
-
-
-def _replace(arguments: list[Text], result: Type) -> Text:
-    parts = [cast(argument, STRING) for argument in arguments]
-    new = "{2}" if len(parts) > 2 else "''"
-    return strict(parts, f"replace({{0}}, {{1}}, {new})".format, result)
-
-
-def _end(name: str, arguments: list[Text], result: Type) -> Text:
-    """`left` and `right`; of no characters there are none."""
-    parts = [cast(arguments[0], STRING), cast(arguments[1], BIGINT)]
-    form = f"{name}({{0}}, CASE WHEN {{1}} < 0 THEN 0 ELSE {{1}} END)"
-    return strict(parts, form.format, result)
-
-
 # Numbers.
 
 
@@ -288,103 +201,6 @@ def _double(form: str, arguments: list[Text], result: Type) -> Text:
     return strict([cast(argument, DOUBLE) for argument in arguments], form.format, result)
 
 
-# Dates.
-
-
-def _date_part(name: str, arguments: list[Text], result: Type) -> Text:
-    extra = " + 1" if name == "dayofweek" else ""
-    form = f"CAST({name}({{}}){extra} AS INTEGER)"
-    return strict([_moment(arguments[0])], form.format, result)
-
-
-def _moment(text: Text) -> Text:
-    return cast(text, DATE) if text.type == VOID else text
-
-
-def _moved_days(operator: str, arguments: list[Text], result: Type) -> Text:
-    parts = [cast(arguments[0], DATE), cast(arguments[1], INT)]
-    return strict(parts, f"({{}} {operator} {{}})".format, result, True)
-
-
-def _days_between(arguments: list[Text], result: Type) -> Text:
-    parts = [cast(argument, DATE) for argument in arguments]
-    return strict(parts, "CAST({} - {} AS INTEGER)".format, result)
-
-
-def _moved_months(arguments: list[Text], result: Type) -> Text:
-    parts = [cast(arguments[0], DATE), cast(arguments[1], INT)]
-    return strict(parts, "CAST({} + to_months({}) AS DATE)".format, result, True)
-
-
-def _last_day(arguments: list[Text], result: Type) -> Text:
-    return strict([cast(arguments[0], DATE)], "last_day({})".format, result)
-
-
-def _moved_time(arguments: list[Text], result: Type) -> Text:
-    unit, amount, moment = arguments
-    assert isinstance(unit.value, str), "written by the front end"
-    parts = [cast(amount, BIGINT), cast(moment, TIMESTAMP)]
-    function = _UNITS[unit.value.upper()]
-    return strict(parts, f"({{1}} + {function})".format, result, True)
-
-
-_UNITS = {
-    "YEAR": "to_years(CAST({0} AS INTEGER))",
-    "QUARTER": "to_months(CAST(3 * {0} AS INTEGER))",
-    "MONTH": "to_months(CAST({0} AS INTEGER))",
-    "WEEK": "to_days(CAST(7 * {0} AS INTEGER))",
-    "DAY": "to_days(CAST({0} AS INTEGER))",
-    "DAYOFYEAR": "to_days(CAST({0} AS INTEGER))",
-    "HOUR": "to_hours({0})",
-    "MINUTE": "to_minutes({0})",
-    "SECOND": "to_seconds({0})",
-    "MILLISECOND": "to_milliseconds({0})",
-    "MICROSECOND": "to_microseconds({0})",
-}
-
-
-def _array(arguments: list[Text], result: Type) -> Text:
-    parts = [cast(argument, result.parts[0].type) for argument in arguments]
-    sql = f"CAST([{', '.join(part.sql for part in parts)}] AS {type_name(result)})"
-    return Text(sql, result, False, any(part.fails for part in parts))
-
-
-def _sequence(arguments: list[Text], result: Type) -> Text:
-    """All values between two, upwards or downwards."""
-    kind = result.parts[0].type
-    up, down = ("INTERVAL 1 DAY", "INTERVAL (-1) DAY") if kind == DATE else ("1", "-1")
-    step = f"CASE WHEN {{0}} <= {{1}} THEN {up} ELSE {down} END"
-    text = f"CAST(generate_series({{0}}, {{1}}, {step}) AS {type_name(result)})"
-    return strict([cast(argument, kind) for argument in arguments], text.format, result)
-
-
-def _field(arguments: list[Text], result: Type) -> Text:
-    """A part of a struct; a moment becomes one that can be computed with."""
-    struct, name, _ = arguments
-    value = f"struct_extract({struct.sql}, {string(str(name.value))})"
-    return Text(_part(value, result), result, True, struct.fails)
-
-
-def _item(arguments: list[Text], result: Type) -> Text:
-    missing = error("an array has no such element")
-    found = _part("list_extract({0}, {1} + 1)", result)
-    there = f"CASE WHEN {{1}} >= 0 AND {{1}} < len({{0}}) THEN {found} ELSE {missing} END"
-    return strict(arguments, there.format, result, fails=True, nullable=True)
-
-
-def _entry(arguments: list[Text], result: Type) -> Text:
-    values, key = arguments
-    wanted = cast(key, values.type.parts[0].type)
-    found = _part("map_extract({0}, {1})[1]", result)
-    return strict([values, wanted], found.format, result, nullable=True)
-
-
-def _part(value: str, type_: Type) -> str:
-    return f"CAST({value} AS TIMESTAMP)" if type_ == TIMESTAMP else value
-
-
-_DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
-
 FUNCTIONS: dict[str, Build] = {
     COMPARABLE: _comparable,
     SINGLE: _single,
@@ -405,21 +221,6 @@ FUNCTIONS: dict[str, Build] = {
     "nullif": _null_if,
     "greatest": partial(_extreme, "greatest"),
     "least": partial(_extreme, "least"),
-    "like": _like,
-    "upper": partial(_other_case, "upper"),
-    "lower": partial(_other_case, "lower"),
-    "trim": partial(_text, "trim({0}, ' ')"),
-    "ltrim": partial(_text, "ltrim({0}, ' ')"),
-    "rtrim": partial(_text, "rtrim({0}, ' ')"),
-    "length": _length,
-    "substring": _substring,
-    "concat": _concat,
-    "replace": _replace,
-    "left": partial(_end, "left"),
-    "right": partial(_end, "right"),
-    "locate": partial(_text, "CAST(strpos({1}, {0}) AS INTEGER)"),
-    "startswith": partial(_text, "starts_with({0}, {1})"),
-    "endswith": partial(_text, "ends_with({0}, {1})"),
     "round": _rounded,
     "floor": partial(_whole, "floor"),
     "ceil": partial(_whole, "ceil"),
@@ -436,17 +237,8 @@ FUNCTIONS: dict[str, Build] = {
         "CASE WHEN {0} > 0 AND NOT isnan({0}) THEN CAST(1 AS DOUBLE) "
         "WHEN {0} < 0 THEN CAST(-1 AS DOUBLE) ELSE {0} END",
     ),
-    **{name: partial(_date_part, name) for name in (*_DATE_PARTS, "hour", "minute", "second")},
-    "date_add": partial(_moved_days, "+"),
-    "date_sub": partial(_moved_days, "-"),
-    "datediff": _days_between,
-    "add_months": _moved_months,
-    "last_day": _last_day,
-    "timestampadd": _moved_time,
-    "array": _array,
-    "sequence": _sequence,
-    FIELD: _field,
-    ITEM: _item,
-    ENTRY: _entry,
+    **TEXT_FUNCTIONS,
+    **DATE_FUNCTIONS,
+    **NESTED_FUNCTIONS,
 }
 """How the text of every function is made."""

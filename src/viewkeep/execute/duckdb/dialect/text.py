@@ -31,6 +31,10 @@ class Text:
     """The value of a literal."""
 
 
+Build = Callable[[list[Text], Type], Text]
+"""From the texts of the arguments and the type of the result to the text of a call."""
+
+
 def quote(name: str) -> str:
     """A name as DuckDB quotes it.
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.query.expressions import literal, quote
 from viewkeep.query.types.data_types import DATE, INTEGRAL, STRING, Type
-from viewkeep.sql.text import expression
+from viewkeep.sql.expression_text import expression
 
 MAX_KEYS = 2000
 """The most keys that are listed; of more, only the least and the greatest are told."""

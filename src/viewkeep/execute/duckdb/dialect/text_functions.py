@@ -1,0 +1,114 @@
+"""Functions of texts in DuckDB's text."""
+
+from functools import partial
+
+from viewkeep.execute.duckdb.dialect.casts import cast
+from viewkeep.execute.duckdb.dialect.text import (
+    Build,
+    Text,
+    error,
+    literal_text,
+    strict,
+)
+from viewkeep.query.expressions import Literal
+from viewkeep.query.types.data_types import (
+    BIGINT,
+    BINARY,
+    STRING,
+    VOID,
+    Type,
+)
+
+
+def _text(form: str, arguments: list[Text], result: Type) -> Text:
+    """A function of texts and whole numbers, in a form where {0} is the first of them."""
+    kinds = [cast(a, STRING if a.type in (STRING, VOID) else a.type) for a in arguments]
+    return strict(kinds, form.format, result)
+
+
+_INVALID = r"^([^\\]|\\[%_\\])*(\\[^%_\\]|\\$)"
+
+
+def _like(arguments: list[Text], result: Type) -> Text:
+    """Spark refuses a pattern with an escape before anything else but %, _ and itself."""
+    text, pattern = (cast(argument, STRING) for argument in arguments)
+    form = "({0} LIKE {1} ESCAPE '\\')"
+    if not isinstance(pattern.value, str) or "\\" in pattern.value:
+        invalid = f"regexp_matches({{1}}, '{_INVALID}', 's')".replace("{", "{{").replace("}", "}}")
+        invalid = invalid.replace("{{1}}", "{1}")
+        fault = error("an escape in a pattern must precede %, _ or itself")
+        form = f"CASE WHEN {{0}} IS NOT NULL AND {invalid} THEN {fault} ELSE {form} END"
+        return strict([text, pattern], form.format, result, True)
+    return strict([text, pattern], form.format, result)
+
+
+def _other_case(name: str, arguments: list[Text], result: Type) -> Text:
+    """DuckDB maps characters one by one; outside of ASCII, one may become several."""
+    ascii_ = "strlen({0}) = length({0})"
+    form = f"CASE WHEN {ascii_} THEN {name}({{0}}) ELSE viewkeep_{name}({{0}}) END"
+    return strict([cast(arguments[0], STRING)], form.format, result)
+
+
+def _length(arguments: list[Text], result: Type) -> Text:
+    [argument] = arguments
+    name = "octet_length" if argument.type == BINARY else "length"
+    argument = cast(argument, BINARY if argument.type == BINARY else STRING)
+    return strict([argument], f"CAST({name}({{}}) AS INTEGER)".format, result)
+
+
+_MAX_INT = 2**31 - 1
+_START = "CASE WHEN {1} > 0 THEN {1} WHEN {1} < 0 THEN {1} + length({0}) + 1 ELSE 1 END"
+_SUBSTRING = (
+    "CASE WHEN {1} IS NOT NULL AND {2} IS NOT NULL THEN substring({0}, "
+    f"greatest({_START}, 1), greatest({_START} + {{2}} - greatest({_START}, 1), 0)) END"
+)
+
+
+def _substring(arguments: list[Text], result: Type) -> Text:
+    """Spark counts a start of 0 as 1, and a length from a start before the text."""
+    text, *numbers = arguments
+    parts = [cast(text, STRING), *(cast(number, BIGINT) for number in numbers)]
+    if len(parts) == 2:
+        parts.append(literal_text(Literal(_MAX_INT, BIGINT)))
+    first, *rest = (part.value for part in parts[1:])
+    if isinstance(first, int) and first > 0 and isinstance(rest[0], int) and rest[0] >= 0:
+        return strict(parts, "substring({0}, {1}, {2})".format, result)
+    return strict(parts, _SUBSTRING.format, result)
+
+
+def _concat(arguments: list[Text], result: Type) -> Text:
+    parts = [cast(argument, STRING) for argument in arguments]
+    sql = f"({' || '.join(part.sql for part in parts)})"
+    return Text(sql, result, any(p.nullable for p in parts), any(p.fails for p in parts))
+
+
+def _replace(arguments: list[Text], result: Type) -> Text:
+    parts = [cast(argument, STRING) for argument in arguments]
+    new = "{2}" if len(parts) > 2 else "''"
+    return strict(parts, f"replace({{0}}, {{1}}, {new})".format, result)
+
+
+def _end(name: str, arguments: list[Text], result: Type) -> Text:
+    """`left` and `right`; of no characters there are none."""
+    parts = [cast(arguments[0], STRING), cast(arguments[1], BIGINT)]
+    form = f"{name}({{0}}, CASE WHEN {{1}} < 0 THEN 0 ELSE {{1}} END)"
+    return strict(parts, form.format, result)
+
+
+TEXT_FUNCTIONS: dict[str, Build] = {
+    "like": _like,
+    "upper": partial(_other_case, "upper"),
+    "lower": partial(_other_case, "lower"),
+    "trim": partial(_text, "trim({0}, ' ')"),
+    "ltrim": partial(_text, "ltrim({0}, ' ')"),
+    "rtrim": partial(_text, "rtrim({0}, ' ')"),
+    "length": _length,
+    "substring": _substring,
+    "concat": _concat,
+    "replace": _replace,
+    "left": partial(_end, "left"),
+    "right": partial(_end, "right"),
+    "locate": partial(_text, "CAST(strpos({1}, {0}) AS INTEGER)"),
+    "startswith": partial(_text, "starts_with({0}, {1})"),
+    "endswith": partial(_text, "ends_with({0}, {1})"),
+}

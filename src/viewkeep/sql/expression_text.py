@@ -1,0 +1,175 @@
+"""Scalar expressions as Spark SQL text; names are quoted and texts escaped."""
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from math import isfinite
+
+from viewkeep.query.expressions import (
+    PRECEDENCE,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OpaqueCall,
+    Value,
+    conjuncts,
+    literal,
+    quote,
+)
+from viewkeep.query.types.data_types import VOID, Type
+from viewkeep.query.types.functions import COMPARABLE, FIELD, PARTS, SINGLE
+
+_INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def expression(node: Expression) -> str:
+    """A scalar expression.
+
+    >>> print(expression(Call("<=>", (Column("a"), Literal("it's", literal("").type)))))
+    `a` <=> 'it\\'s'
+    """
+    match node:
+        case Column():
+            return quote(node.name)
+        case Literal():
+            return _literal(node)
+        case Cast():
+            return f"CAST({expression(node.argument)} AS {_type(node.type)})"
+        case Call("and"):
+            return conjunction(conjuncts(node))
+        case Call():
+            return _call(node)
+        case OpaqueCall():
+            return node.filled(map(_bracketed, node.arguments))
+
+
+def conjunction(parts: Sequence[Expression]) -> str:
+    """All of the conditions, without brackets around each AND, which would nest deeply."""
+    if len(parts) == 1:
+        return expression(parts[0])
+    return " AND ".join(map(_bracketed, parts))
+
+
+def _bracketed(node: Expression) -> str:
+    """In brackets where it is more than one word to the parser."""
+    text = expression(node)
+    operator = isinstance(node, Call) and (node.function in PRECEDENCE or node.function in _FORMS)
+    operator = operator or isinstance(node, OpaqueCall)
+    return f"({text})" if operator else text
+
+
+def _call(call: Call) -> str:
+    form = _FORMS.get(call.function)
+    if form is not None:
+        return form(*map(_bracketed, call.arguments))
+    match call.function, call.arguments:
+        case "not", (argument,):
+            return f"NOT {_bracketed(argument)}"
+        case "negate", (argument,):
+            return f"-({expression(argument)})"
+        case name, (struct, Literal(str(part)), _) if name == FIELD:
+            return f"{_bracketed(struct)}.{quote(part)}"
+        case name, (values, place) if name in PARTS:
+            return f"{_bracketed(values)}[{expression(place)}]"
+        case "timestampadd", (Literal(str(unit)), amount, moment):
+            return _moved(unit.upper(), amount, _bracketed(moment))
+        case name, (left, right) if name in PRECEDENCE:
+            return f"{_bracketed(left)} {name.upper()} {_bracketed(right)}"
+    return f"{call.function.upper()}({', '.join(map(expression, call.arguments))})"
+
+
+def _moved(unit: str, amount: Expression, moment: str) -> str:
+    match amount:
+        case Literal(int(count)) if unit in _INTERVALS:
+            return f"({moment} + INTERVAL '{count}' {unit})"
+    if not unit.isalpha():
+        raise ValueError(f"{unit!r} is not a unit of time")
+    return f"TIMESTAMPADD({unit}, {expression(amount)}, {moment})"
+
+
+def _in(item: str, *choices: str) -> str:
+    return f"{item} IN ({', '.join(choices)})"
+
+
+def _case(*parts: str) -> str:
+    """Conditions and results alternate; the odd one at the end is ELSE."""
+    pairs = zip(parts[:-1:2], parts[1::2], strict=True)
+    branches = "".join(f" WHEN {condition} THEN {result}" for condition, result in pairs)
+    default = f" ELSE {parts[-1]}" if len(parts) % 2 else ""
+    return f"CASE{branches}{default} END"
+
+
+_EXACT_JSON = (
+    "MAP('ignoreNullFields', 'false', "
+    "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+"""Options with which different values have different texts."""
+
+_MANY_ROWS = "a scalar subquery has more than one row"
+
+_FORMS: dict[str, Callable[..., str]] = {
+    "isnull": lambda argument: f"{argument} IS NULL",
+    "isnotnull": lambda argument: f"{argument} IS NOT NULL",
+    "in": _in,
+    "case": _case,
+    "like": lambda text, pattern: f"{text} LIKE {pattern}",
+    "div": lambda left, right: f"{left} DIV {right}",
+    SINGLE: lambda value, rows: f"IF({rows} > 1, RAISE_ERROR('{_MANY_ROWS}'), {value})",
+    COMPARABLE: lambda argument: f"TO_JSON(STRUCT({argument} AS v), {_EXACT_JSON})",
+}
+"""The functions that have a syntax of their own, besides the operators."""
+
+
+def _literal(node: Literal) -> str:
+    """A constant; where its text alone would have another type, with a cast."""
+    if node.type == VOID:
+        return "NULL"
+    text = _value(node.value)
+    plain = node.value is not None and literal(node.value).type == node.type
+    if plain and not isinstance(node.value, Decimal):
+        return text
+    return f"CAST({text} AS {_type(node.type)})"
+
+
+def _type(type_: Type) -> str:
+    """A type; names of parts keep their case."""
+    return str(type_) if type_.parts else str(type_).upper()
+
+
+def _value(value: Value) -> str:
+    match value:
+        case None | bool():
+            return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+        case int() if value < 0:
+            return f"({value})"  # two minus signs in a row start a comment
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case str():
+            return _text(value)
+        case float():
+            return _double(value)
+        case Decimal():
+            return f"{value:f}"
+        case int():
+            return str(value)
+
+
+def _text(value: str) -> str:
+    """A backslash escapes in Spark; two quotes in a row would join two strings."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _double(value: float) -> str:
+    if not isfinite(value):
+        name = "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        return f"CAST('{name}' AS DOUBLE)"
+    text = repr(value).upper()
+    text = text if "E" in text else f"{text}E0"
+    return f"({text})" if value < 0 or text[0] == "-" else text
