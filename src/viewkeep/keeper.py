@@ -21,13 +21,13 @@ from typing import Any
 
 from viewkeep.arguments import checked
 from viewkeep.diffs.script import Script
-from viewkeep.errors import ArgumentError, QueryError, SchemaError
+from viewkeep.errors import ArgumentError, QueryError
 from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
 from viewkeep.lake import RefreshReport, Verification
 from viewkeep.lake.apply import apply_changes, changeable_table, kinds_of_changes, user_changes
 from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
 from viewkeep.lake.changes_since import changes_since, newest_version
-from viewkeep.lake.create_table import check_keys, declared_table, has_rows, write_table
+from viewkeep.lake.create_table import create_table, register_table
 from viewkeep.lake.descriptions import (
     TableDescription,
     ViewDescription,
@@ -54,12 +54,10 @@ from viewkeep.refresh.lag import check_lag, seconds_of
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
-from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
 from viewkeep.tables.files.rewrite import JOB_BYTES
 from viewkeep.tables.log.memory import remembered_logs
-from viewkeep.tables.relations import StoredRows
 
 
 def local_session(log: str = os.devnull) -> Any:
@@ -133,26 +131,7 @@ class Keeper:
         if if_not_exists and name in self._lake.catalog.read().tables:
             return
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
-        declared = _with_key(name, declared_table(data, key, constraints))
-        check_own_names(f'table "{name}"', declared.names)
-        location = self._lake.place(name)
-        table = self._lake.at(location)
-        self._lake.catalog.read().check_free(name)
-        if table.exists():
-            raise CatalogError(
-                f'there is a Delta table in {location} already; register it as "{name}", '
-                "or remove the folder"
-            )
-        if has_rows(data) and rows is not None:
-            raise SchemaError(f'table "{name}": with rows=, give its columns and not other rows')
-        user_rows = data if has_rows(data) else rows
-        files = (
-            []
-            if user_rows is None
-            else write_table(self._lake.scans, name, declared, user_rows, table)
-        )
-        table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
-        self._define_table(TableDefinition(name, declared, location, owned=True), "create_table")
+        create_table(self._lake, name, data, key, constraints, rows)
 
     @checked
     def register_table(
@@ -165,19 +144,8 @@ class Keeper:
         static: bool = False,
     ) -> None:
         """Make an existing Delta table, which others write, known to the lake."""
-        self._lake.place(name)
-        self._lake.catalog.read().check_free(name)
-        table = self._lake.at(located(location))
-        snapshot = table.snapshot()
-        columns = {field.name: field for field in snapshot.fields}
-        declared = Table(columns, key, foreign_keys, fds, static)
-        for column in declared.names:
-            check_name(f'table "{name}"', column)
-        if declared.key:
-            check_keys(name, declared, StoredRows.whole(table, snapshot), self._lake.scans)
-        self._define_table(
-            TableDefinition(name, declared, table.uri, owned=False), "register_table"
-        )
+        constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
+        register_table(self._lake, name, located(location), key, constraints)
 
     @checked
     def create_view(
@@ -489,13 +457,6 @@ class Keeper:
         catalog = self._lake.catalog.read()
         return self._plans.view(catalog.finished_view(name), catalog)
 
-    def _define_table(self, definition: TableDefinition, what: str) -> None:
-        def defined(catalog: Catalog) -> Catalog:
-            catalog.check_free(definition.name)
-            return catalog.including(definition)
-
-        self._lake.catalog.change(f"{what} {definition.name}", defined)
-
 
 @checked
 def _lake_place(path: str | os.PathLike[str]) -> str:
@@ -505,9 +466,3 @@ def _lake_place(path: str | os.PathLike[str]) -> str:
 def _spark_sessions() -> Any:
     """What needs pyspark, loaded when there is a session."""
     return import_module("viewkeep.execute.spark.session")
-
-
-def _with_key(name: str, table: Table) -> Table:
-    if not table.key:
-        raise SchemaError(f'table "{name}" needs a key, as in key=["id"]: changes name rows by it')
-    return table

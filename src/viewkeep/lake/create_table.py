@@ -7,6 +7,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError
+from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition
+from viewkeep.lake.lake import Lake
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import (
     ARRAY,
@@ -18,6 +20,7 @@ from viewkeep.query.types.data_types import (
     parse_type,
 )
 from viewkeep.tables.arrow_rows import declared_fields, to_rows
+from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.rewrite import write_rows
 from viewkeep.tables.files.scans import Scans
@@ -26,6 +29,55 @@ from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.user_rows import read_user_rows
 
 Constraints = Mapping[str, Any]
+"""Foreign keys, functional dependencies, and whether the table is static."""
+
+
+def create_table(
+    lake: Lake, name: str, data: Any, key: Sequence[str], constraints: Constraints, rows: Any
+) -> None:
+    """Make a table of rows, of a schema, or of a schema and its rows, and define it."""
+    declared = declared_table(data, key, constraints)
+    if not declared.key:
+        raise SchemaError(f'table "{name}" needs a key, as in key=["id"]: changes name rows by it')
+    check_own_names(f'table "{name}"', declared.names)
+    location = lake.place(name)
+    table = lake.at(location)
+    lake.catalog.read().check_free(name)
+    if table.exists():
+        raise CatalogError(
+            f'there is a Delta table in {location} already; register it as "{name}", '
+            "or remove the folder"
+        )
+    if has_rows(data) and rows is not None:
+        raise SchemaError(f'table "{name}": with rows=, give its columns and not other rows')
+    user_rows = data if has_rows(data) else rows
+    files = [] if user_rows is None else write_table(lake.scans, name, declared, user_rows, table)
+    table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
+    _define(lake, TableDefinition(name, declared, location, owned=True), "create_table")
+
+
+def register_table(
+    lake: Lake, name: str, location: str, key: Sequence[str], constraints: Constraints
+) -> None:
+    """Define an existing Delta table, which others write."""
+    lake.place(name)
+    lake.catalog.read().check_free(name)
+    table = lake.at(location)
+    snapshot = table.snapshot()
+    declared = Table({field.name: field for field in snapshot.fields}, key, **constraints)
+    for column in declared.names:
+        check_name(f'table "{name}"', column)
+    if declared.key:
+        check_keys(name, declared, StoredRows.whole(table, snapshot), lake.scans)
+    _define(lake, TableDefinition(name, declared, table.uri, owned=False), "register_table")
+
+
+def _define(lake: Lake, definition: TableDefinition, what: str) -> None:
+    def defined(catalog: Catalog) -> Catalog:
+        catalog.check_free(definition.name)
+        return catalog.including(definition)
+
+    lake.catalog.change(f"{what} {definition.name}", defined)
 
 
 def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> Table:
