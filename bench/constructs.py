@@ -39,6 +39,7 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "comments, backticks": "SELECT `id` /* the key */ FROM orders -- all",
         "CREATE VIEW ... AS": "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT id FROM orders",
         "VALUES": "SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(x, y)",
+        "range()": "SELECT o.id, r.id AS n FROM orders o JOIN range(1, 4) r ON r.id <= o.customer",
         "SELECT without FROM": "SELECT 1 AS one UNION ALL SELECT id FROM customers",
         "ORDER BY alone (left out)": "SELECT id FROM orders ORDER BY amount",
     },
@@ -54,6 +55,8 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "ON c.id = o.customer",
         "joins by inequality": "SELECT o.id, c.id AS c FROM orders o JOIN customers c "
         "ON c.id < o.customer",
+        "LATERAL with LIMIT": "SELECT c.id, q.day FROM customers c LEFT JOIN LATERAL (SELECT o.day "
+        "FROM orders o WHERE o.customer = c.id ORDER BY o.day DESC LIMIT 2) q ON TRUE",
         "LATERAL subqueries": "SELECT c.id, q.n FROM customers c, LATERAL (SELECT count(*) AS n "
         "FROM orders o WHERE o.customer = c.id) q",
     },

@@ -12,6 +12,7 @@ from viewkeep.sql.blocks.context import Context, Places, with_common_tables
 from viewkeep.sql.blocks.select import translate_select
 from viewkeep.sql.blocks.set_operation import translate_set_operation
 from viewkeep.sql.blocks.top import top_of_outputs
+from viewkeep.sql.expressions.lateral import lateral_rows
 from viewkeep.sql.expressions.subqueries import attach_to
 from viewkeep.sql.source import Source, SparkTypes
 from viewkeep.sql.syntax import refuse_syntax
@@ -49,7 +50,12 @@ def parse_with_places(
         query = single_query(source)
         refuse_syntax(query, source)
         mark_aggregates(query, types.aggregates if types is not None else ())
-        context = Context(source, tables, translate_query, attach=attach_to, has_clock=has_clock)
+        context = Context(
+            *(source, tables, translate_query),
+            attach=attach_to,
+            lateral=lateral_rows,
+            has_clock=has_clock,
+        )
         return translate_query(query, context), context.places
     except RecursionError:
         raise QueryError("the query is nested too deeply; split it into several views") from None

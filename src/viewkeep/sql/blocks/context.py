@@ -55,6 +55,14 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
+class LateralRows:
+    """Rows beside those that a subquery has for each of them, whose columns are told by name."""
+
+    node: Node
+    columns: tuple[tuple[str, Scalar], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """Everything around a query; `translate` is the translation itself, for nested queries."""
 
@@ -67,6 +75,7 @@ class Context:
     outer: Scope | None = None
     places: Places = field(default_factory=Places)
     attach: Callable[["Context", Node, Mapping[str, Scalar] | None], Attachments] | None = None
+    lateral: "Callable[[exp.Expr, Node, Context, bool], LateralRows] | None" = None
     has_clock: bool = False
     """Whether there is a clock that the query may read."""
 
@@ -74,6 +83,12 @@ class Context:
         """What collects the subqueries in expressions over rows, or over groups of them by keys."""
         assert self.attach is not None, "given by the translation"
         return self.attach(self, rows, keys)
+
+    def lateral_rows(self, query: exp.Expr, left: Node, scope: Scope, outer: bool) -> LateralRows:
+        """Rows, whose names are in a scope, beside those of a subquery that may read them; with
+        `outer`, a row for which there are none stays."""
+        assert self.lateral is not None, "given by the translation"
+        return self.lateral(query, left, replace(self, outer=scope), outer)
 
     def placed(self, node: Node, part: exp.Expr, *keywords: TokenType) -> Node:
         """The operator, written with the last of some keywords at or before a part of the text."""

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import UnsupportedError, did_you_mean
-from viewkeep.query.algebra import Node, Scan, Values
+from viewkeep.query.algebra import Node, Scan, Select, Values
 from viewkeep.query.expressions import TRUE, Column, Expression, conjunction, literal
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.functions import Typed
@@ -19,7 +19,7 @@ from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.pivot import Pivoted
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
 from viewkeep.sql.blocks.top import unwrapped
-from viewkeep.sql.blocks.values import translate_values
+from viewkeep.sql.blocks.values import is_range, translate_range, translate_values
 from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.translator import Translator
 
@@ -81,6 +81,8 @@ def _table(node: exp.Expr, context: Context) -> Relation:
             relation = _derived(context.nested(unwrapped(node)), node, (), context)
         case exp.Values():
             relation = _derived(translate_values(node, context), node, (), context)
+        case exp.Table() if is_range(node):
+            relation = _derived(translate_range(node, context), node, (), context)
         case exp.Table() if is_generator(node.this):
             relation = _generated(node, context)
         case exp.Table() if isinstance(node.this, exp.Identifier):
@@ -213,9 +215,34 @@ def _joined_lateral(kind: str, left: Relation, item: exp.Join, context: Context)
     on = item.args.get("on")
     if kind not in ("inner", "left", "cross") or item.args.get("using"):
         raise context.source.unsupported(f"{kind.upper()} JOIN LATERAL", item.this)
-    if on is not None and not (isinstance(on, exp.Boolean) and on.this):
-        raise context.source.unsupported("JOIN LATERAL with a condition", on)
-    return _lateral(left, item.this, kind == "left", context)
+    make = _lateral if is_generator(item.this.this) else _lateral_query
+    if on is None or (isinstance(on, exp.Boolean) and on.this):
+        return make(left, item.this, kind == "left", context)
+    if kind == "left" or is_joined(on):
+        raise context.source.unsupported("LEFT JOIN LATERAL with a condition", on)
+    relation = make(left, item.this, False, context)
+    translator = Translator(context.source, Scope(relation.columns, context.outer))
+    condition = translator.condition(on).expression
+    return replace(relation, node=Select(relation.node, condition))
+
+
+def _lateral_query(left: Relation, node: exp.Lateral, outer: bool, context: Context) -> Relation:
+    """Rows beside those of a subquery that may read them."""
+    if not isinstance(node.this, exp.Subquery):
+        raise context.source.unsupported(_kind(node), node.this, (TokenType.LATERAL,))
+    _check_alias(left, node.alias, node, context)
+    scope = Scope(left.columns, context.outer)
+    rows = context.lateral_rows(node.this, left.node, scope, outer)
+    alias = node.args.get("alias")
+    names = [column.name for column in alias.columns] if alias else []
+    if names and len(names) != len(rows.columns):
+        problem = f"{node.alias} has {len(rows.columns)} columns, but {len(names)} names for them"
+        raise context.source.error(problem, node.this)
+    columns = [
+        ScopeColumn(node.alias, names[i] if names else name, scalar)
+        for i, (name, scalar) in enumerate(rows.columns)
+    ]
+    return _retyped(Relation(rows.node, (*left.columns, *columns)))
 
 
 def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:
@@ -313,16 +340,20 @@ def _joined(
     table: exp.Expr,
     context: Context,
 ) -> Relation:
-    taken = {column.qualifier.lower() for column in left.columns if column.qualifier}
-    for column in right.columns:
-        if column.qualifier.lower() in taken:
-            problem = f'two tables in FROM are called "{column.qualifier}"; give one an alias'
-            raise context.source.error(problem, table)
+    for qualifier in dict.fromkeys(column.qualifier for column in right.columns):
+        _check_alias(left, qualifier, table, context)
     node = join(kind, left.node, right.node, condition)
     if kind in JOIN_KEYWORDS:
         context.placed(node, table, JOIN_KEYWORDS[kind])
     columns = left.columns if kind in ("semi", "anti") else left.columns + right.columns
     return _retyped(Relation(node, columns))
+
+
+def _check_alias(left: Relation, alias: str, table: exp.Expr, context: Context) -> None:
+    """Refuse a second table of one name."""
+    if alias and alias.lower() in {column.qualifier.lower() for column in left.columns}:
+        problem = f'two tables in FROM are called "{alias}"; give one an alias'
+        raise context.source.error(problem, table)
 
 
 def _retyped(relation: Relation) -> Relation:

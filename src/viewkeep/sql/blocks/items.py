@@ -39,17 +39,19 @@ def select_items(select: exp.Select, translator: Translator) -> list[Item]:
 
 
 def project(node: Node, items: Sequence[Item], source: Source) -> Node:
-    """The output of a query block; names that its text gives must differ."""
+    """The output of a query block."""
+    pairs = zip(item_names(items, source), items, strict=True)
+    return Project(node, tuple(Output(name, item.scalar.expression) for name, item in pairs))
+
+
+def item_names(items: Sequence[Item], source: Source) -> tuple[str, ...]:
+    """The names of the output columns; those that the text gives must differ."""
     names = FreshNames()
     for item in items:
         if not item.is_unnamed and names.take(item.name) != item.name:
             problem = f'two output columns are called "{item.name}"; give one an alias'
             raise source.error(problem, item.node)
-    outputs = [
-        Output(names.take(item.name) if item.is_unnamed else item.name, item.scalar.expression)
-        for item in items
-    ]
-    return Project(node, tuple(outputs))
+    return tuple(names.take(item.name) if item.is_unnamed else item.name for item in items)
 
 
 def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:

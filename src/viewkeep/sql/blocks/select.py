@@ -24,14 +24,14 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     refuse_clauses(select, context.source)
     block = translate_block(select, context)
     translator = _translator(select, block, context)
-    windows = BlockWindows(_named_windows(select))
+    windows = BlockWindows(named_windows(select))
     translator.windows = windows
     generator = BlockGenerator(context.names)
     translator.generator = generator
     items = select_items(select, translator)
-    qualify = _qualify(select, translator)
+    qualify = read_qualify(select, translator)
     unique = bool(select.args.get("distinct"))
-    top = None if unique else read_top(select, translator, _outputs(select))
+    top = None if unique else read_top(select, translator, ordered_names(select))
     translator.windows = None
     if isinstance(translator, GroupedTranslator):
         node = apply_groups(select, block, translator, context)
@@ -51,7 +51,7 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     return top_of_outputs(select, node, context)
 
 
-def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
+def ordered_names(select: exp.Select) -> dict[str, exp.Expr]:
     """The expressions that ORDER BY names: an output column hides a column of FROM."""
     plain = {e.name.lower(): e for e in select.expressions if isinstance(e, exp.Column)}
     return {**plain, **aliases_of(select)}
@@ -65,11 +65,12 @@ def _translator(select: exp.Select, block: Block, context: Context) -> Translato
     return translator
 
 
-def _named_windows(select: exp.Select) -> dict[str, exp.Window]:
+def named_windows(select: exp.Select) -> dict[str, exp.Window]:
+    """The windows of the WINDOW clause."""
     return {each.name.lower(): each for each in select.args.get("windows") or ()}
 
 
-def _qualify(select: exp.Select, translator: Translator) -> Scalar | None:
+def read_qualify(select: exp.Select, translator: Translator) -> Scalar | None:
     """The condition on window functions, which may use names of the select list."""
     clause = select.args.get("qualify")
     if clause is None:

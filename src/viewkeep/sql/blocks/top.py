@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import Node, Output, Project, Select
-from viewkeep.query.expressions import Call, Column, literal
+from viewkeep.query.expressions import Call, Column, Expression, literal
 from viewkeep.query.types.functions import Typed
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
@@ -56,12 +56,15 @@ def read_top(query: exp.Expr, translator: Translator, aliases: dict[str, exp.Exp
     return Top(most, skipped, keys, query if limit is None else limit)
 
 
-def apply_top(rows: Node, top: Top | None, context: Context) -> Node:
-    """The rows with these numbers in the order, which have a column more."""
+def apply_top(
+    rows: Node, top: Top | None, context: Context, links: Sequence[Expression] = ()
+) -> Node:
+    """The rows with these numbers in the order, which have a column more; those of each value of
+    `links`, if there are any."""
     if top is None:
         return rows
     most = None if top.limit is None else top.offset + top.limit
-    ordered = ordered_rows(rows, top.keys, _NUMBER, most)
+    ordered = ordered_rows(rows, top.keys, _NUMBER, most, links)
     keywords = (TokenType.LIMIT, TokenType.FETCH, TokenType.OFFSET)
     context.placed(ordered, top.place, *keywords)
     if not top.offset:

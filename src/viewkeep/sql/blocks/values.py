@@ -1,10 +1,10 @@
-"""VALUES: rows that the query holds."""
+"""VALUES and range(): rows that the query holds."""
 
 from sqlglot import exp
 
-from viewkeep.query.algebra import Values
-from viewkeep.query.expressions import Cast, Expression
-from viewkeep.query.types.data_types import VOID, Type
+from viewkeep.query.algebra import Node, Output, Project, Select, Unnest, Values
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
+from viewkeep.query.types.data_types import BIGINT, VOID, Type
 from viewkeep.query.types.rules import common_type
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope
@@ -23,6 +23,39 @@ def translate_values(node: exp.Values, context: Context) -> Values:
     types = [_common([row[i] for row in rows], i, node, context) for i in range(width)]
     names = tuple(f"col{i}" for i in range(1, width + 1))
     return Values(names, tuple(tuple(map(_typed, row, types)) for row in rows))
+
+
+def is_range(node: exp.Expr) -> bool:
+    """Whether a table is the function range()."""
+    return isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "range"
+
+
+def translate_range(node: exp.Table, context: Context) -> Node:
+    """The numbers from a start, or 0, to an end, which is not among them, in steps."""
+    bounds = [_whole(each, context) for each in node.this.expressions]
+    if not 1 <= len(bounds) <= 3 or bounds[2:] == [0]:
+        problem = "range() takes an end, a start and an end, or these and a step that is not 0"
+        raise context.source.error(problem, node.this)
+    numbers = range(*bounds)
+    row = context.names.take("range")
+    last = Cast(literal(max(len(numbers) - 1, 0)), BIGINT)
+    places = Call("sequence", (Cast(literal(0), BIGINT), last))
+    one = Values((f"{row}.places",), ((places,),))
+    rows: Node = Unnest(one, f"{row}.places", (f"{row}.position", f"{row}.place"))
+    if not numbers:
+        rows = Select(rows, literal(False))
+    step = Call("*", (Cast(literal(numbers.step), BIGINT), Column(f"{row}.place")))
+    number = Call("+", (Cast(literal(numbers.start), BIGINT), step))
+    return Project(rows, (Output("id", number),))
+
+
+def _whole(node: exp.Expr, context: Context) -> int:
+    match Translator(context.source, Scope(())).translate(node).expression:
+        case Literal(int(number)) if not isinstance(number, bool):
+            return number
+        case Call("negate", (Literal(int(number)),)):
+            return -number
+    raise context.source.unsupported("range() of anything but whole numbers", node)
 
 
 def _cells(row: exp.Expr) -> list[exp.Expr]:

@@ -8,8 +8,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import QueryError
-from viewkeep.query.algebra import Node, Output, Project, Window
-from viewkeep.query.expressions import Cast, Column, Expression, Literal, literal
+from viewkeep.query.algebra import Node, Output, Project, Select, Window
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.ties import tie_columns
 from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, ORDERED
 from viewkeep.query.types.data_types import BOOLEAN, DATE, INTEGRAL, TIMESTAMP, VOID, Type
@@ -73,12 +73,13 @@ class BlockWindows:
         finally:
             translator.windows = self
 
-    def apply(self, rows: Node, context: Context) -> Node:
-        """The rows with the columns of all window functions, one operator per window."""
+    def apply(self, rows: Node, context: Context, links: Sequence[Expression] = ()) -> Node:
+        """The rows with the columns of all window functions, one operator per window; rows with
+        different values of `links` are never in one partition."""
         columns = _Columns(rows)
         windows: dict[tuple[tuple[str, ...], tuple[Order, ...]], list[WindowCall]] = {}
         for call in self.calls:
-            partition = tuple(dict.fromkeys(map(columns.name, call.partition_by)))
+            partition = tuple(dict.fromkeys(map(columns.name, (*links, *call.partition_by))))
             orders = tuple(columns.order(key) for key in call.order_by)
             windows.setdefault((partition, orders), []).append(call)
         node = columns.rows()
@@ -170,13 +171,25 @@ def order_keys(order: exp.Expr | None, translator: Translator) -> tuple[OrderKey
     return tuple(keys.values())
 
 
-def ordered_rows(rows: Node, keys: Sequence[OrderKey], name: str, limit: int | None) -> Node:
-    """The rows, or the first of them, with the number of each in an order."""
+def ordered_rows(
+    rows: Node,
+    keys: Sequence[OrderKey],
+    name: str,
+    limit: int | None,
+    links: Sequence[Expression] = (),
+) -> Node:
+    """The rows, or the first of them, with the number of each in an order; one order for each value
+    of `links`, if there are any."""
     columns = _Columns(rows)
+    partition = tuple(dict.fromkeys(map(columns.name, links)))
     orders = tuple(columns.order(key) for key in keys)
-    numbered = columns.rows()
-    column = WindowColumn(name, "row_number")
-    return Window(numbered, (column,), (), orders, tie_columns(numbered), limit)
+    numbered, column = columns.rows(), WindowColumn(name, "row_number")
+    if not partition:
+        return Window(numbered, (column,), (), orders, tie_columns(numbered), limit)
+    window = Window(numbered, (column,), partition, orders, tie_columns(numbered))
+    if limit is None:
+        return window
+    return Select(window, Call("<=", (Column(name), literal(limit))))
 
 
 def _is_constant(scalar: Scalar) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import (
     AggregateColumn,
     Distinct,
@@ -20,6 +21,7 @@ from viewkeep.query.algebra import (
     Output,
     Project,
     Scan,
+    Select,
 )
 from viewkeep.query.clock import CLOCK, CLOCK_TABLE
 from viewkeep.query.expressions import (
@@ -41,11 +43,13 @@ from viewkeep.query.types.rules import common_type
 from viewkeep.sql.blocks.block import Block, chooses_rows, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, with_common_tables
-from viewkeep.sql.blocks.items import select_items
+from viewkeep.sql.blocks.items import item_names, select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.scope import Scalar, constant
-from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.blocks.select import named_windows, ordered_names, read_qualify
+from viewkeep.sql.blocks.top import apply_top, read_top, unwrapped
+from viewkeep.sql.blocks.windows import BlockWindows
 from viewkeep.sql.expressions.clock import clock_column
 from viewkeep.sql.expressions.correlation import Link, Outer, link
 from viewkeep.sql.expressions.translator import Translator, attached
@@ -74,6 +78,7 @@ class Total:
     items: tuple[Scalar, ...]
     having: Scalar | None
     links: tuple[Link, ...]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Answer:
 
     node: Node
     links: tuple[Link, ...]
+    names: tuple[str, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -179,7 +185,7 @@ class Subqueries:
     # --- values -----------------------------------------------------------------------------------
 
     def _scalar(self, query: exp.Expr, translator: Translator) -> Scalar:
-        answer = self._open(query, translator)
+        answer = self.open(query, translator)
         if answer.links and not translator.correlated_scalars:
             construct = "a correlated scalar subquery in ON, or beside GROUP BY,"
             raise self._context.source.unsupported(construct, query)
@@ -209,7 +215,7 @@ class Subqueries:
         return translator.call(SINGLE, self._aggregated(answer, [value, count]), query)
 
     def _exists(self, query: exp.Expr, translator: Translator) -> Scalar:
-        answer = self._open(query, translator, items_matter=False)
+        answer = self.open(query, translator, items_matter=False)
         if isinstance(answer, Total):
             return _passes(answer, translator, query)
         rows = self._counted(answer)
@@ -240,7 +246,7 @@ class Subqueries:
     def _member(self, node: exp.In, negated: bool, translator: Translator) -> Scalar:
         written = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         values = [translator.translate(value) for value in written]
-        answer = self._open(node.args["query"], translator)
+        answer = self.open(node.args["query"], translator)
         if len(answer.items) != len(values):
             problem = f"IN compares {len(values)} values with a subquery of {len(answer.items)}"
             raise self._context.source.error(f"{problem} columns", node)
@@ -289,34 +295,52 @@ class Subqueries:
 
     # --- rows of the subquery ---------------------------------------------------------------------
 
-    def _open(
+    def open(
         self, query: exp.Expr, translator: Translator, items_matter: bool = True
     ) -> Answer | Total:
         """The rows of a subquery by what links them to the outer rows, or its total."""
         written = unwrapped(query)
         context = replace(self._context, outer=translator.subquery_scope)
-        if not isinstance(written, exp.Select) or chooses_rows(written):
+        if not isinstance(written, exp.Select):
             return self._renamed(context.nested(written))
+        if chooses_rows(written):
+            try:
+                return self._renamed(context.nested(written))
+            except UnsupportedError:
+                if written.args.get("distinct"):
+                    raise
         refuse_clauses(written, context.source)
-        context = with_common_tables(written, context)
+        return self._opened(written, with_common_tables(written, context), items_matter)
+
+    def _opened(self, written: exp.Select, context: Context, items_matter: bool) -> Answer | Total:
+        """The rows of a block; which of them windows and LIMIT choose, outer row by outer row."""
         block, links = self._block(written, context)
         if is_grouped(written) and not written.args.get("group"):
             return self._total(written, block, links, context)
         if is_grouped(written):
-            groups = group_translator(written, block, context)
-            items = select_items(written, groups)
-            keys = _link_keys(links, block) | {k.scalar.expression: k for k in groups.keys}
-            node = apply_groups(written, block, groups, context, keys)
-            columns: list[Expression] = [Column(keys[each.inner].name) for each in links]
+            inner: Translator = group_translator(written, block, context)
         else:
             inner = Translator(context.source, block.scope, correlated=not items_matter)
             inner.attachments = context.attachments(block.node)
-            items = select_items(written, inner)
-            node = attached(block.node, inner)
-            columns = [each.inner for each in links]
+        windows = inner.windows = BlockWindows(named_windows(written))
+        items = select_items(written, inner)
+        qualify = read_qualify(written, inner)
+        top = read_top(written, inner, ordered_names(written))
+        inner.windows = None
+        if isinstance(inner, GroupedTranslator):
+            keys = _link_keys(links, block) | {k.scalar.expression: k for k in inner.keys}
+            node = apply_groups(written, block, inner, context, keys)
+            columns: list[Expression] = [Column(keys[each.inner].name) for each in links]
+        else:
+            node, columns = attached(block.node, inner), [each.inner for each in links]
+        node = windows.apply(node, context, columns)
+        if qualify is not None:
+            node = Select(node, qualify.expression)
+        node = apply_top(node, top, context, columns)
         listed = [item.scalar.expression for item in items] if items_matter else [literal(1)]
         node = self._projected(node, columns, listed)
-        return Answer(Distinct(node) if written.args.get("distinct") else node, links)
+        names = item_names(items, context.source) if items_matter else ()
+        return Answer(Distinct(node) if written.args.get("distinct") else node, links, names)
 
     def _block(self, select: exp.Select, context: Context) -> tuple[Block, tuple[Link, ...]]:
         block = translate_block(select, context, correlated=True)
@@ -337,12 +361,15 @@ class Subqueries:
     def _renamed(self, node: Node) -> Answer:
         alias = self._context.names.take("subquery")
         names = [f"{alias}.{name}" for name in node.names]
-        return Answer(renamed(node, names, self._context.places), ())
+        return Answer(renamed(node, names, self._context.places), (), node.names)
 
     def _total(
         self, select: exp.Select, block: Block, links: tuple[Link, ...], context: Context
     ) -> Total:
         """An aggregate without GROUP BY: no rows have a count of 0 and other aggregates of NULL."""
+        if chooses_rows(select):
+            construct = "LIMIT or QUALIFY of one row in a correlated subquery"
+            raise context.source.unsupported(construct, select)
         groups = GroupedTranslator(context.source, block.scope, ())
         groups.rows.attachments = context.attachments(block.node)
         if not links:
@@ -373,7 +400,8 @@ class Subqueries:
             return Scalar(value, scalar.typed)
 
         values = tuple(over(item.scalar) for item in items)
-        return Total(values, None if having is None else over(having), links)
+        names = item_names(items, context.source)
+        return Total(values, None if having is None else over(having), links, names)
 
     def _attach(self, right: Node, links: Sequence[Link], columns: Sequence[str]) -> None:
         pairs = zip(links, columns, strict=True)

@@ -1,0 +1,106 @@
+"""LATERAL subqueries, kept by scripts in Python through random batches and compared with DuckDB."""
+
+from collections import Counter
+from random import Random
+
+import duckdb
+import pytest
+
+from tests.diffs.harness import PlayedView, as_bag, expect, plain
+from tests.diffs.in_duckdb import tables_of
+from tests.diffs.random_tables import as_arrow, random_batch, random_database
+from tests.diffs.views import TABLES
+from tests.transpile import to_duckdb
+from viewkeep.query.algebra import Scan
+from viewkeep.query.traversal import walk
+from viewkeep.sql.parse import parse_view
+
+# A name, then the query until the next empty line.
+_TEXT = """
+a count
+select c.cid, q.n from customers c, lateral (select count(*) as n, max(o.status) as top
+  from orders o where o.cid = c.cid) q
+
+a total with a condition, or NULL
+select c.cid, q.n, q.s from customers c left join lateral (select count(*) as n, sum(o.oid) as s
+  from orders o where o.cid = c.cid having count(*) > 1) q on true
+
+a total with a condition
+select c.cid, q.n from customers c, lateral (select count(*) as n
+  from orders o where o.cid = c.cid having count(*) <> 1) q
+
+values of the row beside
+select c.cid, q.s, r.t from customers c, lateral (select c.cid + c.boss as s) q,
+  lateral (select q.s * 2 as t) r
+
+rows by more than equality
+select c.cid, q.oid, q.x from customers c, lateral (select o.oid, o.oid * c.cid as x
+  from orders o where o.cid = c.cid and o.oid > c.boss) q
+
+rows or NULLs
+select c.cid, q.oid, q.x, q.one from customers c left join lateral (select o.oid,
+  o.oid + c.cid as x, 1 as one from orders o where o.cid = c.cid and o.oid > c.boss) q on true
+
+the first rows
+select c.cid, q.oid from customers c, lateral (select o.oid from orders o where o.cid = c.cid
+  order by o.status desc, o.oid limit 2) q
+
+the second row by more than equality, or NULL
+select c.cid, q.oid, q.status from customers c left join lateral (select o.oid, o.status
+  from orders o where o.cid = c.cid and o.oid >= c.boss order by o.oid limit 1 offset 1) q on true
+
+groups
+select c.cid, q.status, q.n from customers c join lateral (select o.status, count(*) as n
+  from orders o where o.cid = c.cid group by o.status having count(*) > 1) q on q.n > c.boss
+
+the first of groups
+select c.cid, q.status, q.n from customers c left join lateral (select o.status, count(*) as n
+  from orders o where o.cid = c.cid group by o.status order by n desc, o.status limit 1) q on true
+
+distinct rows
+select c.cid, q.status from customers c, lateral (select distinct o.status from orders o
+  where o.cid <> c.cid) q
+
+windows
+select c.cid, q.oid, q.r from customers c, lateral (select o.oid, rank() over (order by o.status)
+  as r from orders o where o.cid = c.cid qualify rank() over (order by o.status) <= 2) q
+
+one beside another
+select c.cid, q.n, p.m from customers c, lateral (select count(*) as n from orders o
+  where o.cid = c.cid) q, lateral (select max(l.item) as m from lines l where l.quantity > q.n) p
+
+the first value
+select c.cid, (select o.oid from orders o where o.cid = c.cid order by o.oid desc limit 1) as last
+  from customers c where exists (select 1 from orders o where o.cid = c.cid limit 1)
+"""
+VIEWS = dict(part.split("\n", 1) for part in _TEXT.strip().split("\n\n"))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("tuple_based", [False, True], ids=["id", "tuple"])
+def test_views_follow_their_tables(name: str, tuple_based: bool) -> None:
+    """One view of three starts with empty tables."""
+    seed = list(VIEWS).index(name)
+    node = parse_view(VIEWS[name], TABLES)
+    tables = tables_of(node, TABLES)
+    database = random_database(tables, Random(seed), rows=0 if seed % 3 == 0 else 6)
+    view = PlayedView(node, tables, database, tuple_based)
+    rng = Random(seed)
+    for _ in range(5):
+        view.refresh(random_batch(view.database, tables, rng, 4))
+        view.check_kept()
+        expect(name, plain(as_bag(view.visible())), answer(VIEWS[name], view))
+
+
+def answer(sql: str, view: PlayedView) -> Counter[tuple[object, ...]]:
+    """What DuckDB answers."""
+    with duckdb.connect() as connection:
+        for name, table in view.tables.items():
+            connection.register(name, as_arrow(table, view.database[name].values()))
+        return plain(Counter(connection.execute(to_duckdb(sql)).fetchall()))
+
+
+def test_equal_values_need_no_table_of_outer_values() -> None:
+    """The subquery is read by what it is linked by; the rows beside it are read once."""
+    node = parse_view(VIEWS["the first rows"], TABLES)
+    assert [each.name for each in walk(node) if isinstance(each, Scan)] == ["customers", "orders"]
