@@ -12,7 +12,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-tpch \
+.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-strategies bench-tpch \
 	bench-engine bounds coverage plots docs
 
 help: ## List the tasks
@@ -50,6 +50,9 @@ bench-keeper: $(INSTALLED) ## Compare refreshes of a lake with recomputation by 
 
 bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomputation, by Spark and DuckDB
 	@$(PYTHON) -m bench.tpch
+
+bench-strategies: $(INSTALLED) ## Compare the strategies of a many-to-many join in an embedded lake
+	@$(PYTHON) -m bench.strategies
 
 bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
 	@$(PYTHON) -m bench.engine --docs --pathway .venv-pathway

@@ -1,4 +1,4 @@
-"""Lakes whose views are kept by view trees, on both engines and in Python."""
+"""Lakes whose views are kept by view trees and recursive maps, on both engines and in Python."""
 
 import os
 from collections.abc import Iterable
@@ -8,11 +8,13 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.keeper.faults import fault
 from tests.keeper.lakes import check
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute import few_rows
 
-ROUNDS = 12 if os.environ.get("VIEWKEEP_LONG") else 3
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
+ROUNDS = 12 if LONG else 2
 VIEWS = {
     "star": """SELECT r.y, sum(r.a * s.a) AS x, avg(t.a) AS m, count(*) AS n
         FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y""",
@@ -24,13 +26,15 @@ VIEWS = {
 }
 
 
-def fill(keeper: Keeper, rng: Random, views: Iterable[str] = VIEWS) -> None:
+def fill(
+    keeper: Keeper, rng: Random, strategy: str = "viewtree", views: Iterable[str] = VIEWS
+) -> None:
     """Three tables, and views over them."""
     columns = {"id": "int", "y": "int", "a": "int"}
     for name in "rst":
         keeper.create_table(name, columns, ["id"], rows=[row(i, rng) for i in range(30)])
     for name in views:
-        keeper.create_view(name, VIEWS[name], strategy="viewtree", policy="incremental")
+        keeper.create_view(name, VIEWS[name], strategy, policy="incremental")
 
 
 def row(key: int, rng: Random) -> tuple[int, int | None, int | None]:
@@ -51,23 +55,25 @@ def change(keeper: Keeper, rng: Random, names: str) -> None:
         )
 
 
-def test_embedded_lakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("strategy", ["viewtree", "recursive"])
+def test_embedded_lakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     rng, keeper = Random(5), Keeper(tmp_path, durable=False)
-    fill(keeper, rng)
+    fill(keeper, rng, strategy)
     check(keeper)
     for number in range(ROUNDS):
         monkeypatch.setattr(few_rows, "MOST_ROWS", 4000 if number % 2 else 0)
         change(keeper, rng, rng.choice(["r", "rst", "st"]))
-        assert {report.strategy for report in keeper.refresh()} <= {"viewtree", "none"}
+        assert {report.strategy for report in keeper.refresh()} <= {strategy, "none"}
         check(keeper)
 
 
 @pytest.mark.slow
 def test_lakes_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     rng, keeper = Random(6), Keeper(tmp_path, spark, backend="spark", durable=False)
-    fill(keeper, rng, ["often", "total"])
+    fill(keeper, rng, views=["often"])
+    keeper.create_view("total", VIEWS["total"], strategy="recursive", policy="incremental")
     change(keeper, rng, "rst")
-    assert {report.strategy for report in keeper.refresh()} == {"viewtree"}
+    assert {report.strategy for report in keeper.refresh()} == {"viewtree", "recursive"}
     check(keeper)
 
 
@@ -89,3 +95,22 @@ def test_other_views_are_refused(tmp_path: Path, sql: str, why: str) -> None:
         keeper.create_table(name, {"id": "int", "y": "int", "a": "int"}, ["id"])
     with pytest.raises(ViewkeepError, match=f'no view tree .*{why}.*strategy="auto"'):
         keeper.create_view("v", sql, strategy="viewtree")
+    with pytest.raises(ViewkeepError, match=f'no recursive maps .*{why}.*strategy="auto"'):
+        keeper.create_view("v", sql, strategy="recursive")
+
+
+def test_a_refresh_that_dies_is_made_again(tmp_path: Path) -> None:
+    """At its first writes, before or after them, whichever strategy keeps the view."""
+    rng, keeper = Random(7), Keeper(tmp_path, durable=False)
+    fill(keeper, rng, views=["star"])
+    keeper.create_view("total", VIEWS["total"], strategy="recursive", policy="incremental")
+    deaths = 0
+    for at in range(1, 25 if LONG else 9):
+        change(keeper, rng, "rst")
+        with fault(at, after=at % 2 == 0) as died:
+            Keeper(tmp_path, durable=False).refresh()
+        deaths += died.dead
+        keeper = Keeper(tmp_path, durable=False)
+        keeper.refresh()
+        check(keeper)
+    assert deaths > 5

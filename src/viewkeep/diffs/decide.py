@@ -11,12 +11,14 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.verbatim import Query, Verbatim
 
-RECURSIVE = ("recursive-fixed", "recursive-streams")
-"""Tuple-based scripts with the intermediate views of DBToaster."""
+MAPS = "recursive"
+"""The maps of DBToaster: what is left beside a table, summed up."""
+RECURSIVE = ("recursive-fixed", "recursive-streams", MAPS)
+"""Tuple-based scripts with the intermediate views of DBToaster, as joins or as maps."""
 VIEW_TREE = "viewtree"
 """Group-bys over joins as joins of group-bys along a variable order (F-IVM)."""
 TUPLE_BASED = ("tuple", VIEW_TREE)
-STRATEGIES = ("auto", "id", "tuple", *RECURSIVE, VIEW_TREE, "recompute")
+STRATEGIES = ("auto", "id", "tuple", VIEW_TREE, *RECURSIVE, "recompute")
 POLICIES = ("auto", "incremental", "strict", "full")
 
 

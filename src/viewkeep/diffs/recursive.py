@@ -19,7 +19,7 @@ the script of X its sources are
                               run, and as it was before the batch if it has not
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -238,9 +238,7 @@ class _Recursive:
         named = {self._rows(part): name for part, name in self._names.items() if name != target}
         named = {node: name for node, name in named.items() if node in nodes}
         named |= {n: GROUPS for n in nodes if isinstance(n, GroupBy) and n is not plan.root}
-        composed = compose(instantiate(plan, diffs, tuple_based=True), named)
-        own = [s for s in composed.statements if _changes_only(s, {VIEW, GROUPS})]
-        return _renamed(minimize(replace(composed, statements=tuple(own))), target)
+        return target_script(plan, diffs, named, target)
 
     def _materialized(self, part: Part) -> Materialized:
         """A kept join from the tables alone, in the same way whichever table changes."""
@@ -291,6 +289,16 @@ class _Recursive:
         if len(part) == 1:
             return self._shape.scan(min(part))
         return keep(self._tree(part), self._shape.wanted(part))
+
+
+def target_script(
+    plan: IdPlan, diffs: Sequence[BaseDiff], named: Mapping[Node, str], target: str
+) -> Script:
+    """The statements that change the root of a plan, called `target`, and the groups below it;
+    `named` operators are kept as well, and changed by other scripts."""
+    composed = compose(instantiate(plan, diffs, tuple_based=True), named)
+    own = [s for s in composed.statements if _changes_only(s, {VIEW, GROUPS})]
+    return _renamed(minimize(replace(composed, statements=tuple(own))), target)
 
 
 def _changes_only(statement: Statement, targets: Collection[str]) -> bool:

@@ -40,7 +40,7 @@ from viewkeep.query.expressions import (
 )
 from viewkeep.query.traversal import walk, with_children
 from viewkeep.query.types.data_types import BIGINT, VOID, Type
-from viewkeep.query.types.inference import find_field
+from viewkeep.query.types.inference import find_field, type_of
 
 ROWS = "#rows"
 """How many rows a group has."""
@@ -212,7 +212,7 @@ class _Extension:
         child = self.extend(node.child)
         kept = {a.name: a for a in node.aggregates}
         for each in node.aggregates:
-            if each.argument is not None and each.function in ("sum", "avg"):
+            if each.argument is not None and _keeps_count(node, each):
                 name = count_of(each.name)
                 kept.setdefault(name, AggregateColumn(name, "count", each.argument))
             if each.function == "avg":
@@ -250,6 +250,14 @@ class _Extension:
             branches.append(branch)
         union = UnionAll(tuple(keep(branch, branches[0].names) for branch in branches))
         return union, (BRANCH, *everything)
+
+
+def _keeps_count(node: GroupBy, aggregate: AggregateColumn) -> bool:
+    """Whether the values of a sum are counted, which tells where it is NULL: not those that never
+    are, in a group-by that counts its rows itself."""
+    counts_rows = any(each.name == ROWS for each in node.aggregates)
+    nullable = aggregate.argument and type_of(aggregate.argument, node.child.schema).nullable
+    return aggregate.function in ("sum", "avg") and (bool(nullable) or not counts_rows)
 
 
 def _fresh(name: str, others: list[str]) -> str:

@@ -62,35 +62,39 @@ def as_rows(factor: Factor, name: str) -> Factor:
     )
 
 
-def as_map(factor: Factor, name: str) -> Factor:
-    """The factor summed down to what is wanted of it: a group-by, whose rows are kept."""
-    columns, variables = _key_columns(factor, name)
+def as_map(factor: Factor, name: str, own_names: bool = False) -> Factor:
+    """The factor summed down to what is wanted of it: a group-by, whose rows are kept. With
+    `own_names` its keys are called after variables, whatever columns they come from."""
+    columns, variables = _key_columns(factor, name, own_names)
     keys = tuple(columns)
     aggregates: list[AggregateColumn] = []
     shown: dict[str, Expression] = {key: Column(key) for key in keys}
     measures: dict[Measure, Expression] = {}
     for number, (measure, value) in enumerate(factor.measures.items()):
-        inner = ROWS if value == ONE else f"{name}#{number}"
+        own = ROWS if measure == COUNT else f"#{number}"
         if value == ONE:
-            aggregates.append(AggregateColumn(ROWS, "count"))
+            aggregates.append(AggregateColumn(own, "count"))
         else:
-            columns[inner] = value
-            aggregates.append(AggregateColumn(f"#{number}", measure.function, Column(inner)))
-            inner = f"#{number}"
-        shown[f"{name}#{number}"] = Column(inner)
+            columns[f"{name}#{number}"] = value
+            argument = Column(f"{name}#{number}")
+            aggregates.append(AggregateColumn(own, measure.function, argument))
+        shown[f"{name}#{number}"] = Column(own)
         measures[measure] = Column(f"{name}#{number}")
     rows = project(factor.rows, columns) if columns else factor.rows
-    group = GroupBy(rows, keys, tuple(dict.fromkeys(aggregates)))
+    group = GroupBy(rows, keys, tuple(aggregates))
     return Factor(project(group, shown), factor.scans, variables, measures, factor.wanted)
 
 
-def _key_columns(factor: Factor, name: str) -> tuple[dict[str, Expression], dict[str, Expression]]:
+def _key_columns(
+    factor: Factor, name: str, own_names: bool = False
+) -> tuple[dict[str, Expression], dict[str, Expression]]:
     """The columns of wanted variables, and the variables over them."""
     columns: dict[str, Expression] = {}
     variables: dict[str, Expression] = {}
     for variable in factor.wanted:
         value = factor.variables[variable]
-        column = value.name if isinstance(value, Column) else f"{name}#{variable}"
+        is_plain = isinstance(value, Column) and not own_names
+        column = value.name if isinstance(value, Column) and is_plain else f"{name}#{variable}"
         columns[column] = value
         variables[variable] = Column(column)
     return columns, variables

@@ -25,16 +25,11 @@ from viewkeep.diffs.programs.factors import (
     scan_factor,
 )
 from viewkeep.diffs.programs.grouped_join import GroupedJoin, grouped_join
-from viewkeep.diffs.programs.measures import SUM, Measure, Reading, reading, result
-from viewkeep.diffs.rules.build import project
+from viewkeep.diffs.programs.outputs import Outputs
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Distinct, GroupBy, Join, Node
-from viewkeep.query.expressions import Call, Cast, Expression, literal
 from viewkeep.query.flatten import NotConjunctive
 from viewkeep.query.traversal import rewrite, walk
-from viewkeep.query.types.aggregates import aggregate_result
-from viewkeep.query.types.data_types import BIGINT, Type
-from viewkeep.query.types.inference import find_field, type_of
 
 
 def with_view_trees(view: Node) -> Node:
@@ -83,21 +78,15 @@ class _ViewTree:
 
     def __post_init__(self) -> None:
         self._shape = JoinShape.of(self.join.query)
-        self._readings = [reading(self.join, each) for each in self.join.aggregates]
-        self._measures = [m for each in self._readings for m in each.measures]
+        self._outputs = Outputs(self.join)
+        self._measures = self._outputs.measures
 
     def rows(self) -> Node:
         """The tree with the columns of the group-by."""
         roots = maintenance_order(self.join.query, self._shape)
         factors = [each for root in roots for each in self._top(root)]
         factors += [each for each in self._leaves() if not each.wanted]
-        root = joined(self._inputs(factors), self._measures)
-        columns: dict[str, Expression] = {
-            key: root.variables[variable] for key, variable in self.join.keys.items()
-        }
-        for each in self._readings:
-            columns[each.aggregate.name] = self._result(each, root)
-        return project(root.rows, columns)
+        return self._outputs.rows(joined(self._inputs(factors), self._measures))
 
     # --- the tree -------------------------------------------------------------------------------
 
@@ -144,25 +133,6 @@ class _ViewTree:
             name += "'"
         self.names.add(name)
         return name
-
-    # --- the output -----------------------------------------------------------------------------
-
-    def _result(self, read: Reading, root: Factor) -> Expression:
-        def value(measure: Measure) -> Expression:
-            expression = root.measures[measure]
-            if self.join.keys or measure.function != SUM:
-                return expression
-            kind = type_of(expression, root.rows.schema).type
-            return Call("coalesce", (expression, Cast(literal(0), kind)))
-
-        kind = find_field(read.aggregate.name, self.join.node.schema).type
-        return result(read, kind, self._sum_type(read), value)
-
-    def _sum_type(self, read: Reading) -> Type:
-        if read.aggregate.function != "avg" or read.aggregate.argument is None:
-            return BIGINT
-        argument = type_of(read.aggregate.argument, self.join.schema)
-        return aggregate_result("sum", [argument], grouped=True).type
 
 
 def _is_found_by_key(factor: Factor, others: Iterable[Factor]) -> bool:

@@ -196,7 +196,7 @@ def _total(
         return Call("+", (_or_zero(node, name, old(name)), _added(node, name)))
 
     kind = find_field(aggregate.name, node.schema).type
-    if aggregate.function == "count":
+    if aggregate.function == "count" or (aggregate.name == ROWS and node.keys):
         return Cast(plus(aggregate.name), kind)
     count = plus(_counted(node, aggregate))
     amount = plus(sum_of(aggregate.name) if aggregate.function == "avg" else aggregate.name)
@@ -215,12 +215,13 @@ def average(amount: Expression, kind: Type, count: Expression) -> Expression:
 
 
 def _counted(node: GroupBy, aggregate: AggregateColumn) -> str:
-    """The column that counts the values of an aggregate."""
-    return next(
+    """The column that counts the values of an aggregate: that of rows where none is NULL."""
+    counts = (
         each.name
         for each in node.aggregates
         if each.function == "count" and each.argument == aggregate.argument
     )
+    return next(counts, ROWS)
 
 
 def _added(node: GroupBy, name: str) -> Expression:

@@ -15,10 +15,11 @@ from typing import Any
 from uuid import uuid4
 
 from viewkeep.diffs.clock_uses import clock_columns
-from viewkeep.diffs.decide import RECURSIVE, TUPLE_BASED, Decision
+from viewkeep.diffs.decide import MAPS, RECURSIVE, TUPLE_BASED, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.number_copies import number_copies, reads_copies
+from viewkeep.diffs.programs.recursive_maps import generate_maps
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.errors import QueryError
@@ -217,7 +218,8 @@ class View:
         key = repr((table, kinds))
         if key not in self.scripts:
             node = number_copies(optimize(self.node))
-            self.scripts[key] = generate_recursive(node, table, self.changing, kinds)
+            generated = generate_maps if self.decision.strategy == MAPS else generate_recursive
+            self.scripts[key] = generated(node, table, self.changing, kinds)
         return self.scripts[key]
 
     @property

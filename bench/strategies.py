@@ -1,0 +1,107 @@
+"""Strategies of conjunctive views in an embedded lake, one run for all: how long a refresh takes.
+
+    python -m bench.strategies [--rows 10000000] [--fan-out 10] [--changes 1000]
+
+star   a sum over three tables that are joined many to many by one column: each value has `fan-out`
+       rows in each table, so that the join has fan-out squared times as many rows as a table
+
+`id` keeps the join as a cache; where it would have more than `MOST_ROWS` rows, it is left out, and
+the table says so. Recomputation is DuckDB's, in the same lake.
+"""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeep import Keeper
+
+STAR = """SELECT r.y, sum(r.a * s.a) AS x, avg(t.a) AS m, count(*) AS n
+    FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y"""
+STRATEGIES = ("viewtree", "recursive", "tuple", "id", "recompute")
+MOST_ROWS = 50_000_000
+"""The most rows of a join that a strategy may keep or look through."""
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The seconds to build a view, and to refresh it after changes: the best of some rounds."""
+
+    strategy: str
+    build: float | None = None
+    refresh: float | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        if self.build is None or self.refresh is None:
+            return f"| `{self.strategy}` | – | – | {self.note} |"
+        return f"| `{self.strategy}` | {self.build:.2f} | {self.refresh:.3f} | {self.note} |"
+
+
+def star_rows(rng: np.random.Generator, keys: np.ndarray, values: int) -> pa.Table:
+    """Rows of one table of the star."""
+    y = rng.integers(0, values, len(keys), dtype=np.int32)
+    a = rng.integers(0, 100, len(keys), dtype=np.int32)
+    return pa.table({"id": pa.array(keys, pa.int64()), "y": y, "a": a})
+
+
+def star(rows: int, fan_out: int, changes: int, strategy: str) -> Figure:
+    """Build and refresh the star by one strategy, in a lake of its own."""
+    values, joined = max(rows // fan_out, 1), rows * fan_out**2
+    if strategy in ("id", "tuple") and joined > MOST_ROWS:
+        return Figure(strategy, note=f"left out: the join has about {joined:,} rows")
+    rng = np.random.default_rng(7)
+    with TemporaryDirectory(prefix="viewkeep-strategies-") as place:
+        keeper = Keeper(Path(place), durable=False)
+        for name in "rst":
+            keeper.create_table(name, star_rows(rng, np.arange(rows), values), key=["id"])
+        start = perf_counter()
+        keeper.create_view("star", STAR, strategy=strategy, policy="incremental")
+        build = perf_counter() - start
+        seconds = min(refreshes(keeper, rng, rows, values, changes))
+        caches = sum(f.stat().st_size for f in Path(place).rglob("*.parquet") if "cache" in str(f))
+    note = f"caches {caches / 2**20:,.0f} MiB" if caches else ""
+    return Figure(strategy, build, seconds, note)
+
+
+def refreshes(
+    keeper: Keeper, rng: np.random.Generator, rows: int, values: int, changes: int
+) -> Iterator[float]:
+    """The seconds of refreshes after updates, inserts and deletes of one table of the three."""
+    for number in range(ROUNDS):
+        third = changes // 3
+        keys = rng.choice(rows // ROUNDS, 2 * third, replace=False) + number * (rows // ROUNDS)
+        new = np.arange(third) + rows + number * third
+        keeper.apply(
+            "rst"[number % 3],
+            inserts=star_rows(rng, new, values),
+            updates=star_rows(rng, keys[:third], values),
+            deletes=pa.table({"id": pa.array(keys[third:], pa.int64())}),
+        )
+        start = perf_counter()
+        keeper.refresh("star")
+        yield perf_counter() - start
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--fan-out", type=int, default=10)
+    parser.add_argument("--changes", type=int, default=1000)
+    parser.add_argument("--strategies", nargs="*", default=STRATEGIES)
+    given = parser.parse_args()
+    print(f"star: three tables of {given.rows:,} rows, {given.changes:,} changes\n")
+    print("| strategy | build (s) | refresh (s) | |\n|---|---:|---:|---|")
+    for strategy in given.strategies:
+        print(star(given.rows, given.fan_out, given.changes, strategy), flush=True)
+
+
+if __name__ == "__main__":
+    main()
