@@ -26,7 +26,7 @@ def create_view(
     strategy: Annotated[
         str,
         typer.Option(
-            help="auto, id, tuple, recursive-fixed, recursive-streams, viewtree or recompute.",
+            help="auto, id, tuple, recursive-fixed, recursive-streams, viewtree, recursive or recompute.",
             metavar="NAME",
         ),
     ] = "auto",
