@@ -40,7 +40,7 @@ class Figure:
 
     def __str__(self) -> str:
         if self.build is None or self.refresh is None:
-            return f"| `{self.strategy}` | – | – | {self.note} |"
+            return f"| `{self.strategy}` | - | - | {self.note} |"
         return f"| `{self.strategy}` | {self.build:.2f} | {self.refresh:.3f} | {self.note} |"
 
 

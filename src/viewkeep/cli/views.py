@@ -26,7 +26,8 @@ def create_view(
     strategy: Annotated[
         str,
         typer.Option(
-            help="auto, id, tuple, recursive-fixed, recursive-streams, viewtree, recursive or recompute.",
+            help="auto, id, tuple, viewtree, recursive, recursive-fixed, recursive-streams or "
+            "recompute.",
             metavar="NAME",
         ),
     ] = "auto",
