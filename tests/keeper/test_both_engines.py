@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.keeper.lakes import check
+from tests.keeper.lakes import check, check_replayed
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.lake.views import caches
@@ -68,6 +68,7 @@ def test_engines_in_turn(
         assert both.verify(name, backend="spark").ok
         assert embedded.verify(name).ok
     assert {("id", "spark"), ("id", "duckdb")} <= done
+    check_replayed(embedded)
 
 
 def test_what_an_embedded_lake_cannot_compute_is_refused_by_name(tmp_path: Path) -> None:
