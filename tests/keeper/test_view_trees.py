@@ -99,6 +99,26 @@ def test_other_views_are_refused(tmp_path: Path, sql: str, why: str) -> None:
         keeper.create_view("v", sql, strategy="recursive")
 
 
+def test_explain_tells_the_theory(tmp_path: Path) -> None:
+    """The class, strategies with their bounds, the lower bound, and what to declare."""
+    keeper = Keeper(tmp_path, durable=False)
+    for name in "rst":
+        keeper.create_table(name, {"id": "int", "y": "int", "a": "int"}, ["id"])
+    keeper.create_view("star", VIEWS["star"], strategy="viewtree")
+    told = keeper.explain("star", script=False)
+    assert "class     q-hierarchical\n" in told
+    assert "viewtree  preprocessing O(N), update O(1)" in told
+    assert "tuple     preprocessing O(N), update O(N^2)" in told
+    assert "lower     constant time, which nothing can beat; reached" in told
+    path = "SELECT count(*) AS n FROM r JOIN s ON r.y = s.y JOIN t ON t.y = s.a"
+    keeper.create_view("path", path)
+    told = keeper.explain("path", script=False)
+    assert "better    updates would take O(1) if t were declared static" in told
+    assert "better    updates would take O(1) if s.y were a key" in told
+    keeper.create_view("plain", "SELECT id, y FROM r WHERE a > 1")
+    assert "class" not in keeper.explain("plain", script=False)
+
+
 def test_a_refresh_that_dies_is_made_again(tmp_path: Path) -> None:
     """At its first writes, before or after them, whichever strategy keeps the view."""
     rng, keeper = Random(7), Keeper(tmp_path, durable=False)

@@ -1,11 +1,12 @@
 """How a view is kept, in words: its strategy and why, what is stored, and its script."""
 
+from viewkeep.diffs.programs.theory import theory_of
 from viewkeep.lake.views.view import View
 
 
 def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
-    """The strategy of a view with the reason, what its next refresh does, what is kept, and the
-    statements of a refresh."""
+    """The strategy of a view with the reason, what its next refresh does, what is kept, what the
+    theory says of its query, and the statements of a refresh."""
     definition, decision = view.definition, view.decision
     lines = [
         f'View "{view.name}" over {", ".join(definition.inputs)}',
@@ -23,4 +24,5 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
     for kept in view.script.caches:
         why = f": {kept.why}" if kept.why else ""
         lines.append(f"  cache     {kept.name} ({', '.join(kept.definition.names)}){why}")
+    lines += [f"  {name:8}  {text}" for name, text in theory_of(view.node)]
     return "\n".join([*lines, "", str(view.script)] if script else lines)

@@ -1,0 +1,79 @@
+"""What the theory says of a view: the class of its query, bounds of strategies, what would help."""
+
+from collections.abc import Iterator
+
+from viewkeep.analysis.analyze import Analysis, analyze_query
+from viewkeep.analysis.routes import best_route, cost_of, routes
+from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.programs.grouped_join import GroupedJoin, grouped_join
+from viewkeep.query.algebra import Distinct, GroupBy, Join, Node
+from viewkeep.query.conjunctive import ConjunctiveQuery
+from viewkeep.query.constraints import Constraints, Key
+from viewkeep.query.flatten import NotConjunctive
+from viewkeep.query.traversal import walk
+
+CLASSES = ("q_hierarchical", "hierarchical", "free_connex", "alpha_acyclic")
+"""From the best to the worst, by the names of verdicts."""
+
+_NAMES = {"viewtree": "viewtree", "delta": "tuple", "epsilon": "epsilon"}
+"""What strategies are called in lakes."""
+_NOTES = {"viewtree": "", "delta": "", "epsilon": "; in one process only"}
+
+
+def theory_of(view: Node) -> list[tuple[str, str]]:
+    """Names and texts about the last group-by over joins of a view; none if there is none."""
+    join = _last_join(optimize(view))
+    if join is None:
+        return []
+    analysis = analyze_query(join.query)
+    ranked = sorted(routes(join.query), key=cost_of)
+    rows = [("query", str(join.query)), ("class", _class_of(analysis))]
+    rows += [(_NAMES[r.strategy], f"{r.bounds}; {r.reason}{_NOTES[r.strategy]}") for r in ranked]
+    rows.append(("lower", analysis.describe_lower_bound()))
+    rows += [("better", text) for text in _improvements(join, analysis)]
+    return rows
+
+
+def _last_join(view: Node) -> GroupedJoin | None:
+    found = None
+    for node in walk(view):
+        if isinstance(node, Distinct):
+            node = GroupBy(node.child, node.child.names, ())
+        if isinstance(node, GroupBy) and any(isinstance(each, Join) for each in walk(node.child)):
+            try:
+                found = grouped_join(node)
+            except NotConjunctive:
+                continue
+    return found
+
+
+def _class_of(analysis: Analysis) -> str:
+    name = next((each for each in CLASSES if analysis.verdicts[each].holds), "cyclic")
+    reduct = analysis.verdicts["reduct_q_hierarchical"]
+    known = name != CLASSES[0] and reduct.holds
+    return f"{name.replace('_', '-')}{', q-hierarchical by its keys and dependencies' * known}"
+
+
+def _improvements(join: GroupedJoin, analysis: Analysis) -> Iterator[str]:
+    """Single declarations that make updates constant."""
+    if analysis.bounds.constant:
+        return
+    tables = {scan.alias: scan.name for scan in join.scans}
+    for alias, table in tables.items():
+        if _is_constant(join.query, Constraints(static=frozenset({alias}))):
+            yield f"updates would take O(1) if {table} were declared static"
+    for key in _possible_keys(join.query):
+        if _is_constant(join.query, Constraints(keys=(key,))):
+            name = f"{tables[key.relation]}.{key.columns[0]}"
+            yield f"updates would take O(1) if {name} were a key"
+
+
+def _is_constant(query: ConjunctiveQuery, constraints: Constraints) -> bool:
+    return best_route(query.with_constraints(constraints)).bounds.constant
+
+
+def _possible_keys(query: ConjunctiveQuery) -> Iterator[Key]:
+    """The columns that join an atom to others."""
+    for atom in query.atoms:
+        columns = zip(query.columns_of(atom.relation), atom.variables, strict=True)
+        yield from (Key(atom.relation, (c,)) for c, v in columns if len(query.atoms_of[v]) > 1)
