@@ -27,7 +27,7 @@ from viewkeep.diffs.programs.factors import (
 from viewkeep.diffs.programs.grouped_join import GroupedJoin, grouped_join
 from viewkeep.diffs.programs.outputs import Outputs
 from viewkeep.errors import QueryError
-from viewkeep.query.algebra import Distinct, GroupBy, Join, Node
+from viewkeep.query.algebra import Distinct, GroupBy, Join, Node, Scan
 from viewkeep.query.flatten import NotConjunctive
 from viewkeep.query.traversal import rewrite, walk
 
@@ -86,7 +86,27 @@ class _ViewTree:
         roots = maintenance_order(self.join.query, self._shape)
         factors = [each for root in roots for each in self._top(root)]
         factors += [each for each in self._leaves() if not each.wanted]
-        return self._outputs.rows(joined(self._inputs(factors), self._measures))
+        root = joined(self._inputs(factors), self._measures)
+        if self._trusts_dependencies(root):
+            root = self._one_row_per_group(root)
+        return self._outputs.rows(root)
+
+    def _trusts_dependencies(self, root: Factor) -> bool:
+        """Whether bound variables stand on top because of dependencies that nobody has checked."""
+        bound = set(root.variables) - set(self.join.query.outputs)
+        return bool(bound) and any(map(self._is_unchecked, self.join.scans))
+
+    def _is_unchecked(self, scan: Scan) -> bool:
+        """Dependencies are taken from users; so is that a foreign key names a key."""
+        keys = {each.name.lower(): set(each.table.key) for each in self.join.scans}
+        return bool(scan.table.fds) or any(
+            set(each.referenced_columns) != keys.get(each.table.lower(), set())
+            for each in scan.table.foreign_keys
+            if each.referenced_columns and each.table.lower() in keys
+        )
+
+    def _one_row_per_group(self, root: Factor) -> Factor:
+        return as_map(root.summed_to(self.join.query.outputs), self._name(root))
 
     # --- the tree -------------------------------------------------------------------------------
 
