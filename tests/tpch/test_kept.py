@@ -127,3 +127,22 @@ def test_refreshes_without_spark_are_incremental_and_right(tmp_path: Path) -> No
             report = keeper.refresh(name)[-1]
             assert report.strategy in ("id", "none"), (name, step, report.reason)
             expect(f"{name} after {step}", plain(rows(keeper, name)), answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["viewtree", "recursive"])
+def test_view_trees_and_recursive_maps_are_right(tmp_path: Path, strategy: str) -> None:
+    """The queries that sum up equi-joins, by sums of parts of these joins."""
+    names = ("q03", "q05", "q09", "q10", "q12") if LONG else ("q03", "q10", "q12")
+    data, queries = Tpch(SEED, ORDERS), {name: QUERIES[name] for name in names}
+    keeper = Keeper(tmp_path / "lake", durable=False)
+    for name, table in TABLES.items():
+        keeper.create_table(name, table, rows=list(data.rows[name].values()))
+    for name, sql in queries.items():
+        keeper.create_view(name, sql, strategy, policy="incremental")
+    for step, make in STEPS.items():
+        for change in make(data):
+            keeper.apply(change.table, change.inserts, change.updates, change.deletes)
+        assert {report.strategy for report in keeper.refresh()} <= {strategy, "none"}
+        for name, answer in in_duckdb(data, queries).items():
+            expect(f"{name} after {step}", plain(rows(keeper, name)), answer)
