@@ -138,6 +138,11 @@ def _value(rng: Random, atom: tuple[str, str]) -> str:
     return f"{atom[0]}.{rng.choice(VALUES[atom[1]])}"
 
 
+def _never_null(rng: Random, atoms: list[tuple[str, str]]) -> str:
+    numbers = [f"{alias}.n" for alias, table in atoms if table == "t"]
+    return rng.choice(numbers or ["3"])
+
+
 def _aggregate(rng: Random, atoms: list[tuple[str, str]]) -> str:
     one, two = (_value(rng, rng.choice(atoms)) for _ in range(2))
     return rng.choice(
@@ -148,6 +153,7 @@ def _aggregate(rng: Random, atoms: list[tuple[str, str]]) -> str:
             f"sum({one} * {two})",
             f"sum({one} - 2 * {two})",
             f"avg({one})",
+            f"sum(case when {one} > 1 then {_never_null(rng, atoms)} else 0 end)",
             f"min({one})",
             f"max({one})",
         ]

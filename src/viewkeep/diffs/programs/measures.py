@@ -122,7 +122,8 @@ def _check_exact(join: GroupedJoin, aggregate: AggregateColumn) -> None:
 
 
 def _products(join: GroupedJoin, expression: Expression) -> list[tuple[Expression, ...]]:
-    """An expression as a sum of products; what reads one scan stays whole."""
+    """An expression as a sum of products; what reads one scan stays whole. A value under a
+    condition, or else 0, is the product with 1 or 0."""
     if len(join.scans_of(expression)) > 1 and isinstance(expression, Call):
         match expression.function, expression.arguments:
             case "+", (left, right):
@@ -133,6 +134,9 @@ def _products(join: GroupedJoin, expression: Expression) -> list[tuple[Expressio
                 return [(MINUS_ONE, *p) for p in _products(join, argument)]
             case "*", (left, right):
                 return [(*p, *q) for p in _products(join, left) for q in _products(join, right)]
+            case "case", (condition, value, Literal(value=0)) if not _nullable(join, [value]):
+                chosen = Call("case", (condition, ONE, ZERO))
+                return [(chosen, *p) for p in _products(join, value)]
     return [(expression,)]
 
 
