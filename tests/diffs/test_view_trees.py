@@ -66,6 +66,12 @@ class PlayedMaps:
         self._changing = sorted(set(scans))
         self._scripts: dict[str, Script] = {}
         self._kept = self._recomputed()
+        layouts = [self._layout(self._script(name)) for name in self._changing]
+        assert all(each == layouts[0] for each in layouts)
+
+    @staticmethod
+    def _layout(script: Script) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        return [(each.name, each.ids, each.definition.names) for each in script.materialized]
 
     def refresh(self, batches: Mapping[str, ChangeBatch], minimized: bool = True) -> None:
         """Change table by table, each seeing those before it changed."""

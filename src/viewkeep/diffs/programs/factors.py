@@ -6,10 +6,11 @@ from functools import reduce
 
 from viewkeep.diffs.passes.identify import ROWS
 from viewkeep.diffs.programs.grouped_join import GroupedJoin
-from viewkeep.diffs.programs.measures import COUNT, ONE, Measure, product
+from viewkeep.diffs.programs.measures import COUNT, ONE, SUM, Measure, product
 from viewkeep.diffs.rules.build import project, select
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Join, Node
-from viewkeep.query.expressions import Call, Column, Expression, conjunction, literal
+from viewkeep.query.expressions import Call, Cast, Column, Expression, conjunction, literal
+from viewkeep.query.types.inference import type_of
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,15 @@ def _value(measure: Measure, left: Factor, right: Factor, rows: Node) -> Express
 
 
 def only_if_rows(factor: Factor) -> Factor:
-    """A map without keys has one row even of nothing: it counts only where there is some."""
+    """A map without keys has one row even of nothing: it counts only where there is some, and
+    there its sums are never NULL."""
     some = Call(">", (factor.measures[COUNT], literal(0)))
-    return replace(factor, rows=select(factor.rows, some))
+    schema = factor.rows.schema
+
+    def never_null(measure: Measure, value: Expression) -> Expression:
+        if measure.function != SUM:
+            return value
+        return Call("coalesce", (value, Cast(literal(0), type_of(value, schema).type)))
+
+    measures = {measure: never_null(measure, value) for measure, value in factor.measures.items()}
+    return replace(factor, rows=select(factor.rows, some), measures=measures)
