@@ -38,6 +38,18 @@ _FUNCTIONS = {
     "right": "CASE WHEN {1} <= 0 THEN substring({0}, 1, 0) ELSE right({0}, {1}) END",
     "sign": "CASE WHEN isnan(CAST({0} AS DOUBLE)) THEN CAST({0} AS DOUBLE) "
     "ELSE CAST(sign({0}) AS DOUBLE) END",
+    "collect_list": "list_sort(coalesce(list({0}) FILTER ({0} IS NOT NULL), []))",
+    "collect_set": "list_sort(coalesce(list(DISTINCT {0}) FILTER ({0} IS NOT NULL), []))",
+    "corr": "CASE WHEN regr_sxx({0}, {1}) <> 0 AND regr_syy({0}, {1}) <> 0 THEN corr({0}, {1}) END",
+    "count_if": "count(CASE WHEN {0} THEN 1 END)",
+    "every": "bool_and({0})",
+    "max_by": "list(struct_pack(v := {0}) ORDER BY {1} DESC NULLS LAST, {0} DESC NULLS LAST) "
+    "FILTER ({1} IS NOT NULL)[1].v",
+    "min_by": "list(struct_pack(v := {0}) ORDER BY {1} ASC NULLS LAST, {0} ASC NULLS FIRST) "
+    "FILTER ({1} IS NOT NULL)[1].v",
+    "mode": "mode({0} ORDER BY {0})",
+    "percentile": "quantile_cont({0}, {1})",
+    "sequence": "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT))",
     "power": "CASE WHEN abs({0}) = 1 AND NOT isfinite(CAST({1} AS DOUBLE)) "
     "THEN CAST('NaN' AS DOUBLE) ELSE power({0}, {1}) END",
     "startswith": "starts_with({0}, {1})",
@@ -76,7 +88,17 @@ def to_duckdb(sql: str) -> str:
     >>> print(to_duckdb("SELECT `x#pre` <=> 1 AS c FROM `d+(r)`"))
     SELECT "x#pre" IS NOT DISTINCT FROM 1 AS c FROM "d+(r)"
     """
-    return _Generator(dialect=DuckDB()).generate(parse_one(sql, read=ViewDialect))
+    tree = parse_one(sql, read=ViewDialect)
+    for select in tree.find_all(exp.Select):
+        _drop_empty_total(select)
+    return _Generator(dialect=DuckDB()).generate(tree)
+
+
+def _drop_empty_total(select: exp.Select) -> None:
+    """In Spark, sets of groups of no rows are none, not even the set of all."""
+    group = select.args.get("group")
+    if group and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        select.having("count(*) > 0", copy=False)
 
 
 class _Generator(DuckDBGenerator):
@@ -97,6 +119,8 @@ class _Generator(DuckDBGenerator):
         if template is not None:
             return template.format(*arguments)
         match name, arguments:
+            case "array", _:
+                return f"[{', '.join(arguments)}]"
             case "concat", _:
                 return f"({' || '.join(arguments)})"
             case "replace", [text, old]:
@@ -110,6 +134,20 @@ class _Generator(DuckDBGenerator):
             case "%", [_, _]:
                 return self._divided(expression.expressions[0], "%", expression.expressions[1])
         return f"{name}({', '.join(arguments)})"
+
+    def lateral_sql(self, expression: exp.Lateral) -> str:
+        """LATERAL VIEW as a join with a query that reads the row beside it."""
+        call, alias = expression.this, expression.args["alias"]
+        if not isinstance(call, exp.Anonymous) or "explode" not in call.name.lower():
+            return super().lateral_sql(expression)
+        values = self.sql(call.expressions[0])
+        names = [column.name for column in alias.columns]
+        parts = [f"unnest({values}) AS {names[-1]}"]
+        if len(names) > 1:
+            parts.insert(0, f"unnest(range(len({values}))) AS {names[0]}")
+        rows = f"LATERAL (SELECT {', '.join(parts)}) AS {alias.name}"
+        word = f" LEFT JOIN {rows} ON TRUE" if expression.args.get("outer") else None
+        return word or f" CROSS JOIN {rows}"
 
     def substring_sql(self, expression: exp.Substring) -> str:
         """SUBSTRING has a syntax of its own, and so a node of its own."""

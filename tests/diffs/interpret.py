@@ -4,13 +4,10 @@ Rows are tuples in the order of a relation's columns. Scalar expressions are the
 everything else is written here once more, as plainly as it can be.
 """
 
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import localcontext
-from functools import reduce
-from operator import xor
 from typing import Any
 
+from tests.diffs.interpret_aggregates import of_several, of_values
 from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
 from viewkeep.diffs.script import Apply, Script
 from viewkeep.query.algebra import (
@@ -146,29 +143,20 @@ def _aggregate(node: GroupBy, aggregate: AggregateColumn) -> Callable[[Rows], An
         return len
     argument = compile_expression(aggregate.argument, node.child.names)
     typed = cast_to(find_field(aggregate.name, node.schema).type)
+    if aggregate.others:
+        others = [compile_expression(each, node.child.names) for each in aggregate.others]
+        return lambda rows: of_several(aggregate, [(argument(r), others[0](r)) for r in rows])
 
     def compute(rows: Rows) -> Any:
         values = [v for v in map(argument, rows) if v is not None]
-        if aggregate.function == "count":
-            return len(values)
-        if not values:
-            return None
         match aggregate.function:
-            case "sum":
-                return typed(_sum(values))
-            case "avg":
-                return typed(_mean(values))
-            case "min":
-                return min(values)
-            case "median":
-                return float(statistics.median(values))
-            case "stddev_samp":
-                return statistics.stdev(values) if len(values) > 1 else None
-            case "var_pop":
-                return float(statistics.pvariance(values))
-            case "bit_xor":
-                return reduce(xor, values)
-        return max(values)
+            case "count":
+                return len(values)
+            case "collect_list":
+                return tuple(sorted(values))
+            case "collect_set":
+                return tuple(sorted(set(values)))
+        return of_values(aggregate.function, values, typed) if values else None
 
     return compute
 
@@ -230,14 +218,3 @@ def apply_diff(
         )
         for row in rows
     ]
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    """With all digits of decimals."""
-    with localcontext(prec=200):
-        return sum(values)
-
-
-def _mean(values: Sequence[Any]) -> Any:
-    with localcontext(prec=200):
-        return sum(values) / len(values)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
+from tests.generated.further import FurtherWriter
 from tests.generated.histories import History, random_history
 from tests.generated.scalars import Column
 from tests.generated.tables import TABLES
-from tests.generated.writer import Query, Writer, relations_of
+from tests.generated.writer import Query, relations_of
 from viewkeep.query.algebra import Node
 from viewkeep.query.traversal import walk
 from viewkeep.sql.parse import parse_view
@@ -42,7 +43,7 @@ def random_case(seed: int, steps: int = 4) -> Case:
 def random_view(rng: Random, below: tuple[tuple[str, tuple[Column, ...]], ...] = ()) -> Query:
     """A view over the tables, and over other views."""
     while True:
-        query = Writer(rng, relations_of(TABLES) | dict(below)).view()
+        query = FurtherWriter(rng, relations_of(TABLES) | dict(below)).view()
         if below or operators(parsed(query.sql)) <= NODES:
             return query
 

@@ -63,8 +63,9 @@ def play(case: Case, tuple_based: bool = False) -> None:
     def check(number: int) -> None:
         view.check()
         relations: Any = {(n, "post"): list(r.values()) for n, r in history.states[number].items()}
-        found = plain(as_bag(evaluate(node, relations)))
-        expect("the oracle", found, plain(recomputed(case, number)["v"]))
+        oracle = plain(recomputed(case, number)["v"])
+        expect("the oracle", plain(as_bag(evaluate(node, relations))), oracle)
+        expect("the view beside the oracle", plain(as_bag(view.visible())), oracle)
 
     _through(view, case, check)
 

@@ -77,7 +77,7 @@ class Writer(Scalars):
         source = self._from(depth)
         items = self._items(source, self.rng.randint(1, 4))
         word = "DISTINCT " if self.chance(distinct) else ""
-        return self._block(f"{word}{_listed(items)}", items, source, self._filters(source, depth))
+        return self._block(f"{word}{listed(items)}", items, source, self._filters(source, depth))
 
     def _items(self, source: From, count: int) -> dict[str, Scalar]:
         items: dict[str, Scalar] = {}
@@ -135,7 +135,7 @@ class Writer(Scalars):
             if kept.kind in (TEXT, DATE):
                 test = f"{kept.text} IS NOT NULL"
             having = f" HAVING {test if self.chance(0.8) else 'count(*) > 1'}"
-        return self._block(_listed(items), items, source, where, group + having)
+        return self._block(listed(items), items, source, where, group + having)
 
     def _block(
         self,
@@ -187,7 +187,7 @@ class Writer(Scalars):
                 source.text += f" {self.rng.choice(['JOIN', 'LEFT JOIN'])} {name} y ON {pair}"
         if self.chance(0.5):
             items = self._items(source, self.rng.randint(2, 4))
-            return self._block(_listed(items), items, source, self._filters(source, 0))
+            return self._block(listed(items), items, source, self._filters(source, 0))
         key = self.one_of(source.columns, *EQUAL)
         keys = [("k", Scalar(key.text, key.kind))] if key else []
         return self._aggregated(source, keys)
@@ -200,6 +200,7 @@ class Writer(Scalars):
         count = 3 if self.chance(0.15) else 2
         sides = [self._side(depth - 1, kinds, names) for _ in range(count)]
         words = ["UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT"]
+        words += ["EXCEPT ALL", "INTERSECT ALL"]
         sql = sides[0]
         for side in sides[1:]:
             sql += f" {self.rng.choice(words if count == 2 else words[:3])} {side}"
@@ -213,7 +214,7 @@ class Writer(Scalars):
             column = self.one_of(source.columns, kind)
             text = column.text if column else self.literal(kind)
             items[name] = Scalar(text, kind)
-        return self._block(_listed(items), items, source, self._filters(source, 0)).sql
+        return self._block(listed(items), items, source, self._filters(source, 0)).sql
 
     # --- FROM -----------------------------------------------------------------------------------
 
@@ -331,7 +332,7 @@ class Writer(Scalars):
             value = self.aggregate([Column(c.name, c.kind) for c in columns])
             inner[self._output_name(value, inner)] = value
         where = f" WHERE {self.comparison(columns)}" if self.chance(0.25) else ""
-        text = f"(SELECT {_listed(inner)} FROM {name}{where}) {alias}"
+        text = f"(SELECT {listed(inner)} FROM {name}{where}) {alias}"
         added = [Column(f"{alias}.{n}", v.kind, alias) for n, v in inner.items()]
         merged = {c.text for c in source.columns if "." not in c.text}
         if merged & {c.name for c in added}:
@@ -381,7 +382,7 @@ class Writer(Scalars):
         return f"{a.text} {negation}IN (SELECT {item} FROM {inner.text}{where})"
 
 
-def _listed(items: Mapping[str, Scalar]) -> str:
+def listed(items: Mapping[str, Scalar]) -> str:
     """The select list; an alias where the name is not the column's own."""
     return ", ".join(
         value.text if _own_name(value) == name else f"{value.text} AS {name}"
