@@ -162,6 +162,7 @@ class Keeper:
         as_of: datetime | date | str | None = None,
         feed: bool = True,
         lag: str = "",
+        layout: str = "auto",
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
@@ -176,6 +177,9 @@ class Keeper:
         With `feed`, the view's table has a change data feed, for other engines that follow it.
         `lag` is how far `watch` lets the view fall behind: a time ("1m"), or "downstream" if it is
         to be refreshed only with views that read it.
+        With the `layout` "merge-on-read", rows that change are marked in Delta's deletion vectors,
+        so that a refresh writes no more than the changes; with "copy-on-write", which "auto" means,
+        files that hold them are written anew, and readers need not know deletion vectors.
         """
         statement = self._plans.statement(name, sql)
         replace, if_not_exists = (
@@ -196,6 +200,7 @@ class Keeper:
                 aggregates=tuple(aggregates),
                 feed=feed,
                 lag=check_lag(lag),
+                layout=layout,
             )
         if old is not None and old.ready:
             with self._lake.marked():
@@ -343,7 +348,7 @@ class Keeper:
             names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
         if self._user is None or backend == "duckdb":
             return Folder(table).read(snapshot.files, snapshot.fields).select(list(names))
-        return _spark_sessions().read_rows(self._user, snapshot, names)
+        return _spark_sessions().read_rows(self._user, table, snapshot, names)
 
     @checked
     def version(self, name: str) -> int:

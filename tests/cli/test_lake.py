@@ -343,6 +343,11 @@ def test_a_bad_file_of_updates_changes_nothing(
     assert DeltaTable(lake / "parts").version() == 1
 
 
+def test_a_view_with_another_layout(lake: Path) -> None:
+    done("view", "create", "v", "SELECT pid FROM parts", "--layout", "merge-on-read")
+    assert "layout merge-on-read" in done("view", "show", "v").out
+
+
 def test_other_mistakes_say_what_to_do(lake: Path, tmp_path: Path) -> None:
     refused(viewkeep("apply", "parts"), "give --inserts, --updates or --deletes")
     refused(viewkeep("apply", "parts", "--inserts", "no.csv"), 'there is no file "no.csv"')
@@ -354,6 +359,7 @@ def test_other_mistakes_say_what_to_do(lake: Path, tmp_path: Path) -> None:
     refused(viewkeep("view", "create", "v", "SELECT prize FROM parts"), 'did you mean "price"?')
     refused(viewkeep("view", "create", "v", "missing.sql"), 'there is no file "missing.sql"')
     refused(viewkeep("view", "create", "v", "SELECT pid FROM parts", "--policy", "x"), "policy")
+    refused(viewkeep("view", "create", "v", "SELECT pid FROM parts", "--layout", "x"), "layout")
     refused(viewkeep("table", "create"), "name the table, or give --schema FILE")
     refused(viewkeep("table", "create", "t"), "its columns are not known")
     refused(viewkeep("table", "create", "t", "--columns", "id int"), "needs a key")

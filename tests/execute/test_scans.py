@@ -1,11 +1,13 @@
 """What storage asks of an engine: the same answers of both."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -60,8 +62,15 @@ def table(tmp_path: Path) -> LakeTable:
 
 
 def stored(table: LakeTable, *files: list[tuple[Any, ...]]) -> StoredRows:
-    written = tuple(Folder(table).write(to_arrow(T.columns, rows)) for rows in files)
-    return StoredRows.whole(table, Snapshot(table.uri, 0, T.columns, written))
+    """Rows in files; all but the first one hold as many rows that are deleted."""
+    folder = Folder(table)
+    written = [folder.write(to_arrow(T.columns, rows)) for rows in files[:1]]
+    for number, rows in enumerate(files[1:]):
+        places = np.arange(len(rows)) + (len(rows) if number % 2 else 0)
+        [vector] = folder.write_vectors([places])
+        file = folder.write(to_arrow(T.columns, [*rows, *rows]))
+        written.append(replace(file, rows=len(rows), vector=vector))
+    return StoredRows.whole(table, Snapshot(table.uri, 0, T.columns, tuple(written)))
 
 
 def counted(rows: list[tuple[Any, ...]]) -> Counter[str]:

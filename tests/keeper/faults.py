@@ -16,8 +16,10 @@ from viewkeep.tables.log.delta import LakeTable
 POINTS: tuple[tuple[type, str], ...] = (
     (LakeTable, "create"),
     (LakeTable, "_write"),
+    (LakeTable, "_replace_form"),
     (LakeTable, "_list_bounds"),
     (Folder, "write"),
+    (Folder, "write_vectors"),
     (Folder, "described"),
     (Folder, "write_text"),
     (Folder, "remove"),
@@ -85,7 +87,8 @@ def create(keeper: Keeper, model: dict[str, dict[Any, Any]]) -> None:
     for name, table in TABLES.items():
         keeper.create_table(name, table, rows=list(model[name].values()))
     for name, sql in VIEWS.items():
-        keeper.create_view(name, sql, policy="incremental")
+        layout = "merge-on-read" if name == "pairs" else "auto"
+        keeper.create_view(name, sql, policy="incremental", layout=layout)
 
 
 def apply(keeper: Keeper, batch: ChangeBatch) -> None:

@@ -91,8 +91,9 @@ def expected(keeper: Keeper, sql: str) -> Counter[Any]:
     own = keeper._engines.spark
     for name in ("items", "groups", "stars"):
         if name in (*keeper.tables, *keeper.views):
-            snapshot = keeper._lake.at(location(keeper, name)).snapshot()
-            read_frame(own, snapshot, snapshot.files).createOrReplaceTempView(name)
+            table = keeper._lake.at(location(keeper, name))
+            snapshot = table.snapshot()
+            read_frame(own, table, snapshot, snapshot.files).createOrReplaceTempView(name)
     return Counter(to_rows(own.sql(sql).toArrow()))
 
 

@@ -203,18 +203,45 @@ def features(*names: str, reader: int = 3) -> dict[str, Any]:
     }
 
 
-def test_deletion_vectors(spark: SparkSession, tmp_path: Path, others: Path) -> None:
-    """A file of which some rows are deleted."""
+VECTOR = {
+    "storageType": "i",
+    "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+    "sizeInBytes": 44,
+    "cardinality": 6,
+}
+"""Deletes the rows 3, 4, 7, 11, 18 and 29 of a file."""
+
+
+def test_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows that another writer has deleted, then restored."""
+    place = tmp_path / "others"
+    write_deltalake(place, pa.table({"id": range(40), "n": range(40)}))
+    first = (place / "_delta_log/00000000000000000000.json").read_text()
+    edited(place, "protocol", features("deletionVectors"))
+    edited(place, "metaData", {"configuration": {"delta.enableDeletionVectors": "true"}})
+    edited(place, "add", {"deletionVector": VECTOR})
+    keeper = Keeper(tmp_path / "lake", spark)
+    keeper.register_table("others", place, key=["id"])
+    keeper.create_view("total", "SELECT count(*) AS c, sum(n) AS s FROM others")
+    keeper.create_view("copies", "SELECT id FROM others WHERE n > 10")
+    assert rows(keeper, "total") == {(34, 780 - 72): 1}
+    add = next(each["add"] for each in map(json.loads, first.splitlines()) if "add" in each)
+    gone = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    restored = [{"remove": {**gone, "deletionVector": VECTOR}}, {"add": add}]
+    entry = place / "_delta_log/00000000000000000001.json"
+    entry.write_text("\n".join(map(json.dumps, restored)) + "\n")
+    keeper.refresh()
+    assert rows(keeper, "total") == {(40, 780): 1}
+    assert sum(rows(keeper, "copies").values()) == 29
+    assert Counter(map(tuple, keeper.read("others").collect())) == delta_rows(place)
+
+
+def test_a_deletion_vector_that_does_not_fit(
+    spark: SparkSession, tmp_path: Path, others: Path
+) -> None:
     edited(others, "protocol", features("deletionVectors"))
-    edited(others, "metaData", {"configuration": {"delta.enableDeletionVectors": "true"}})
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-        "sizeInBytes": 40,
-        "cardinality": 2,
-    }
-    edited(others, "add", {"deletionVector": vector})
-    refused(spark, tmp_path, others, r"files have deletionVectors, which cannot be read here")
+    edited(others, "add", {"deletionVector": {**VECTOR, "cardinality": 2}})
+    refused(spark, tmp_path, others, r"deletion vector .* has 6 rows, and the log says 2")
 
 
 def test_deletion_vectors_that_nobody_uses(

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from viewkeep import ViewkeepError
-from viewkeep.tables.log.deletion_vectors import DeletionVector, decoded, encoded, packed
+from viewkeep.tables.log.deletion_vectors import (
+    DeletionVector,
+    from_base85,
+    pack_vectors,
+    to_base85,
+)
 from viewkeep.tables.log.roaring import NATIVE, PORTABLE, from_bytes, to_bytes
 
 
@@ -33,7 +38,7 @@ def test_a_vector_of_another_writer() -> None:
     text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     rows = DeletionVector("i", text, 44, 6).read(b"")
     assert rows.tolist() == [3, 4, 7, 11, 18, 29]
-    assert encoded(decoded("HelloWorld")) == "HelloWorld"
+    assert to_base85(from_base85("HelloWorld")) == "HelloWorld"
 
 
 def runs(spans: list[tuple[int, list[tuple[int, int]]]]) -> bytes:
@@ -69,7 +74,7 @@ def test_runs(count: int) -> None:
 
 
 def test_small_vectors_stand_in_the_log() -> None:
-    described, file = packed([np.array([1, 5]), np.array([70_000])])
+    described, file = pack_vectors([np.array([1, 5]), np.array([70_000])])
     assert file is None
     assert [each.path for each in described] == [None, None]
     assert [each.read(b"").tolist() for each in described] == [[1, 5], [70_000]]
@@ -79,7 +84,7 @@ def test_small_vectors_stand_in_the_log() -> None:
 
 def test_large_vectors_share_a_file() -> None:
     vectors = [np.arange(0, 9000, 2), np.arange(5, 8000, 5), np.array([4])]
-    described, file = packed(vectors)
+    described, file = pack_vectors(vectors)
     assert file is not None
     assert len({each.path for each in described}) == 1
     assert len({each.identity for each in described}) == 3
@@ -88,18 +93,18 @@ def test_large_vectors_share_a_file() -> None:
 
 
 def test_damage_is_told() -> None:
-    described, file = packed([np.arange(0, 9000, 2)])
+    described, file = pack_vectors([np.arange(0, 9000, 2)])
     assert file is not None
     other = bytearray(file)
     other[100] ^= 1
     for bad in (bytes(other), file[:50], b""):
         with pytest.raises(ViewkeepError, match="deletion vector"):
             described[0].read(bad)
-    [small], _ = packed([np.array([1, 2])])
+    [small], _ = pack_vectors([np.array([1, 2])])
     for bad_one in (
         replace(small, rows=3),
         DeletionVector("i", "~~~~~", 4, 1),
-        DeletionVector("i", encoded(b"\x01\x02\x03\x04"), 4, 1),
+        DeletionVector("i", to_base85(b"\x01\x02\x03\x04"), 4, 1),
     ):
         with pytest.raises(ViewkeepError, match="deletion vector"):
             bad_one.read(b"")

@@ -47,7 +47,7 @@ def written(table: LakeTable, *files: Rows) -> Snapshot:
 def after(snapshot: Snapshot, change: Rewrite) -> tuple[Any, ...]:
     """The files of the next version."""
     gone = {each.path for each in change.remove}
-    assert gone <= snapshot.by_path.keys()
+    assert gone <= {each.path for each in snapshot.files}
     return (*(each for each in snapshot.files if each.path not in gone), *change.add)
 
 

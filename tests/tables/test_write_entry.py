@@ -2,12 +2,14 @@
 
 import errno
 import os
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
 from viewkeep.query.types.data_types import Field, parse_type
 from viewkeep.tables.arrow_rows import arrow_schema
@@ -99,6 +101,40 @@ def test_a_version_is_remembered_as_it_is_read(
     assert opened.metadata().description == "Ein\nSatz"
     assert opened.to_pyarrow_table().column("id").to_pylist() == [0, 1]
     opened.optimize.compact()
+
+
+def marked(table: LakeTable, file: DataFile, *places: int) -> DataFile:
+    """A file of which some rows are deleted."""
+    [vector] = Folder(table).write_vectors([np.array(places)])
+    return replace(file, rows=file.stored_rows - len(places), vector=vector)
+
+
+def test_deletion_vectors_are_remembered_as_they_are_read(
+    table: LakeTable, by_deltalake: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Marked, marked again, written anew, with other columns and with a checkpoint."""
+    monkeypatch.setattr("viewkeep.tables.log.deletion_vectors.INLINE_BYTES", 30)
+    monkeypatch.setattr("viewkeep.tables.log.write_entry.CHECKPOINTS", 4)
+    first, second = written(table, 0, 1, 2, 3), written(table, 4, 5)
+    once, twice = marked(table, first, 1), marked(table, first, 1, 3)
+    steps = (
+        lambda: table.create(FIELDS, [first], {}, "", has_vectors=True),
+        lambda: table.commit(0, [once, second], [first], {}),
+        lambda: table.commit(1, [twice], [once], {}),
+        lambda: table.commit(2, [marked(table, second, 0)], [second], {}),
+        lambda: table.commit(3, [], [twice], {}),
+        lambda: table.replace(4, FIELDS[1:], [once], {}, has_vectors=True),
+        lambda: table.replace(5, FIELDS[1:], [first], {}),
+    )
+    for number, step in enumerate(steps):
+        step()
+        known = table.snapshot()
+        assert known.version == number
+        assert as_value(known) == as_value(read_anew(table, monkeypatch))
+        counted = QueryBuilder().register("t", DeltaTable(table.uri)).execute("SELECT * FROM t")
+        assert pa.table(counted).num_rows == known.rows
+    assert by_deltalake == []
+    assert os.path.exists(f"{table.uri}/_delta_log/{3:020d}.checkpoint.parquet")
 
 
 def test_whoever_comes_second_has_a_conflict(table: LakeTable) -> None:

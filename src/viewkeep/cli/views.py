@@ -34,6 +34,9 @@ def create_view(
     policy: Annotated[
         str, typer.Option(help="auto, incremental, strict or full.", metavar="NAME")
     ] = "auto",
+    layout: Annotated[
+        str, typer.Option(help="auto, copy-on-write or merge-on-read.", metavar="NAME")
+    ] = "auto",
     replace: Annotated[
         bool, typer.Option("--replace", metavar="", help="Change the definition of a view.")
     ] = False,
@@ -63,6 +66,9 @@ def create_view(
     anew; incremental wherever it is possible; strict refuses views where it is not; full always
     computes anew.
 
+    Layouts: copy-on-write, which auto means, writes files that hold changed rows anew;
+    merge-on-read marks these rows in deletion vectors, which readers of the view must know.
+
     **Examples**
 
     ```text
@@ -79,7 +85,11 @@ def create_view(
     doing = f"computing {name} ..."
     with opened(lake, doing, backend=backend) as keeper, source.named_in_errors():
         report = keeper.create_view(
-            name, source.text, strategy, policy, replace, as_of=as_of, feed=feed, lag=lag
+            *(name, source.text, strategy, policy, replace),
+            as_of=as_of,
+            feed=feed,
+            lag=lag,
+            layout=layout,
         )
         [status] = keeper.status(name)
     answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))

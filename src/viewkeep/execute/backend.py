@@ -36,6 +36,8 @@ class Target:
     """Columns of the query by which an engine that looks up single pages sorts the rows."""
     group_rows: int | None = None
     """Rows of a row group of sorted rows."""
+    is_sorted: bool = False
+    """Whether every engine sorts them."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ class SizedScans:
         """Write the rows that have none of the keys into new files of their table."""
         return self._of(rows).write_without(rows, keys)
 
+    def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
+        """The places of the rows that have one of the keys."""
+        return self._of(rows).row_places(rows, keys)
+
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks."""
         return self._of(old, new).unpaired(old, new, most)

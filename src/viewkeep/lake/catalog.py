@@ -62,8 +62,8 @@ class ViewDefinition:
     `build` is new whenever the definition is. `ready` is false from the moment a name is taken
     until the view is there for the first time. `functions` and `aggregates` are those of the
     session that the user declares deterministic, `types` those that Spark gave to expressions that
-    only it computes. With `feed`, its table has a change data feed;
-    `lag` is how far watchers let it fall behind.
+    only it computes. With `feed`, its table has a change data feed; `lag` is how far watchers let
+    it fall behind. `layout` is how changed rows are stored (`views.row_layout`).
     """
 
     name: str
@@ -80,6 +80,7 @@ class ViewDefinition:
     types: tuple[tuple[str, str], ...] = ()
     feed: bool = False
     lag: str = ""
+    layout: str = "auto"
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -96,6 +97,7 @@ class ViewDefinition:
             "types": dict(self.types),
             "feed": self.feed,
             "lag": self.lag,
+            "layout": self.layout,
             **_table_as_json(self.table),
         }
 
@@ -117,6 +119,7 @@ class ViewDefinition:
             tuple(values.get("types", {}).items()),
             values.get("feed", False),
             values.get("lag", ""),
+            values.get("layout", "auto"),
         )
 
 

@@ -49,6 +49,7 @@ class ViewDescription:
     strategy: str
     policy: str
     ready: bool
+    layout: str = "auto"
 
 
 def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) -> TableDescription:
@@ -89,4 +90,5 @@ def describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescripti
         definition.strategy,
         definition.policy,
         definition.ready,
+        definition.layout,
     )

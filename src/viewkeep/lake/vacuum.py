@@ -186,4 +186,6 @@ def _stored(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _Stored]]:
 
 
 def _paths(snapshot: Snapshot) -> set[str]:
-    return {each.path for each in snapshot.files}
+    """The files of a version, and those of its deletion vectors."""
+    vectors = [each.vector.path for each in snapshot.files if each.vector is not None]
+    return {*(each.path for each in snapshot.files), *filter(None, vectors)}

@@ -98,16 +98,16 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     costs = costs.after_build(report.backend, report.seconds, built.size, caches, about)
     report = replace(report, before=before, experience=costs.notes())
     notes = {STATE: built.state.notes(), REPORT: report.notes()}
-    fields = view.layout.fields
+    fields, form = view.layout.fields, (view.definition.feed, view.marks_rows)
     if start is None and not view.table.exists():
         view.check_current()
         with suppress(ConflictError):  # a process that defines the same view was first
-            text, feed = view.definition.sql, view.definition.feed
-            view.table.create(fields, built.files, notes, text, feed)
+            text = view.definition.sql
+            view.table.create(fields, built.files, notes, text, *form)
             return report
     newest = start.newest if start else view.table.version()
     view.check_current()
-    version = view.table.replace(newest, fields, built.files, notes, view.definition.feed)
+    version = view.table.replace(newest, fields, built.files, notes, *form)
     return replace(report, version=version)
 
 
@@ -139,7 +139,7 @@ class _Build:
         if view.is_incremental:
             left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
             query = without_caches(view.script.view.definition, left_out)
-        return self._write(f'view "{view.name}"', query, Target(view.table, view.layout.columns))
+        return self._write(f'view "{view.name}"', query, view_target(view))
 
     def _write(self, place: str, query: Query, target: Target) -> list[DataFile]:
         written = self._backend.write(place, query, self._relations, target)
@@ -156,6 +156,15 @@ def without_caches(query: Node, caches: Mapping[str, Materialized]) -> Node:
         return node
 
     return rewrite(query, rule)
+
+
+def view_target(view: View) -> Target:
+    """How a view is written as a whole: sorted by what is looked up, where rows are marked."""
+    target = Target(view.table, view.layout.columns)
+    if not view.marks_rows:
+        return target
+    order = order_of(view.script, view.script.view.name)
+    return replace(target, order=order, group_rows=GROUP_ROWS, is_sorted=True)
 
 
 def cache_target(view: View, kept: Materialized, table: LakeTable) -> Target:

@@ -70,7 +70,8 @@ def estimate(
     shown = view.table.snapshot(stored.newest).size
     kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
     statements = STATEMENT * view.count_statements(changes) + KEPT * len(view.script.materialized)
-    plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * shown
+    written = 0 if view.marks_rows else shown
+    plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * written
     return Estimate(
         experience.corrected(changes, plain),
         experience.recompute(tables, recompute_seconds(tables)),

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import ViewkeepError, problem_of
-from viewkeep.execute.backend import Backend, ScriptRun, Target
+from viewkeep.execute.backend import Backend, ScriptRun
 from viewkeep.execute.base_diffs import BaseDiffs, diff_inputs
 from viewkeep.execute.budget import OverBudgetError
 from viewkeep.execute.engines import Choice, Engines, JobCount
@@ -20,7 +20,7 @@ from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes, clock_rows
 from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
 from viewkeep.query.clock import CLOCK
-from viewkeep.refresh.build_view import build_view, cache_target
+from viewkeep.refresh.build_view import build_view, cache_target, view_target
 from viewkeep.refresh.plan import (
     RECOMPUTE,
     SKIP,
@@ -40,6 +40,7 @@ from viewkeep.tables import feed
 from viewkeep.tables.change_data import pair_rows
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
 from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.mark import mark_rows
 from viewkeep.tables.files.rewrite import Rewrite, rewrite
 from viewkeep.tables.log.delta import DataFile, Snapshot
 from viewkeep.tables.net_changes import changes_between
@@ -375,15 +376,15 @@ class _StageRun:
         changes = outcome.rows[name]
         if changes is None:
             assert outcome.whole is not None
-            files = outcome.whole.write_whole(name, Target(view.table, view.layout.columns))
+            files = outcome.whole.write_whole(name, view_target(view))
             return _Written(Rewrite(tuple(files), snapshot.files))
         gone, came = (
             view.layout.to_public(changes.old_rows),
             view.layout.to_public(changes.new_rows),
         )
         keys = gone.select(list(dict.fromkeys(view.layout.keys)))
-        lake = view.lake
-        files_changed = rewrite(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
+        lake, change = view.lake, mark_rows if view.marks_rows else rewrite
+        files_changed = change(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
         if not files_changed.remove or not view.table.feeds(snapshot):
             return _Written(files_changed, view.changes_written(self._batch_of(gone, came)))
         pairs = pair_rows(keys.column_names, gone, came)

@@ -38,6 +38,7 @@ from viewkeep.tables.log.delta import (
 )
 from viewkeep.tables.log.entries import Commit
 from viewkeep.tables.log.memory import log_memory
+from viewkeep.tables.log.protocol import may_have_vectors
 from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
@@ -196,13 +197,17 @@ class Feed:
     # --- the change data feed -------------------------------------------------------------------
 
     def _has_change_feed(self, since: int, until: int) -> bool:
+        """Whether there is a feed that deltalake reads: it knows no deletion vectors."""
         enabled = "delta.enableChangeDataFeed"
         with storage_errors(self.table.uri):
             tables = [
                 DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
                 for version in (since, until)
             ]
-            return all(t.metadata().configuration.get(enabled) == "true" for t in tables)
+            return all(
+                t.metadata().configuration.get(enabled) == "true" and not may_have_vectors(t)
+                for t in tables
+            )
 
     def _from_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
@@ -254,8 +259,8 @@ class Feed:
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_declared_columns(self.name, self.declared, old)
         check_declared_columns(self.name, self.declared, new)
-        old_files = [each for each in old.files if each.path not in new.by_path]
-        new_files = [each for each in new.files if each.path not in old.by_path]
+        old_files = [each for each in old.files if each.identity not in new.identities]
+        new_files = [each for each in new.files if each.identity not in old.identities]
         is_long = (
             any(e.rows < 0 for e in (*old_files, *new_files))
             or _rows(old_files) + _rows(new_files) > 2 * most
@@ -277,9 +282,9 @@ class Feed:
     def _count_appended(self, since: int, until: int) -> int | None:
         """The rows of new files, if no file is gone."""
         old, new = self.table.snapshot(since), self.table.snapshot(until)
-        counts = [each.rows for each in new.files if each.path not in old.by_path]
+        counts = [each.rows for each in new.files if each.identity not in old.identities]
         is_known = all(count >= 0 for count in counts)
-        return sum(counts) if is_known and old.by_path.keys() <= new.by_path.keys() else None
+        return sum(counts) if is_known and old.identities <= new.identities else None
 
     def _copy_changes(self, since: int, until: int, most: int) -> TableChanges:
         """The copies that came or went; of tables that only grow, old files are not read unless

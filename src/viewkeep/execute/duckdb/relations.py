@@ -1,8 +1,10 @@
 """Relations of a lake as DuckDB reads them: Parquet files in place, Arrow tables as they are."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import duckdb
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source
@@ -12,10 +14,18 @@ from viewkeep.execute.duckdb.statements import typed
 from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import Field
+from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
+from viewkeep.tables.files.key_match import may_hold
+from viewkeep.tables.files.look_up import count_near, look_up
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
+
+_FILE, _ROW = "viewkeep#file", "viewkeep#row"
+NEAR_SHARE = 0.5
+"""Row groups that may hold some keys are read one by one if they have at most this share of the
+rows."""
 
 
 class RelationNames(Mapping[Source, str]):
@@ -74,6 +84,29 @@ class OpenRelations:
                 return self._numbered(relation)
         return self.registered(relation)
 
+    def may_be_marked(self, source: Source) -> bool:
+        """Whether a relation is stored in sorted files, in which changed rows are marked."""
+        rows = self._relations[source]
+        return isinstance(rows, StoredRows) and rows.snapshot.has_vectors
+
+    def near(self, source: Source, keys: pa.Table) -> str | None:
+        """Stored rows that may have one of the keys, read by their row groups; None where DuckDB
+        had better read all of them."""
+        rows = self._relations[source]
+        assert isinstance(rows, StoredRows)
+        fields = {field.name: field for field in rows.snapshot.fields}
+        own = [fields[rows.names[name]] for name in keys.column_names]
+        if not all(has_bounds(field.type) for field in own):
+            return None
+        stored = keys.rename_columns([field.name for field in own]).cast(_nullable_schema(own))
+        files = [each for each in rows.files if may_hold(each, stored)]
+        folder = Folder(rows.table)
+        if count_near(folder, files, stored) > NEAR_SHARE * sum(f.rows for f in rows.files):
+            return None
+        found = look_up(folder, files, rows.snapshot.fields, [stored])
+        columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
+        return f"(SELECT {columns} FROM {self.registered(found)})"
+
     def registered(self, rows: pa.Table) -> str:
         """A name for rows in memory."""
         self._registered += 1
@@ -84,14 +117,51 @@ class OpenRelations:
     def _stored(self, rows: StoredRows) -> str:
         fields = {field.name: field for field in rows.snapshot.fields}
         columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
-        return f"(SELECT {columns} FROM {self._files(rows)})"
+        whole = [each for each in rows.files if each.vector is None]
+        marked = [each for each in rows.files if each.vector is not None]
+        if not marked:
+            return f"(SELECT {columns} FROM {self._files(rows)})"
+        parts = (
+            [f"SELECT {columns} FROM {self._files(replace(rows, files=whole))}"] if whole else []
+        )
+        parts.append(f"SELECT {columns} FROM {self._live_rows(replace(rows, files=marked))}")
+        return f"({' UNION ALL '.join(parts)})"
+
+    def _live_rows(self, rows: StoredRows) -> str:
+        """Files without the rows in their deletion vectors: DuckDB numbers files and rows, and
+        looks keys up before it looks at numbers."""
+        text = self.numbered_files(rows)
+        if text is None:
+            return self._in_memory(rows)
+        folder = Folder(rows.table)
+        deleted = [folder.deleted_rows(each) for each in rows.files]
+        numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
+        listed = pa.table({_FILE: numbers, _ROW: np.concatenate(deleted)})
+        return (
+            f"{text} AS stored ANTI JOIN {self.registered(listed)} AS deleted "
+            f"ON stored.file_row_number = deleted.{quote(_ROW)} "
+            f"AND stored.file_index = deleted.{quote(_FILE)}"
+        )
 
     def _files(self, rows: StoredRows) -> str:
-        """The files, read in place where DuckDB can and their columns are those of the table."""
+        return self._in_place(rows) or self._in_memory(rows)
+
+    def numbered_files(self, rows: StoredRows) -> str | None:
+        """Files with numbers of files and rows, also of deleted rows; None if DuckDB cannot read
+        them in place."""
+        if {"file_row_number", "file_index"} & {f.name.lower() for f in rows.snapshot.fields}:
+            return None
+        return self._in_place(rows, ", file_row_number = true")
+
+    def _in_memory(self, rows: StoredRows) -> str:
+        return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
+
+    def _in_place(self, rows: StoredRows, more: str = "") -> str | None:
+        """The files, if DuckDB can read them in place and their columns are those of the table."""
         folder = local_path(rows.table.uri)
         places = [each.location(folder or "") for each in rows.files]
         if folder is None or not places or rows.snapshot.partitions or _have_wildcards(places):
-            return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
+            return None
         try:
             schemas = set(FILE_SCHEMAS.get(places))
         except FileNotFoundError as error:
@@ -101,10 +171,10 @@ class OpenRelations:
             ) from error
         names = {name for schema in schemas for name, _ in schema}
         if not {field.name for field in rows.snapshot.fields} <= names:  # added after all files
-            return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
+            return None
         # Files of one schema need not all be opened before a query is planned.
         options = f"hive_partitioning = false, union_by_name = {str(len(schemas) > 1).lower()}"
-        return f"read_parquet([{', '.join(map(_text, places))}], {options})"
+        return f"read_parquet([{', '.join(map(_text, places))}], {options}{more})"
 
     def _numbered(self, rows: NumberedRows) -> str:
         """DuckDB filters by columns before it numbers, and numbers nothing that is not read."""
@@ -128,6 +198,10 @@ class OpenRelations:
 
 def _source(leaf: Leaf) -> Source:
     return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
+
+
+def _nullable_schema(fields: Iterable[Field]) -> pa.Schema:
+    return pa.schema([each.with_nullable(True) for each in arrow_schema(fields)])
 
 
 def _have_wildcards(places: list[str]) -> bool:

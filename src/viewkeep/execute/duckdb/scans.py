@@ -15,7 +15,9 @@ from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows
-from viewkeep.tables.files.scans import SIDE
+from viewkeep.tables.files.look_up import find_places
+from viewkeep.tables.files.parquet import ROW_GROUP, Folder
+from viewkeep.tables.files.scans import FILE, ROW, SIDE
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
@@ -35,9 +37,29 @@ class DuckdbScans:
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into a new file of their table."""
         fields = rows.fields
-        target = Target(rows.table, [(each.name, each.name) for each in fields])
+        target = Target(
+            rows.table,
+            [(each.name, each.name) for each in fields],
+            group_rows=_group_rows(rows),
+            is_sorted=True,  # as they are
+        )
         with connected() as connection, duckdb_errors(rows.table.uri):
             return write_query(connection, _joined(connection, rows, keys, "ANTI"), fields, target)
+
+    def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
+        """The places of the rows that have one of the keys: `FILE` and `ROW`."""
+        with connected() as connection, duckdb_errors(rows.table.uri):
+            relations = OpenRelations(connection, {})
+            files = relations.numbered_files(rows)
+            if files is None:
+                return _places_in_memory(rows, keys)
+            listed, same = _listed_keys(relations, keys)
+            query = (
+                f"SELECT CAST(file_index AS BIGINT) AS {quote(FILE)}, "
+                f"file_row_number AS {quote(ROW)} "
+                f"FROM {files} AS stored SEMI JOIN {listed} AS keys ON {same}"
+            )
+            return arrow_rows(connection, query)
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
@@ -96,21 +118,41 @@ class DuckdbScans:
         return None
 
 
+def _group_rows(rows: StoredRows) -> int:
+    """About how many rows the row groups have that are written anew."""
+    if not rows.files:
+        return ROW_GROUP
+    with Folder(rows.table).opened(rows.files[0]) as (_, bounds):
+        return min(ROW_GROUP, int(max(np.diff(bounds.starts), default=ROW_GROUP)))
+
+
 def _joined(
     connection: duckdb.DuckDBPyConnection, rows: StoredRows, keys: pa.Table, kind: str
 ) -> str:
     """The rows that have one of the keys, or none of them; NULL and NaN are values of keys."""
     relations = OpenRelations(connection, {})
+    listed, same = _listed_keys(relations, keys)
+    names = ", ".join(f"stored.{quote(each.name)}" for each in rows.fields)
+    return (
+        f"SELECT {names} FROM {relations.text(rows)} AS stored "
+        f"{kind} JOIN {listed} AS keys ON {same}"
+    )
+
+
+def _listed_keys(relations: OpenRelations, keys: pa.Table) -> tuple[str, str]:
+    """A name for keys, and whether a stored row has one of them."""
     same = " AND ".join(
         f"stored.{quote(name)} IS NOT DISTINCT FROM keys.{quote(name)}"
         for name in keys.column_names
     )
-    listed = relations.registered(keys if keys.num_columns else _present(keys))
-    names = ", ".join(f"stored.{quote(each.name)}" for each in rows.fields)
-    return (
-        f"SELECT {names} FROM {relations.text(rows)} AS stored "
-        f"{kind} JOIN {listed} AS keys ON {same or 'TRUE'}"
-    )
+    return relations.registered(keys if keys.num_columns else _present(keys)), same or "TRUE"
+
+
+def _places_in_memory(rows: StoredRows, keys: pa.Table) -> pa.Table:
+    """The places of rows in files that DuckDB does not read in place."""
+    found = find_places(Folder(rows.table), rows.files, rows.snapshot.fields, keys)
+    numbers = np.repeat(np.arange(len(found)), [len(each) for each in found])
+    return pa.table({FILE: numbers, ROW: np.concatenate([np.zeros(0, np.int64), *found])})
 
 
 def _present(keys: pa.Table) -> pa.Table:

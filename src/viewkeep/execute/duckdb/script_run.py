@@ -30,6 +30,9 @@ from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.log.snapshots import DataFile
 
+NEAR_KEYS = 20_000
+"""The most keys whose row groups are sought."""
+
 
 @dataclass(frozen=True)
 class PreparedRun:
@@ -130,10 +133,18 @@ class DuckdbRun:
         nulls = " OR ".join(f"{quote(each)} IS NULL" for each in nullable)
         null_safe = bool(nulls) and self._exists(f"SELECT 1 FROM {listed} WHERE {nulls}")
         same = _same(ids, ids, "keys", null_safe)
-        rows = (
-            self._stored_rows(kept.name) if source is None else self._prepared.names.stored(source)
-        )
+        if source is None:
+            rows = self._near_rows(kept.name, ids, listed) or self._stored_rows(kept.name)
+        else:
+            rows = self._prepared.names.stored(source)
         return f"SELECT {names} FROM {rows} AS target SEMI JOIN {listed} AS keys ON {same}"
+
+    def _near_rows(self, name: str, ids: tuple[str, ...], listed: str) -> str | None:
+        """Rows that may have one of the keys, where few keys are looked up in many row groups."""
+        if not ids or not self._relations.may_be_marked(name):
+            return None
+        keys = arrow_rows(self._connection, f"FROM {listed} LIMIT {NEAR_KEYS + 1}")
+        return self._relations.near(name, keys) if keys.num_rows <= NEAR_KEYS else None
 
     def _stored_rows(self, name: str) -> str:
         self._relations.open([name])

@@ -1,8 +1,8 @@
 """Rows of a DuckDB query as Parquet files of a table.
 
-They are not sorted by what is looked up: DuckDB finds keys by reading a column in vectors, which
-takes less time than sorting would save. Caches of numbers are not compressed: they would become a
-third smaller, and take nearly twice as long to look keys up.
+They are sorted by what is looked up only where the target asks for it: DuckDB finds keys by reading
+a column in vectors, which takes less time than sorting would save. Caches of numbers are not
+compressed: they would become a third smaller, and take nearly twice as long to look keys up.
 """
 
 import time
@@ -31,13 +31,16 @@ def write_query(
     types = {field.name: field for field in fields}
     columns = ", ".join(_column(types[stored], public) for public, stored in target.columns)
     text = f"SELECT {columns} FROM ({query}) AS rows"
+    if target.is_sorted and target.order:
+        text += f" ORDER BY {', '.join(f'rows.{quote(name)}' for name in target.order)}"
     folder = local_path(target.table.uri)
     if folder is None:
         rows = arrow_rows(connection, text)
         schema = arrow_schema([_renamed(types[old], new) for new, old in target.columns])
         return [Folder(target.table).write(rows.cast(schema))] if rows.num_rows else []
     kept = [types[stored].type for _, stored in target.columns]
-    is_plain = target.group_rows is not None and all(each in _NUMBERS for each in kept)
+    is_cache = target.group_rows is not None and not target.is_sorted
+    is_plain = is_cache and all(each in _NUMBERS for each in kept)
     return _copy(connection, text, target, folder, "uncompressed" if is_plain else "snappy")
 
 
@@ -52,7 +55,8 @@ def _copy(
     files = Folder(target.table)
     files.make(name)
     place = f"{folder}/{name}/part-0.parquet".replace("'", "''")
-    options = f"FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP}, COMPRESSION {compression}"
+    group = target.group_rows if target.is_sorted and target.group_rows else ROW_GROUP
+    options = f"FORMAT parquet, ROW_GROUP_SIZE {group}, COMPRESSION {compression}"
     try:
         connection.execute(f"COPY ({text}) TO '{place}' ({options})")
     except duckdb.IOException as error:

@@ -3,9 +3,12 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from urllib.parse import unquote
 from uuid import uuid4
 
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -14,7 +17,7 @@ from viewkeep.errors import reason
 from viewkeep.execute.spark.driver.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS
 from viewkeep.query.expressions import quote
-from viewkeep.query.types.data_types import BOOLEAN, STRING, Field
+from viewkeep.query.types.data_types import BIGINT, BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot, StorageError
@@ -22,14 +25,30 @@ from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot, StorageErro
 PAGE_ROWS = "4000"
 """Rows of a page in files that Spark writes: keys that are looked up cost a page each."""
 _FILE, _KNOWN = "viewkeep#file", "viewkeep#known"
+_NUMBER, _ROW = "viewkeep#number", "viewkeep#row"
 _LOCAL = re.compile("^file:/+")
 """Spark writes it with one stroke or with three."""
 
 
-def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]) -> DataFrame:
+def read_frame(
+    spark: SparkSession, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]
+) -> DataFrame:
     """Some files of a version as a DataFrame with the columns of the version."""
     if not files:
         return empty(spark, snapshot.fields).frame
+    whole = [each for each in files if each.vector is None]
+    marked = [each for each in files if each.vector is not None]
+    frames = [_read_files(spark, snapshot, whole)[0]] if whole else []
+    if marked:
+        frames.append(_live_rows(spark, table, snapshot, marked))
+    names = [quote(each.name) for each in snapshot.fields]
+    return reduce(DataFrame.union, (each.selectExpr(*names) for each in frames))
+
+
+def _read_files(
+    spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]
+) -> tuple[DataFrame, dict[str, DataFile]]:
+    """Files as a DataFrame, with rows that are deleted; and the files by their names in Spark."""
     own = [each for each in snapshot.fields if each.name not in snapshot.partitions]
     places = {each.location(snapshot.uri): each for each in files}
     reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
@@ -42,10 +61,37 @@ def read_frame(spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile
     missing = [each for each in places if _place(each) not in readable]
     if missing:
         raise _missing_file(snapshot, missing[0])
+    named = {_LOCAL.sub("file:/", readable[_place(p)]): each for p, each in places.items()}
     if len(own) < len(snapshot.fields):
-        named = {readable[_place(place)]: each for place, each in places.items()}
         rows = _with_partitions(spark, rows, snapshot, named)
-    return rows.selectExpr(*(quote(each.name) for each in snapshot.fields))
+    return rows, named
+
+
+def _live_rows(
+    spark: SparkSession, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]
+) -> DataFrame:
+    """Files without the rows in their deletion vectors."""
+    folder = Folder(table)
+    deleted = [folder.deleted_rows(each) for each in files]
+    numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
+    listed = pa.table({_NUMBER: numbers, _ROW: np.concatenate(deleted)})
+    schema = spark_schema([Field(_NUMBER, BIGINT), Field(_ROW, BIGINT)])
+    gone = F.broadcast(local(spark, listed, schema).frame)
+    return numbered_rows(spark, snapshot, files, _NUMBER, _ROW).join(
+        gone, [_NUMBER, _ROW], "left_anti"
+    )
+
+
+def numbered_rows(
+    spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile], file: str, row: str
+) -> DataFrame:
+    """Files with the numbers of files and of rows in them, also of rows that are deleted."""
+    rows, by_name = _read_files(spark, snapshot, files)
+    numbers = {each.path: number for number, each in enumerate(files)}
+    schema = [Field(_FILE, STRING), Field(file, BIGINT)]
+    known = to_arrow(schema, [(name, numbers[each.path]) for name, each in by_name.items()])
+    listed = local(spark, known, spark_schema(schema)).frame
+    return _joined_files(rows.withColumn(row, F.col("_metadata.row_index")), listed, file)
 
 
 def _missing_file(snapshot: Snapshot, which: str) -> StorageError:
@@ -95,16 +141,19 @@ def _with_partitions(
 ) -> DataFrame:
     """Rows with the values of their partitions, which stand in the log and not in the files."""
     fields = [each for each in snapshot.fields if each.name in snapshot.partitions]
-    values = [
-        (_LOCAL.sub("file:/", place), True, *(f.partition[e.name] for e in fields))
-        for place, f in files.items()
-    ]
+    values = [(name, True, *(f.partition[e.name] for e in fields)) for name, f in files.items()]
     schema = [Field(_FILE, STRING), Field(_KNOWN, BOOLEAN), *fields]
     partitions = local(spark, to_arrow(schema, values), spark_schema(schema)).frame
+    return _joined_files(rows, partitions, _KNOWN)
+
+
+def _joined_files(rows: DataFrame, files: DataFrame, known: str) -> DataFrame:
+    """Rows with what is known of their files, whose column `known` is never NULL."""
     placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
-    joined = placed.join(F.broadcast(partitions), _FILE, "left")
+    joined = placed.join(F.broadcast(files), _FILE, "left")
     lost = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
-    return joined.where(f"CASE WHEN {quote(_KNOWN)} THEN TRUE ELSE {lost} END")
+    is_known = f"CASE WHEN {quote(known)} IS NOT NULL THEN TRUE ELSE {lost} END"
+    return joined.where(is_known).drop(_FILE)
 
 
 def _place(uri: str) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.execute.spark.driver.collect import group_rows, local
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets
-from viewkeep.execute.spark.files import read_frame, write_frame
+from viewkeep.execute.spark.files import numbered_rows, read_frame, write_frame
 from viewkeep.execute.spark.report import named
 from viewkeep.execute.spark.user_frames import write_user_frame
 from viewkeep.query.expressions import quote
@@ -17,7 +17,7 @@ from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.rewrite import FILE_BYTES
-from viewkeep.tables.files.scans import SIDE
+from viewkeep.tables.files.scans import FILE, ROW, SIDE
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
@@ -39,6 +39,13 @@ class SparkScans:
         kept = anti_join(self._spark, self._frame(rows), keys)
         parallel = self._spark.sparkContext.defaultParallelism
         return write_frame(kept.coalesce(max(1, -(-rows.size // FILE_BYTES), parallel)), rows.table)
+
+    def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
+        """The places of the rows that have one of the keys: `FILE` and `ROW`."""
+        frame = numbered_rows(self._spark, rows.snapshot, rows.files, FILE, ROW)
+        near = _joined(self._spark, frame, keys, "left_semi")
+        with named(rows.table.uri):
+            return near.select(F.col(quote(FILE)), F.col(quote(ROW))).toArrow()
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
@@ -79,7 +86,7 @@ class SparkScans:
         return write_user_frame(name, declared, frame, table)
 
     def _frame(self, rows: StoredRows) -> DataFrame:
-        frame = read_frame(self._spark, rows.snapshot, rows.files)
+        frame = read_frame(self._spark, rows.table, rows.snapshot, rows.files)
         return frame.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in rows.names.items()))
 
 

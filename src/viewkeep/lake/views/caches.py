@@ -109,8 +109,9 @@ class Cache:
 
 
 def order_of(script: Script, name: str) -> tuple[str, ...]:
-    """The IDs by which most diffs name rows of a cache: looking them up then reads few pages."""
-    kept = next(each for each in script.caches if each.name == name)
+    """The IDs by which most diffs name rows of a cache or the view: looking them up then reads few
+    pages."""
+    kept = next(each for each in script.materialized if each.name == name)
     schemas = [each.schema for each in script.applies() if each.target == name]
     some = [each for each in schemas if set(each.ids) < set(kept.ids) and each.kind != INSERT]
     some.sort(key=lambda schema: schema.kind != UPDATE)

@@ -1,6 +1,7 @@
 """How a view is kept, in words: its strategy and why, what is stored, and its script."""
 
 from viewkeep.diffs.programs.theory import theory_of
+from viewkeep.lake.views.row_layout import COPY_ON_WRITE, MERGE_ON_READ, advice
 from viewkeep.lake.views.view import View
 
 
@@ -15,6 +16,9 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
         f"  next      {next_refresh}",
         f"  stored    {', '.join(field.name for field in view.layout.fields)}",
     ]
+    layout = _layout(view)
+    if layout:
+        lines.append(f"  layout    {layout}")
     if view.clock_columns:
         lines.append("  clock     moves with every refresh, or is given: refresh(as_of=...)")
     if not view.is_incremental:
@@ -26,3 +30,13 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
         lines.append(f"  cache     {kept.name} ({', '.join(kept.definition.names)}){why}")
     lines += [f"  {name:8}  {text}" for name, text in theory_of(view.node)]
     return "\n".join([*lines, "", str(view.script)] if script else lines)
+
+
+def _layout(view: View) -> str:
+    """How changed rows are stored, if that was asked for, or what would be better."""
+    if view.marks_rows:
+        return f"{MERGE_ON_READ}: rows that change are marked in deletion vectors"
+    if view.definition.layout == MERGE_ON_READ:
+        return f"{COPY_ON_WRITE}: all of it is written anew, so that there is nothing to mark"
+    better = advice(view.history()) if view.definition.layout == "auto" else ""
+    return f"{COPY_ON_WRITE}; {better}" if better else ""

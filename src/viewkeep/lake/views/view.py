@@ -27,6 +27,7 @@ from viewkeep.lake import Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.row_layout import MERGE_ON_READ
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.clock import CLOCK_TABLE, clock_row
@@ -196,6 +197,11 @@ class View:
         """How many statements of its script changes of some tables may run."""
         changed = frozenset(tables)
         return sum(not each.isdisjoint(changed) for each in self._causes)
+
+    @property
+    def marks_rows(self) -> bool:
+        """Whether rows that change are marked in deletion vectors."""
+        return self.is_incremental and self.definition.layout == MERGE_ON_READ
 
     @property
     def has_caches(self) -> bool:

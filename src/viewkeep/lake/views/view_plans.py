@@ -9,6 +9,7 @@ from viewkeep.diffs.decide import decide, may_recompute
 from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.row_layout import check_layout
 from viewkeep.lake.views.spark_types import RecordedTypes
 from viewkeep.lake.views.view import STATE, Source, View
 from viewkeep.query.algebra import Scan
@@ -25,6 +26,7 @@ from viewkeep.sql.parse import parse_view
 from viewkeep.sql.verbatim import read_verbatim
 from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 from viewkeep.tables.column_names import check_own_names
+from viewkeep.tables.log.durable import local_path
 
 PlanKey: TypeAlias = tuple[str, str, str, tuple[tuple[str, ...], tuple[str, ...]]]
 """What the plan of a view is made from, besides its sources."""
@@ -120,8 +122,10 @@ class ViewPlans:
         aggregates: tuple[str, ...] = (),
         feed: bool = False,
         lag: str = "",
+        layout: str = "auto",
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
+        check_layout(layout, local_path(self.lake.uri) is not None)
         location, build = self.lake.place(name), uuid4().hex[:12]
         unknown = Table({"none": "int"})
         draft = ViewDefinition(
@@ -130,6 +134,7 @@ class ViewPlans:
             aggregates=aggregates,
             feed=feed,
             lag=lag,
+            layout=layout,
         )
         readable = _readable(catalog, name)
         shared = self._shared(draft, readable)
@@ -158,7 +163,8 @@ class ViewPlans:
                 continue
             try:
                 own = view.strategy, view.policy, view.functions, view.aggregates
-                new = self.define(catalog, view.name, view.sql, *own, view.feed, view.lag)
+                about = view.feed, view.lag, view.layout
+                new = self.define(catalog, view.name, view.sql, *own, *about)
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'

@@ -77,7 +77,8 @@ def _facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str,
     yield "columns", _columns(view.columns)
     yield "key", listed(view.key)
     kept = f" (asked for: {view.strategy})" if view.strategy != status.strategy else ""
-    yield "strategy", f"{status.strategy}{kept}, policy {view.policy}"
+    layout = f", layout {view.layout}" if view.layout != "auto" else ""
+    yield "strategy", f"{status.strategy}{kept}, policy {view.policy}{layout}"
     yield "rows", f"{status.rows:,}"
     yield "freshness", freshness(status)
     if status.last is not None:

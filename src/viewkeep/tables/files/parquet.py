@@ -4,28 +4,27 @@ Bounds of columns are kept only for types whose bounds all engines read the
 same way: integers, dates and short strings.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds
-from viewkeep.tables.files.key_match import near_rows
 from viewkeep.tables.files.recent_files import RECENT_FILES
-from viewkeep.tables.files.row_groups import groups_near
+from viewkeep.tables.files.recent_vectors import RECENT_VECTORS
+from viewkeep.tables.files.row_groups import FOOTERS, GroupBounds
+from viewkeep.tables.log.deletion_vectors import PREFIX, SUFFIX, DeletionVector, pack_vectors
 from viewkeep.tables.log.delta import DataFile, LakeTable, StorageError, file_system, storage_errors
+from viewkeep.tables.log.roaring import RowNumbers
 
 ROW_GROUP = 128 * 1024
 SMALL_BYTES = 1 << 20
@@ -36,7 +35,8 @@ SHORT = 64
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A Parquet file in a table's folder, whatever the log says; `modified` in milliseconds."""
+    """A file of rows or of deletion vectors in a table's folder, whatever the log says; `modified`
+    in milliseconds."""
 
     path: str
     modified: float
@@ -83,15 +83,6 @@ class Folder:
         tables = [schema.empty_table(), *(self._read(each, schema) for each in files)]
         return pa.concat_tables(tables)
 
-    def look_up(
-        self, files: Sequence[DataFile], fields: Sequence[Field], keys: Sequence[pa.Table]
-    ) -> pa.Table:
-        """Rows that may have a key of one of the tables of keys; several files at a time."""
-        schema = arrow_schema(fields)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            parts = pool.map(lambda each: self._near(each, schema, keys), files)
-            return pa.concat_tables([schema.empty_table(), *parts])
-
     def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
         """The rows of a file by its path in the folder."""
         return self.read([DataFile(path, 0, 0)], fields)
@@ -128,7 +119,7 @@ class Folder:
                 self._files.delete_dir(self._base)
 
     def listed(self, below: str = "") -> list[ListedFile]:
-        """The Parquet files of the table; folders with the marks of Delta are no data."""
+        """The files of rows and of deletion vectors; folders that Delta marks are no data."""
         files: list[ListedFile] = []
         with storage_errors(self.uri):
             selector = pafs.FileSelector(f"{self._base}/{below}", allow_not_found=True)
@@ -139,7 +130,7 @@ class Folder:
                 continue
             if each.type == pafs.FileType.Directory:
                 files += self.listed(f"{name}/")
-            elif name.endswith(".parquet"):
+            elif name.endswith(".parquet") or _holds_vectors(each.base_name):
                 modified = each.mtime_ns / 1e6 if each.mtime_ns is not None else float("inf")
                 files.append(ListedFile(name, modified))
         return files
@@ -163,10 +154,58 @@ class Folder:
         described = [self._read_described(f"{folder}/{name}") for name in names]
         return [each for each in described if each.rows]
 
+    def deleted_rows(self, file: DataFile) -> RowNumbers:
+        """The rows of a file that are deleted, by their places in it."""
+        vector = file.vector
+        if vector is None:
+            return np.zeros(0, np.int64)
+        return RECENT_VECTORS.get(
+            (self.uri, vector.identity), lambda: vector.read(self._vector_file(vector))
+        )
+
+    def write_vectors(self, vectors: Sequence[RowNumbers]) -> list[DeletionVector]:
+        """Write deletion vectors down, in one file or for the log entry itself."""
+        described, data = pack_vectors(vectors)
+        if data is not None:
+            place = described[0].location(self._base)
+            with storage_errors(str(place)), self._files.open_output_stream(place) as sink:
+                sink.write(data)
+        for each, rows in zip(described, vectors, strict=True):
+            RECENT_VECTORS.add((self.uri, each.identity), rows)
+        return described
+
+    def _vector_file(self, vector: DeletionVector) -> bytes:
+        """The bytes of the file of a vector; none, if it stands in the log."""
+        location = vector.location(self._base)
+        if location is None:
+            return b""
+        with _reading(location), self._files.open_input_file(location) as source:
+            return bytes(source.read())
+
+    def read_stored(self, file: DataFile, fields: Sequence[Field]) -> pa.Table:
+        """All rows of a file in their places, also those that are deleted."""
+        return self._read_stored(file, arrow_schema(fields))
+
     def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
+        rows = self._read_stored(each, schema)
+        if each.vector is None:
+            return rows
+        live = np.ones(rows.num_rows, np.bool_)
+        live[self.deleted_rows(each)] = False
+        return rows.filter(pa.array(live))
+
+    def live_rows(self, file: DataFile, places: RowNumbers) -> pa.Array:
+        """Whether the rows at some places of a file are there."""
+        deleted = self.deleted_rows(file)
+        if not len(deleted):
+            return pa.array(np.ones(len(places), np.bool_))
+        at = np.minimum(np.searchsorted(deleted, places), len(deleted) - 1)
+        return pa.array(deleted[at] != places)
+
+    def _read_stored(self, each: DataFile, schema: pa.Schema) -> pa.Table:
         location = each.location(self._base)
         recent = RECENT_FILES.get(location) if self._is_local else None
-        return _conformed(self._read_whole(location) if recent is None else recent, schema, each)
+        return conform(self._read_whole(location) if recent is None else recent, schema, each)
 
     def _read_whole(self, location: str) -> pa.Table:
         with _reading(location), self._files.open_input_file(location) as source:
@@ -179,25 +218,19 @@ class Folder:
             RECENT_FILES.add(location, rows)
         return rows
 
-    def _near(self, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
-        """Groups of rows whose bounds rule the keys out are not read. Of the others, the columns of
-        keys are read first, and the rest if there are any."""
+    @contextmanager
+    def opened(self, each: DataFile) -> Iterator[tuple[pq.ParquetFile, GroupBounds]]:
+        """A file of the table, open, and the bounds of its row groups."""
         location = each.location(self._base)
-        columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
-        parts = []
         with _reading(location), self._files.open_input_file(location) as source:
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit=_UNIT)
-            present = set(file.schema_arrow.names)
-            typed = pa.schema([schema.field(name) for name in columns])
-            named = [name for name in columns if name in present]
-            own = [name for name in schema.names if name in present]
-            for groups in groups_near(file.metadata, keys):
-                rows = _conformed(file.read_row_groups(groups, named), typed, each)
-                near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
-                if pc.any(near, min_count=0).as_py():
-                    rest = _conformed(file.read_row_groups(groups, own), schema, each)
-                    parts.append(rest.filter(near))
-        return pa.concat_tables([schema.empty_table(), *parts])
+
+            def read_footer() -> Any:
+                return pq.read_metadata(source)
+
+            bounds = FOOTERS.get(location, read_footer) if self._is_local else None
+            bounds = bounds or GroupBounds(read_footer())
+            about = {"metadata": bounds.footer, "coerce_int96_timestamp_unit": _UNIT}
+            yield pq.ParquetFile(source, **about), bounds
 
     def _read_described(self, path: str) -> DataFile:
         place = f"{self._base}/{path}"
@@ -239,7 +272,8 @@ _UNIT = "us"
 """Of times in Spark's old form; in nanoseconds, years before 1677 and after 2262 overflow."""
 
 
-def _conformed(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
+def conform(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
+    """Rows of a file with the columns of a schema; what the file does not have is NULL."""
     if not each.partition and rows.schema.equals(schema):
         return rows
     columns = []
@@ -313,6 +347,10 @@ def shortened(text: str, up: bool = False) -> str:
         return text
     # The next character; between those below and above are no characters.
     return start[:-1] + ("\ue000" if start[-1] == "\ud7ff" else chr(ord(start[-1]) + 1))
+
+
+def _holds_vectors(name: str) -> bool:
+    return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
 def _has_few_values(kind: pa.DataType) -> bool:

@@ -6,10 +6,8 @@ next change puts them together.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -18,14 +16,12 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import may_hold
+from viewkeep.tables.files.look_up import parallel
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 DRIVER_BYTES = 8 * 1024 * 1024
 """The most bytes that are rewritten in memory; an engine streams more in less time."""
@@ -92,7 +88,6 @@ def find_rows(
 def _load_matches(
     table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: KeyIndex
 ) -> MatchedRows:
-    """Several files at a time: Arrow works without Python's lock."""
     folder = Folder(table)
 
     def load(each: DataFile) -> FileRows | None:
@@ -100,7 +95,7 @@ def _load_matches(
         places = keys.places(rows)
         return FileRows(each, rows, places) if (places >= 0).any() else None
 
-    loaded = tuple(each for each in _parallel(load, files) if each is not None)
+    loaded = tuple(each for each in parallel(load, files) if each is not None)
     matches = [each.rows.filter(pa.array(each.places >= 0)) for each in loaded]
     places = [each.places[each.places >= 0] for each in loaded]
     return MatchedRows(
@@ -144,7 +139,7 @@ def _on_driver(
     """Rows that replace others take their places; the rest goes to the end of some file."""
     files = matches.files or ()
     moves = _moves(matches, old_keys, new_rows)
-    rests = zip(files, _parallel(lambda each: _rest(each, moves, new_rows), files), strict=True)
+    rests = zip(files, parallel(lambda each: _rest(each, moves, new_rows), files), strict=True)
     hit = [(each.file, rest) for each, rest in rests if rest is not None]
     small = _small(snapshot, [each for each, _ in hit])
     merged = [Folder(table).read(small, snapshot.fields), new_rows.filter(pa.array(moves.appended))]
@@ -228,18 +223,11 @@ def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
     share = -(-sum(rows.num_rows for rows in groups) // (os.cpu_count() or 1))
     size = min(FILE_ROWS, max(SHARE_ROWS, share))
     parts = [rows.slice(start, size) for rows in groups for start in range(0, rows.num_rows, size)]
-    return _parallel(Folder(table).write, parts)
+    return parallel(Folder(table).write, parts)
 
 
 def _stored(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
     return StoredRows(table, snapshot, files, {f.name: f.name for f in snapshot.fields})
-
-
-def _parallel(function: Callable[[T], U], values: Sequence[T]) -> list[U]:
-    if len(values) < 2:
-        return [function(each) for each in values]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(function, values))
 
 
 def _small(snapshot: Snapshot, touched: Sequence[DataFile]) -> list[DataFile]:

@@ -1,59 +1,157 @@
 """The row groups of a Parquet file that may hold some keys, by their bounds."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.tables.file_marks import FileMark, file_mark
+from viewkeep.tables.row_differences import Mask
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 20, 1 << 26
 """About so much is read at a time, at least one row group."""
+MOST_FOOTERS = 256
+"""The most files whose footers are remembered."""
 
-Values = dict[str, tuple[list[Any], bool]]
-"""By column its sorted values, and whether NULL is one of them."""
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _ColumnBounds:
+    """The least and greatest values of the row groups that tell them, and which may have NULLs."""
+
+    is_known: Mask
+    least: Values
+    greatest: Values
+    has_nulls: Mask
+
+    def may_have(self, values: Values, null: bool) -> Mask:
+        """The row groups that may have one of some sorted values, or NULL."""
+        mask = ~self.is_known  # also where all are NULL
+        if null:
+            mask |= self.has_nulls
+        if not len(values) or not len(self.least):
+            return mask
+        if values.dtype != self.least.dtype or type(values[0]) is not type(self.least[0]):
+            return np.ones(len(mask), np.bool_)  # stored as another type
+        at = np.searchsorted(values, self.least)
+        inside = at < len(values)
+        inside[inside] = values[at[inside]] <= self.greatest[inside]
+        mask[self.is_known] |= inside
+        return mask
+
+
+class GroupBounds:
+    """The footer of a file, and the bounds of its row groups in vectors."""
+
+    def __init__(self, footer: Any) -> None:
+        self.footer = footer
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        sizes = [group.num_rows for group in groups]
+        self.starts = np.cumsum([0, *sizes])
+        """The place of the first row of each group, and behind the last one."""
+        self._bytes = np.array([group.total_byte_size for group in groups], np.int64)
+        columns = groups[0].num_columns if groups else 0
+        self._places = {groups[0].column(i).path_in_schema: i for i in range(columns)}
+        self._columns: dict[str, _ColumnBounds] = {}
+
+    def near(self, keys: Sequence[pa.Table]) -> Mask:
+        """The row groups that may have a key of one of the tables."""
+        mask = np.zeros(len(self._bytes), np.bool_)
+        for some in keys:
+            own = np.full(len(self._bytes), bool(some.num_rows), np.bool_)
+            for name in some.column_names:
+                if name in self._places and not pa.types.is_floating(some[name].type):
+                    own &= self._column(name).may_have(*_sorted_values(some[name]))
+            mask |= own
+        return mask
+
+    def rows_near(self, keys: Sequence[pa.Table]) -> int:
+        """How many rows these row groups have."""
+        return int(np.diff(self.starts)[self.near(keys)].sum())
+
+    def portions(self, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
+        """The row groups that may have a key of one of the tables, some at a time."""
+        chosen: list[int] = []
+        rows = size = 0
+        for number in np.flatnonzero(self.near(keys)):
+            chosen.append(int(number))
+            rows += int(self.starts[number + 1] - self.starts[number])
+            size += int(self._bytes[number])
+            if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
+                yield chosen
+                chosen, rows, size = [], 0, 0
+        if chosen:
+            yield chosen
+
+    def places(self, groups: Sequence[int]) -> npt.NDArray[np.int64]:
+        """The places of the rows of some groups in the file."""
+        spans = [np.arange(self.starts[n], self.starts[n + 1]) for n in groups]
+        return np.concatenate([np.zeros(0, np.int64), *spans])
+
+    def _column(self, name: str) -> _ColumnBounds:
+        if name not in self._columns:
+            self._columns[name] = _column_bounds(self.footer, self._places[name])
+        return self._columns[name]
 
 
 def groups_near(footer: Any, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
     """The row groups that may have a key of one of the tables, some at a time."""
-    if not footer.num_row_groups:
-        return
-    first = footer.row_group(0)
-    places = {first.column(i).path_in_schema: i for i in range(first.num_columns)}
-    key_values = [_values(some) for some in keys]
-    chosen: list[int] = []
-    rows = size = 0
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        if any(_may_have(group, places, values) for values in key_values):
-            chosen.append(number)
-            rows, size = rows + group.num_rows, size + group.total_byte_size
-        if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
-            yield chosen
-            chosen, rows, size = [], 0, 0
-    if chosen:
-        yield chosen
+    return GroupBounds(footer).portions(keys)
 
 
-def _values(keys: pa.Table) -> Values:
-    values = {}
-    for name in keys.column_names:
-        column = keys[name]
-        values[name] = sorted(set(column.drop_null().to_pylist())), bool(column.null_count)
-    return values
+def _column_bounds(footer: Any, place: int) -> _ColumnBounds:
+    groups = range(footer.num_row_groups)
+    stats = [footer.row_group(number).column(place).statistics for number in groups]
+    known = [each for each in stats if each is not None and each.has_min_max]
+    return _ColumnBounds(
+        np.array([each is not None and each.has_min_max for each in stats], np.bool_),
+        _vector([each.min for each in known]),
+        _vector([each.max for each in known]),
+        np.array([each is None or each.null_count != 0 for each in stats], np.bool_),
+    )
 
 
-def _may_have(group: Any, places: dict[str, int], values: Values) -> bool:
-    return all(_may_have_one(group, places.get(name), *each) for name, each in values.items())
+def _sorted_values(column: pa.ChunkedArray) -> tuple[Values, bool]:
+    """The values of a column in order, and whether NULL is one of them."""
+    values = column.drop_null()
+    if pa.types.is_integer(column.type):
+        return np.unique(values.to_numpy()).astype(np.int64), bool(column.null_count)
+    return _vector(sorted(set(values.to_pylist()))), bool(column.null_count)
 
 
-def _may_have_one(group: Any, place: int | None, values: list[Any], null: bool) -> bool:
-    bounds = None if place is None else group.column(place).statistics
-    if bounds is None or not bounds.has_min_max:
-        return True  # also where all are NULL
-    if null and (bounds.null_count is None or bounds.null_count):
-        return True
-    low, high = bounds.min, bounds.max
-    if values and type(low) is not type(values[0]):
-        return True  # stored as another type
-    at = bisect_left(values, low)
-    return at < len(values) and bool(values[at] <= high)
+def _vector(values: list[Any]) -> Values:
+    if values and all(isinstance(each, int) for each in values):
+        return np.array(values, np.int64)
+    vector = np.empty(len(values), object)
+    vector[:] = values
+    return vector
+
+
+class Footers:
+    """Footers of local files that this process has read: files of Delta tables never change."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._bounds: OrderedDict[str, tuple[FileMark | None, GroupBounds]] = OrderedDict()
+
+    def get(self, path: str, read: Callable[[], Any]) -> GroupBounds:
+        """The bounds of a file, whose footer is read if it is not known."""
+        mark = file_mark(path)
+        known = self._bounds.get(path)
+        if known is not None and mark is not None and known[0] == mark:
+            return known[1]
+        bounds = GroupBounds(read())
+        with self._lock:
+            self._bounds[path] = mark, bounds
+            while len(self._bounds) > self._most:
+                self._bounds.popitem(last=False)
+        return bounds
+
+
+FOOTERS = Footers(MOST_FOOTERS)

@@ -12,6 +12,7 @@ from viewkeep.tables.relations import StoredRows
 
 SIDE = "#side"
 """The column that tells where an unpaired row stands: "old" or "new"."""
+FILE, ROW = "#file", "#row"
 
 
 class Scans(Protocol):
@@ -22,6 +23,10 @@ class Scans(Protocol):
 
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into new files of their table."""
+
+    def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
+        """The places of the rows that have one of the keys, also of deleted ones: the number of
+        the file among `rows.files` as `FILE`, and that of the row in it as `ROW`."""
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`; with

@@ -52,7 +52,7 @@ class DeletionVector:
         if self.storage == BY_PATH:
             return unquote(self.place)
         prefix, text = self.place[:-_UUID_LENGTH], self.place[-_UUID_LENGTH:]
-        name = f"{PREFIX}{UUID(bytes=decoded(text))}{SUFFIX}"
+        name = f"{PREFIX}{UUID(bytes=from_base85(text))}{SUFFIX}"
         return f"{prefix}/{name}" if prefix else name
 
     def location(self, uri: str) -> str | None:
@@ -82,7 +82,7 @@ class DeletionVector:
     def read(self, file: bytes) -> RowNumbers:
         """Its rows, from the bytes of its file if it has one; what does not fit is refused."""
         try:
-            data = decoded(self.place) if self.storage == INLINE else self._part(file)
+            data = from_base85(self.place) if self.storage == INLINE else self._part(file)
             rows = from_bytes(data[: self.size])
         except (DamagedBitmapError, struct.error, ValueError) as error:
             raise StorageError(
@@ -105,14 +105,14 @@ class DeletionVector:
         return data
 
 
-def packed(vectors: Sequence[RowNumbers]) -> tuple[list[DeletionVector], bytes | None]:
+def pack_vectors(vectors: Sequence[RowNumbers]) -> tuple[list[DeletionVector], bytes | None]:
     """Vectors as the log names them, and the bytes of the file that holds them; None if they are
     small enough to stand in the log."""
     texts = [to_bytes(each) for each in vectors]
     if sum(map(len, texts)) <= INLINE_BYTES:
         pairs = zip(texts, vectors, strict=True)
-        return [DeletionVector(INLINE, encoded(t), len(t), len(v)) for t, v in pairs], None
-    file, described, place = bytearray(_VERSION), [], encoded(uuid4().bytes)
+        return [DeletionVector(INLINE, to_base85(t), len(t), len(v)) for t, v in pairs], None
+    file, described, place = bytearray(_VERSION), [], to_base85(uuid4().bytes)
     for text, rows in zip(texts, vectors, strict=True):
         described.append(DeletionVector(BY_UUID, place, len(text), len(rows), len(file)))
         file += struct.pack(">I", len(text)) + text + struct.pack(">I", zlib.crc32(text))
@@ -125,10 +125,10 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!
 _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
 
 
-def encoded(data: bytes) -> str:
+def to_base85(data: bytes) -> str:
     """Bytes in base 85; filled up with zeros to whole groups of four.
 
-    >>> encoded(UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61").bytes)
+    >>> to_base85(UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61").bytes)
     '^-aqEH.-t@S}K{vb[*k^'
     """
     filled = data + bytes(-len(data) % 4)
@@ -138,7 +138,7 @@ def encoded(data: bytes) -> str:
     return "".join(digits)
 
 
-def decoded(text: str) -> bytes:
+def from_base85(text: str) -> bytes:
     """The bytes of a text in base 85."""
     if len(text) % 5 or not set(text) <= _VALUES.keys():
         raise DamagedBitmapError("it is no text in base 85")

@@ -54,17 +54,21 @@ from viewkeep.tables.log.entries import (
     recent_entries,
 )
 from viewkeep.tables.log.memory import RECENT, log_memory
-from viewkeep.tables.log.protocol import unreadable
+from viewkeep.tables.log.protocol import may_have_vectors, unreadable
+from viewkeep.tables.log.replay import Vectors, replay_vectors
 from viewkeep.tables.log.snapshots import DataFile as DataFile
 from viewkeep.tables.log.snapshots import Snapshot as Snapshot
 from viewkeep.tables.log.snapshots import files_of
 from viewkeep.tables.log.write_entry import (
+    Action,
+    TableForm,
     files_changed,
     has_plain_paths,
     is_checkpoint,
     is_plain,
     put_entry,
     table_made,
+    table_replaced,
 )
 
 NOTES = "viewkeep"
@@ -163,11 +167,16 @@ class LakeTable:
                 )
             about = table.metadata()
             partitions, identity = tuple(about.partition_columns), str(about.id)
-            files = files_of(table)
+            has_vectors = may_have_vectors(table)
+            files = files_of(table, self._vectors(table.version()) if has_vectors else {})
             plain = is_plain(table, properties_of(fields))
             at = table.version()
-            feed = about.configuration.get(FEED) == "true"
-            return Snapshot(self.uri, at, fields, files, partitions, identity, plain, feed)
+            form = (plain, about.configuration.get(FEED) == "true", has_vectors)
+            return Snapshot(self.uri, at, fields, files, partitions, identity, *form)
+
+    def _vectors(self, version: int) -> Vectors:
+        """The deletion vectors of a version."""
+        return replay_vectors(*file_system(self), version, self._entry)
 
     def create(
         self,
@@ -176,12 +185,15 @@ class LakeTable:
         notes: Notes,
         description: str,
         feed: bool = False,
+        has_vectors: bool = False,
     ) -> None:
-        """Make the table, with a change data feed or without; a `ConflictError` if there is one."""
+        """Make the table, with a change data feed or without, and with files that may have deletion
+        vectors or not; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
-        made = self._create_plain(fields, files, notes, description, feed)
+        made = self._create_plain(fields, files, notes, description, feed, has_vectors)
         if made is None:
+            self._refuse_vectors(has_vectors)
             about = (_properties(notes), description, feed)
             with storage_errors(self.uri):
                 create_by_deltalake(self.uri, self.options, fields, files, *about)
@@ -194,6 +206,7 @@ class LakeTable:
         notes: Notes,
         description: str,
         feed: bool,
+        has_vectors: bool,
     ) -> Made | None:
         """Write the first entry; None if that is left to deltalake."""
         if self._local is None or not has_plain_paths(files):
@@ -204,14 +217,22 @@ class LakeTable:
         with storage_errors(self.uri):
             os.makedirs(f"{self._local}/{LOG}", exist_ok=True)
             there = declared_fields(pa.schema(schema))
-        actions, identity = table_made(schema.to_json(), description, properties, files, notes)
+        form = TableForm(schema.to_json(), description, properties, has_vectors)
         try:
-            text = put_entry(self._local, 0, actions, self._is_durable)
+            text = put_entry(self._local, 0, table_made(form, files, notes), self._is_durable)
         except FileExistsError as error:
             raise ConflictError(f"{self.uri}: there is a table already") from error
-        about = ((), identity, True, feed)
-        snapshot = Snapshot(self.uri, 0, there, tuple(files), *about)
+        snapshot = Snapshot(self.uri, 0, there, tuple(files), (), form.identity)
+        snapshot = replace(snapshot, is_plain=True, has_feed=feed, has_vectors=has_vectors)
         return None if text is None else (snapshot, text)
+
+    def _refuse_vectors(self, has_vectors: bool) -> None:
+        """deltalake writes no deletion vectors."""
+        if has_vectors:
+            raise StorageError(
+                f"{self.uri}: deletion vectors are written on local disks that have hard links, to "
+                'tables that nobody has given other properties; use the layout "copy-on-write"'
+            )
 
     def commit(
         self,
@@ -237,16 +258,22 @@ class LakeTable:
         files: Iterable[DataFile],
         notes: Notes,
         feed: bool = False,
+        has_vectors: bool = False,
     ) -> int:
-        """Make the next version after `start` of these files only, with these columns, and with a
-        change data feed or without."""
+        """Make the next version after `start` of these files only, with these columns, with a
+        change data feed or without; with `has_vectors`, files may have deletion vectors then."""
         fields, files = tuple(fields), tuple(files)
         self._prepare(files, notes)
         if self._has_feed(start) != feed:
             start = self._set_property(start, FEED, str(feed).lower())
         old_version = self._plain_snapshot(start)
-        if old_version is not None and old_version.fields == fields:
-            return self._write(start, files, old_version.files, notes)
+        if old_version is not None:
+            has_form = old_version.has_vectors or not has_vectors
+            if old_version.fields == fields and has_form:
+                return self._write(start, files, old_version.files, notes)
+            if old_version.has_vectors or has_vectors:
+                return self._replace_form(old_version, fields, files, notes)
+        self._refuse_vectors(has_vectors)
         new = with_bounds(fields)
         old = self._open(start).metadata().configuration.get(STATISTICS, "").split(",")
         # At no moment may a column be listed that a file has no bounds for.
@@ -259,6 +286,36 @@ class LakeTable:
         with suppress(StorageError):  # it has happened; without bounds it is only slower
             self._list_bounds(made, both, new)
         return made
+
+    def _replace_form(
+        self, old: Snapshot, fields: Sequence[Field], files: Sequence[DataFile], notes: Notes
+    ) -> int:
+        """Make the next version of these files only, with these columns and deletion vectors."""
+        table = self._open(old.version)
+        about, schema = table.metadata(), delta_schema(fields)
+        form = TableForm(
+            *(schema.to_json(), about.description, properties_of(fields, old.has_feed)),
+            has_vectors=True,
+            identity=old.identity,
+            created=about.created_time or 0,
+            features=frozenset(table.protocol().writer_features or ()),
+        )
+        text = self._put(old.version + 1, table_replaced(form, files, old.files, notes))
+        self._refuse_vectors(text is None)
+        there = declared_fields(pa.schema(schema))
+        new = replace(old, version=old.version + 1, fields=there, files=tuple(files))
+        new = replace(new, has_vectors=True)
+        self._settle(new.version, None if text is None else (new, text))
+        return new.version
+
+    def _put(self, version: int, actions: Sequence[Action]) -> bytes | None:
+        """Write an entry; None where the file system has no links."""
+        assert self._local is not None
+        try:
+            return put_entry(self._local, version, actions, self._is_durable)
+        except FileExistsError as error:
+            self._forget()
+            raise ConflictError(f"{self.uri}: another process committed first") from error
 
     def _list_bounds(self, start: int, old: Sequence[str], new: Sequence[str]) -> int:
         """Change which columns have bounds in the log, after `start`; the version of that."""
@@ -283,11 +340,10 @@ class LakeTable:
     def become(self, files: Sequence[DataFile], notes: Notes) -> int:
         """Make a next version of exactly these files, whatever the newest version holds."""
         newest = self.snapshot()
-        paths = {each.path for each in files}
-        leftover = [each for each in newest.files if each.path not in paths]
-        return self.commit(
-            newest.version, [f for f in files if f.path not in newest.by_path], leftover, notes
-        )
+        wanted = {each.identity for each in files}
+        leftover = [each for each in newest.files if each.identity not in wanted]
+        new = [each for each in files if each.identity not in newest.identities]
+        return self.commit(newest.version, new, leftover, notes)
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:
         """The commits after a version up to another one, newest first."""
@@ -330,13 +386,13 @@ class LakeTable:
         if text is not None:
             return entry_fingerprint(text)
         snapshot = self.snapshot(version)
-        return files_fingerprint(snapshot.identity, ((f.path, f.size) for f in snapshot.files))
+        return files_fingerprint(snapshot.identity, ((f.identity, f.size) for f in snapshot.files))
 
     def has_fingerprint(self, version: int, expected: str) -> bool | None:
         """Whether a version is the one that was seen; None if nothing is left that tells."""
         if expected.startswith("files:"):
             snapshot = self.snapshot(version)
-            files = ((f.path, f.size) for f in snapshot.files)
+            files = ((f.identity, f.size) for f in snapshot.files)
             return files_fingerprint(snapshot.identity, files) == expected
         text = self._entry(version)
         return None if text is None else entry_fingerprint(text) == expected
@@ -346,6 +402,8 @@ class LakeTable:
         if self._local is None:
             return
         paths = [each.location(self._local) for each in add]
+        vectors = [f.vector.location(self._local) for f in add if f.vector is not None]
+        paths += [each for each in vectors if each is not None]
         changes = notes.get(CHANGES)
         paths += [f"{self._local}/{changes}"] if isinstance(changes, str) else []
         if not self._is_durable:
@@ -375,6 +433,7 @@ class LakeTable:
         """Make the next version after `start`; with a schema, of the added files only."""
         made = self._write_plain(start, add, remove, notes, fed) if schema is None else None
         if made is None:
+            self._refuse_vectors(any(each.vector is not None for each in (*add, *remove)))
             self._write_by_deltalake(start, add, remove, notes, schema)
         elif is_checkpoint(start + 1):
             with suppress(StorageError), storage_errors(self.uri):  # the commit has happened
@@ -391,21 +450,16 @@ class LakeTable:
         fed: Sequence[DataFile],
     ) -> Made | None:
         """Write the entry of the next version; None if that is left to deltalake, which writes
-        checkpoints with its entries but tells no changed rows."""
-        if not has_plain_paths((*add, *remove)) or (is_checkpoint(start + 1) and not fed):
-            return None
+        checkpoints with its entries but knows no changed rows and no deletion vectors."""
         old = self._plain_snapshot(start)
-        if self._local is None or old is None:
+        if self._local is None or old is None or not has_plain_paths((*add, *remove)):
+            return None
+        if is_checkpoint(start + 1) and not (fed or old.has_vectors):
             return None
         gone = {each.path for each in remove}
         kept = tuple(each for each in old.files if each.path not in gone)
         mode = "Append" if kept or not gone else "Overwrite"
-        try:
-            actions = files_changed(add, remove, mode, notes, fed)
-            text = put_entry(self._local, start + 1, actions, self._is_durable)
-        except FileExistsError as error:
-            self._forget()
-            raise ConflictError(f"{self.uri}: another process committed first") from error
+        text = self._put(start + 1, files_changed(add, remove, mode, notes, fed))
         new = replace(old, version=start + 1, files=(*kept, *add))
         return None if text is None else (new, text)
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from viewkeep.tables.failures import DamagedLogError, storage_errors
+from viewkeep.tables.log.deletion_vectors import DeletionVector
 
 ACTIONS = "add|remove|metaData|protocol|commitInfo|txn|cdc|domainMetadata"
 _ACTION = re.compile(rb'\{\s*"(' + ACTIONS.encode() + rb')"\s*:')
@@ -35,6 +36,7 @@ class Commit:
     operation: str
     notes: Mapping[str, Any] | None
     added: tuple[str, ...] = ()
+    """Files of rows and of deletion vectors."""
     removed: tuple[str, ...] = ()
     fed: tuple[str, ...] = ()
     """The files that tell its changed rows."""
@@ -61,8 +63,8 @@ def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
     actions = _parsed(place, text)
     about: dict[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
     try:
-        added = tuple(e["add"]["path"] for e in actions if "add" in e)
-        removed = tuple(e["remove"]["path"] for e in actions if "remove" in e)
+        added = tuple(path for e in actions if "add" in e for path in _paths(e["add"]))
+        removed = tuple(path for e in actions if "remove" in e for path in _paths(e["remove"]))
         fed = tuple(e["cdc"]["path"] for e in actions if "cdc" in e)
         return Commit(
             version,
@@ -75,6 +77,13 @@ def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(place, f"it has an action that is not whole ({error!r})") from error
+
+
+def _paths(action: Mapping[str, Any]) -> list[str]:
+    """The file of an action, and that of its deletion vector."""
+    vector = action.get("deletionVector")
+    path = DeletionVector.from_json(vector).path if vector else None
+    return [action["path"], *([] if path is None else [path])]
 
 
 def _parsed(place: str, text: bytes) -> list[dict[str, Any]]:

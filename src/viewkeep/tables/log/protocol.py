@@ -1,11 +1,11 @@
 """What Delta tables may use, and what of it cannot be read correctly here."""
 
-import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
-READABLE_FEATURES = frozenset({"deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
-"""Features of readers that change nothing for tables that pass the other checks."""
+VECTORS = "deletionVectors"
+"""The feature of tables whose files may have deleted rows."""
+READABLE_FEATURES = frozenset({VECTORS, "timestampNtz", "vacuumProtocolCheck"})
+"""Features of readers that are understood, or change nothing for readers."""
 
 
 def unreadable(table: DeltaTable) -> str:
@@ -19,16 +19,9 @@ def unreadable(table: DeltaTable) -> str:
             f"the table uses {', '.join(unknown)}, which cannot be read here; "
             "copy it into a table without, or switch it off"
         )
-    if "deletionVectors" in features and _has_vectors(table):
-        return (
-            "some files have deletionVectors, which cannot be read here; "
-            "purge them (REORG TABLE ... APPLY (PURGE)) and switch them off"
-        )
     return ""
 
 
-def _has_vectors(table: DeltaTable) -> bool:
-    try:
-        return bool(pa.table(table.deletion_vectors()).num_rows)
-    except DeltaError:  # there are some, and they do not fit the files
-        return True
+def may_have_vectors(table: DeltaTable) -> bool:
+    """Whether files of an open version may have deletion vectors."""
+    return VECTORS in (table.protocol().reader_features or ())

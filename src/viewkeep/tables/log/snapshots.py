@@ -13,11 +13,15 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake import DeltaTable
 
 from viewkeep.query.types.data_types import Field
+from viewkeep.tables.log.deletion_vectors import DeletionVector
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a table: its path below the table's folder, and bounds of its columns."""
+    """A file of a table: its path below the table's folder, and bounds of its columns.
+
+    `rows` are those that are there: the others of the file are in its deletion vector.
+    """
 
     path: str
     size: int
@@ -27,6 +31,7 @@ class DataFile:
     greatest: Mapping[str, Any] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
     modified: int = field(default_factory=lambda: int(time.time() * 1000))
+    vector: DeletionVector | None = None
 
     def location(self, uri: str) -> str:
         """Where it is; paths in the log are encoded, and may lead out of the table's folder.
@@ -37,21 +42,34 @@ class DataFile:
         path = unquote(self.path)
         return path if "://" in path or path.startswith("/") else f"{uri}/{path}"
 
+    @property
+    def identity(self) -> str:
+        """What tells it from other files, and from itself with other rows deleted."""
+        return self.path if self.vector is None else f"{self.path}#{self.vector.identity}"
+
+    @property
+    def stored_rows(self) -> int:
+        """Its rows, also those that are deleted."""
+        return self.rows + (self.vector.rows if self.vector is not None else 0)
+
     def stats(self) -> str:
-        """The statistics as Delta writes them."""
-        stats = {
-            "numRecords": self.rows,
+        """The statistics as Delta writes them; deleted rows count, and make bounds wide."""
+        stats: dict[str, Any] = {
+            "numRecords": self.stored_rows,
             "minValues": {name: _plain(value) for name, value in self.least.items()},
             "maxValues": {name: _plain(value) for name, value in self.greatest.items()},
             "nullCount": dict(self.nulls),
         }
+        if self.vector is not None:
+            stats["tightBounds"] = False
         return json.dumps(stats)
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """One version of a table; `is_plain` if it asks nothing of writers but to add and remove files
-    (`write_entry.is_plain`), `has_feed` if commits tell their changed rows."""
+    (`write_entry.is_plain`), `has_feed` if commits tell their changed rows, `has_vectors` if files
+    may have deletion vectors."""
 
     uri: str
     version: int
@@ -61,6 +79,7 @@ class Snapshot:
     identity: str = ""
     is_plain: bool = False
     has_feed: bool = False
+    has_vectors: bool = False
 
     @property
     def rows(self) -> int:
@@ -73,33 +92,37 @@ class Snapshot:
         return sum(each.size for each in self.files)
 
     @cached_property
-    def by_path(self) -> dict[str, DataFile]:
-        """The files by their paths."""
-        return {each.path: each for each in self.files}
+    def identities(self) -> frozenset[str]:
+        """What its files are told apart by."""
+        return frozenset(each.identity for each in self.files)
 
 
-def files_of(table: DeltaTable) -> tuple[DataFile, ...]:
-    """The files of an open version."""
+def files_of(
+    table: DeltaTable, vectors: Mapping[str, DeletionVector | None]
+) -> tuple[DataFile, ...]:
+    """The files of an open version, with their deletion vectors."""
     rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return tuple(_file(row) for row in rows)
+    return tuple(_file(row, vectors.get(row["path"])) for row in rows)
 
 
-def _file(row: Mapping[str, Any]) -> DataFile:
+def _file(row: Mapping[str, Any], vector: DeletionVector | None) -> DataFile:
     def part(prefix: str) -> dict[str, Any]:
         return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
 
     def without_nulls(prefix: str) -> dict[str, Any]:
         return {name: value for name, value in part(prefix).items() if value is not None}
 
+    stored = row["num_records"] if row["num_records"] is not None else -1
     return DataFile(
         row["path"],
         row["size_bytes"],
-        row["num_records"] if row["num_records"] is not None else -1,
+        stored if vector is None else stored - vector.rows,
         part("partition."),
         without_nulls("min."),
         without_nulls("max."),
         without_nulls("null_count."),
         row["modification_time"],
+        vector,
     )
 
 

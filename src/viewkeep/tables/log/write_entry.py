@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from deltalake import DeltaTable
 from viewkeep.tables.failures import storage_errors
 from viewkeep.tables.log.deltalake_commits import FEED
 from viewkeep.tables.log.entries import LOG, entry_path
+from viewkeep.tables.log.protocol import VECTORS
 from viewkeep.tables.log.snapshots import DataFile
 
 ENGINE = "viewkeep"
@@ -30,19 +32,22 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
 
-_FEATURES = frozenset({"timestampNtz", "changeDataFeed"})
+VECTORS_PROPERTY = "delta.enableDeletionVectors"
+TIMES, CHANGE_FEED = "timestampNtz", "changeDataFeed"
+_FEATURES = frozenset({TIMES, CHANGE_FEED, VECTORS})
 
 Action = Mapping[str, Any]
 
 
 def is_plain(table: DeltaTable, properties: Mapping[str, str]) -> bool:
-    """Whether an open version asks nothing of writers but to add and remove files, and to tell
-    changed rows: no other features, no properties but these, no partitions, and no constraints on
-    columns."""
+    """Whether an open version asks nothing of writers but to add and remove files, perhaps with
+    deletion vectors, and to tell changed rows: no other features, no properties but these, no
+    partitions, and no constraints on columns."""
     protocol, about = table.protocol(), table.metadata()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     versions = protocol.min_reader_version, protocol.min_writer_version
-    others = {name: value for name, value in about.configuration.items() if name != FEED}
+    own = (FEED, VECTORS_PROPERTY)
+    others = {name: value for name, value in about.configuration.items() if name not in own}
     return (
         (versions in ((1, 2), (1, 4)) or (versions == (3, 7) and features <= _FEATURES))
         and others == dict(properties)
@@ -79,38 +84,59 @@ def files_changed(
     ]
 
 
+@dataclass(frozen=True)
+class TableForm:
+    """What the log tells of a table besides its files; `schema` is Delta's JSON, `has_vectors`
+    whether files may have deletion vectors, and `features` those that the table has already."""
+
+    schema: str
+    description: str | None
+    properties: Mapping[str, str]
+    has_vectors: bool = False
+    identity: str = field(default_factory=lambda: str(uuid4()))
+    created: int = field(default_factory=lambda: _now())
+    features: frozenset[str] = frozenset()
+
+    def actions(self) -> list[Action]:
+        """The protocol and the metadata."""
+        vectors = {VECTORS_PROPERTY: "true"} if self.has_vectors else {}
+        about: dict[str, Any] = {
+            "id": self.identity,
+            "name": None,
+            "description": self.description,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": self.schema,
+            "partitionColumns": [],
+            "createdTime": self.created,
+            "configuration": {**self.properties, **vectors},
+        }
+        return [{"protocol": self._protocol()}, {"metaData": about}]
+
+    def _protocol(self) -> Action:
+        has_feed = FEED in self.properties
+        needed = {TIMES: '"timestamp_ntz"' in self.schema, VECTORS: self.has_vectors}
+        reading = [name for name, is_needed in needed.items() if is_needed or name in self.features]
+        if not reading:
+            return {"minReaderVersion": 1, "minWriterVersion": 4 if has_feed else 2}
+        writing = [*reading, *([CHANGE_FEED] if has_feed or CHANGE_FEED in self.features else [])]
+        listed = {"readerFeatures": reading, "writerFeatures": writing}
+        return {"minReaderVersion": 3, "minWriterVersion": 7, **listed}
+
+
 def table_made(
-    schema: str,
-    description: str,
-    properties: Mapping[str, str],
-    files: Iterable[DataFile],
-    notes: Mapping[str, Any],
-) -> tuple[list[Action], str]:
-    """The actions of a table's first commit, and its new ID; `schema` is Delta's JSON."""
-    identity, has_times = str(uuid4()), '"timestamp_ntz"' in schema
-    has_feed = FEED in properties
-    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 4 if has_feed else 2}
-    if has_times:
-        features, more = ["timestampNtz"], ["changeDataFeed"] if has_feed else []
-        protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
-        protocol |= {"readerFeatures": features, "writerFeatures": [*features, *more]}
-    about: dict[str, Any] = {
-        "id": identity,
-        "name": None,
-        "description": description,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema,
-        "partitionColumns": [],
-        "createdTime": _now(),
-        "configuration": dict(properties),
-    }
-    actions = [
-        _about("CREATE TABLE", {"mode": "ErrorIfExists"}, notes),
-        {"protocol": protocol},
-        {"metaData": about},
-        *(_added(each) for each in files),
-    ]
-    return actions, identity
+    form: TableForm, files: Iterable[DataFile], notes: Mapping[str, Any]
+) -> list[Action]:
+    """The actions of a table's first commit."""
+    about = _about("CREATE TABLE", {"mode": "ErrorIfExists"}, notes)
+    return [about, *form.actions(), *(_added(each) for each in files)]
+
+
+def table_replaced(
+    form: TableForm, add: Iterable[DataFile], remove: Iterable[DataFile], notes: Mapping[str, Any]
+) -> list[Action]:
+    """The actions of a commit that gives a table another form, and other files."""
+    about, *changed = files_changed(add, remove, "Overwrite", notes)
+    return [about, *form.actions(), *changed]
 
 
 def put_entry(base: str, version: int, actions: Sequence[Action], is_durable: bool) -> bytes | None:
@@ -151,6 +177,10 @@ def _about(operation: str, parameters: Mapping[str, str], notes: Mapping[str, An
     return {"commitInfo": about | ({ENGINE: notes} if notes else {})}
 
 
+def _vector(each: DataFile) -> dict[str, Any]:
+    return {} if each.vector is None else {"deletionVector": each.vector.as_json()}
+
+
 def _added(each: DataFile) -> Action:
     return {
         "add": {
@@ -160,6 +190,7 @@ def _added(each: DataFile) -> Action:
             "modificationTime": each.modified,
             "dataChange": True,
             "stats": each.stats(),
+            **_vector(each),
         }
     }
 
@@ -178,6 +209,7 @@ def _removed(each: DataFile) -> Action:
             "extendedFileMetadata": True,
             "partitionValues": {},
             "size": each.size,
+            **_vector(each),
         }
     }
 

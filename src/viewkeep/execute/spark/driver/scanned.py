@@ -17,6 +17,7 @@ from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import arrow_schema, arrow_type
 from viewkeep.tables.files.key_match import may_hold
+from viewkeep.tables.files.look_up import look_up
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 
@@ -45,7 +46,7 @@ class Scanned:
     @cached_property
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
-        rows = read_frame(self.spark, self.snapshot, self.files)
+        rows = read_frame(self.spark, self.table, self.snapshot, self.files)
         return rows.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in self.names.items()))
 
     def look_up(
@@ -61,7 +62,7 @@ class Scanned:
         files = [each for each in self.files if any(may_hold(each, some) for some in keys)]
         if sum(each.size for each in files) > DRIVER_BYTES:
             return None
-        return _typed(Folder(self.table).look_up(files, columns, keys), schema)
+        return _typed(look_up(Folder(self.table), files, columns, keys), schema)
 
     def read(self, schema: Schema, most_rows: int) -> pa.Table | None:
         """All rows with these columns; None if they are more, or Spark should read them."""

@@ -1,0 +1,87 @@
+"""Rows of files by key, on the driver: only row groups whose bounds allow a key are read."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from viewkeep.query.types.data_types import Field
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.key_match import near_rows
+from viewkeep.tables.files.parquet import Folder, conform
+from viewkeep.tables.log.delta import DataFile
+from viewkeep.tables.log.roaring import RowNumbers
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def look_up(
+    folder: Folder, files: Sequence[DataFile], fields: Sequence[Field], keys: Sequence[pa.Table]
+) -> pa.Table:
+    """Rows that may have a key of one of the tables of keys; several files at a time."""
+    schema = arrow_schema(fields)
+    parts = parallel(lambda each: _near(folder, each, schema, keys), files)
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def _near(folder: Folder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
+    """The columns of keys are read first, and the rest if there are any rows."""
+    columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
+    typed = pa.schema([schema.field(name) for name in columns])
+    parts = []
+    with folder.opened(each) as (file, bounds):
+        present = set(file.schema_arrow.names)
+        named = [name for name in columns if name in present]
+        own = [name for name in schema.names if name in present]
+        for groups in bounds.portions(keys):
+            rows = conform(file.read_row_groups(groups, named), typed, each)
+            near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
+            if each.vector is not None:
+                near = pc.and_(near, folder.live_rows(each, bounds.places(groups)))
+            if pc.any(near, min_count=0).as_py():
+                rest = conform(file.read_row_groups(groups, own), schema, each)
+                parts.append(rest.filter(near))
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def count_near(folder: Folder, files: Sequence[DataFile], keys: pa.Table) -> int:
+    """How many rows of files are in row groups that may have one of the keys."""
+    rows = 0
+    for each in files:
+        with folder.opened(each) as (_, bounds):
+            rows += bounds.rows_near([keys])
+    return rows
+
+
+def find_places(
+    folder: Folder, files: Sequence[DataFile], fields: Sequence[Field], keys: pa.Table
+) -> list[RowNumbers]:
+    """For each file, the places of the rows that have one of the keys, also of deleted rows."""
+    index, names = KeyIndex(keys), set(keys.column_names)
+    schema = arrow_schema([each for each in fields if each.name in names])
+    return parallel(lambda each: _places(folder, each, schema, index), files)
+
+
+def _places(folder: Folder, each: DataFile, schema: pa.Schema, keys: KeyIndex) -> RowNumbers:
+    parts = [np.zeros(0, np.int64)]
+    with folder.opened(each) as (file, bounds):
+        names = [name for name in schema.names if name in set(file.schema_arrow.names)]
+        for groups in bounds.portions([keys.keys]):
+            rows = conform(file.read_row_groups(groups, names), schema, each)
+            parts.append(bounds.places(groups)[keys.places(rows) >= 0])
+    return np.concatenate(parts)
+
+
+def parallel(function: Callable[[T], U], values: Sequence[T]) -> list[U]:
+    """A function of several values at a time: Arrow works without Python's lock."""
+    if len(values) < 2:
+        return [function(each) for each in values]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, values))

@@ -1,0 +1,118 @@
+"""Merge on read: rows that change are marked in deletion vectors, and come anew in a small file.
+
+What is written grows with the changes, not with the files that they touch. Two things clean up, and
+cost a constant number of rows for each row that was changed: a file of which many rows are deleted
+is written anew, and small files are put together when they have become many.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.tables.files import rewrite
+from viewkeep.tables.files.key_match import may_hold
+from viewkeep.tables.files.look_up import count_near, find_places
+from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.rewrite import DRIVER_BYTES, Rewrite
+from viewkeep.tables.files.scans import FILE, ROW, Scans
+from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
+from viewkeep.tables.log.roaring import RowNumbers
+from viewkeep.tables.relations import StoredRows
+
+DELETED_SHARE = 0.2
+"""A file with a larger share of deleted rows is written anew."""
+DRIVER_ROWS = 1 << 20
+"""Keys are looked up on the driver if the row groups that may hold them have so few rows."""
+
+
+@dataclass(frozen=True)
+class _DeletedRows:
+    """A file, and all rows that are deleted in it after a change."""
+
+    file: DataFile
+    rows: RowNumbers
+
+    @property
+    def share(self) -> float:
+        """The share of its rows that are deleted."""
+        return len(self.rows) / self.file.stored_rows
+
+
+def mark_rows(
+    scans: Scans,
+    table: LakeTable,
+    snapshot: Snapshot,
+    old_keys: pa.Table,
+    new_rows: pa.Table,
+    driver_bytes: int = DRIVER_BYTES,
+) -> Rewrite:
+    """New files for a version without the rows that have a key of `old_keys`, and with `new_rows`;
+    files that are only marked are removed and added, with other deletion vectors."""
+    deleted = _deleted_rows(scans, table, snapshot, old_keys)
+    gone = [each.file for each in deleted if each.share == 1]
+    anew = _written_anew(snapshot, deleted)
+    apart = {each.path for each in (*gone, *anew)}
+    marked = [each for each in deleted if each.file.path not in apart]
+    part = replace(snapshot, files=tuple(anew))
+    written = rewrite.rewrite(scans, table, part, old_keys, new_rows, driver_bytes)
+    add = (*written.add, *_marked(table, marked))
+    return Rewrite(add, (*written.remove, *gone, *(each.file for each in marked)))
+
+
+def _written_anew(snapshot: Snapshot, deleted: Sequence[_DeletedRows]) -> list[DataFile]:
+    """Files with many deleted rows, and small files, once they are many."""
+    shares = {each.file.path: each.share for each in deleted}
+    some = [each for each in snapshot.files if shares.get(each.path) != 1]
+    small = {each.path for each in some if each.size < rewrite.SMALL_BYTES}
+    together = small if len(small) >= rewrite.SMALL_FILES else set()
+    return [f for f in some if f.path in together or shares.get(f.path, 0.0) > DELETED_SHARE]
+
+
+def _marked(table: LakeTable, deleted: Sequence[_DeletedRows]) -> list[DataFile]:
+    """Files with new deletion vectors."""
+    if not deleted:
+        return []
+    vectors = Folder(table).write_vectors([each.rows for each in deleted])
+    return [
+        replace(each.file, rows=each.file.stored_rows - vector.rows, vector=vector)
+        for each, vector in zip(deleted, vectors, strict=True)
+    ]
+
+
+def _deleted_rows(
+    scans: Scans, table: LakeTable, snapshot: Snapshot, keys: pa.Table
+) -> list[_DeletedRows]:
+    """The deleted rows of files in which there are more of them now."""
+    folder = Folder(table)
+    near = [each for each in snapshot.files if may_hold(each, keys)]
+    changed = []
+    for each, rows in zip(near, _places(scans, table, snapshot, near, keys), strict=True):
+        before = folder.deleted_rows(each)
+        after = _united(before, rows)
+        if len(after) > len(before):
+            changed.append(_DeletedRows(each, after))
+    return changed
+
+
+def _places(
+    scans: Scans, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: pa.Table
+) -> list[RowNumbers]:
+    """For each file, the places of rows that have one of the keys."""
+    folder = Folder(table)
+    if count_near(folder, files, keys) <= DRIVER_ROWS:
+        return find_places(folder, files, snapshot.fields, keys)
+    names = {field.name: field.name for field in snapshot.fields}
+    places = scans.row_places(StoredRows(table, snapshot, files, names), keys)
+    numbers, rows = places[FILE].to_numpy(), places[ROW].to_numpy().astype(np.int64)
+    return [np.sort(rows[numbers == number]) for number in range(len(files))]
+
+
+def _united(before: RowNumbers, rows: RowNumbers) -> RowNumbers:
+    """Ascending places with others; few among many are not sorted again."""
+    at = np.searchsorted(before, rows)
+    if len(before):
+        is_new = before[np.minimum(at, len(before) - 1)] != rows
+        at, rows = at[is_new], rows[is_new]
+    return np.insert(before, at, rows)
