@@ -117,14 +117,15 @@ def test_deletion_vectors_are_remembered_as_they_are_read(
     monkeypatch.setattr("viewkeep.tables.log.write_entry.CHECKPOINTS", 4)
     first, second = written(table, 0, 1, 2, 3), written(table, 4, 5)
     once, twice = marked(table, first, 1), marked(table, first, 1, 3)
+    wider = (*FIELDS, Field("more", parse_type("double")))
     steps = (
         lambda: table.create(FIELDS, [first], {}, "", has_vectors=True),
         lambda: table.commit(0, [once, second], [first], {}),
         lambda: table.commit(1, [twice], [once], {}),
         lambda: table.commit(2, [marked(table, second, 0)], [second], {}),
         lambda: table.commit(3, [], [twice], {}),
-        lambda: table.replace(4, FIELDS[1:], [once], {}, has_vectors=True),
-        lambda: table.replace(5, FIELDS[1:], [first], {}),
+        lambda: table.replace(4, wider, [once], {}, has_vectors=True),
+        lambda: table.replace(5, wider, [first], {}),
     )
     for number, step in enumerate(steps):
         step()
