@@ -38,6 +38,7 @@ def spark() -> Iterator["SparkSession"]:
         "spark__sql__codegen__factoryMode": "NO_CODEGEN",
         "spark__sql__leafNodeDefaultParallelism": "1",
         "spark__sql__shuffle__partitions": "1",
+        "spark__sql__constraintPropagation__enabled": "false",
     }
     spark = session(name="viewkeep tests", **settings)
     yield spark

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, post, pre
 from viewkeep.diffs.passes.identify import equal_ids
-from viewkeep.diffs.rules.build import antijoin, fails, join_on, project, semijoin
+from viewkeep.diffs.rules.build import (
+    antijoin,
+    fails,
+    join_on,
+    project,
+    semijoin,
+    union_all,
+)
 from viewkeep.diffs.rules.common import (
     NEW,
     POST,
@@ -18,7 +25,7 @@ from viewkeep.diffs.rules.common import (
     pass_on,
     recompute,
 )
-from viewkeep.query.algebra import Join, Node
+from viewkeep.query.algebra import Distinct, Join, Node
 from viewkeep.query.expressions import (
     Call,
     Column,
@@ -35,11 +42,13 @@ def join_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
     assert isinstance(node, Join)
     for side, changes, others in zip((node.left, node.right), inputs, inputs[::-1], strict=True):
         for change in changes:
-            _propagate(operator, node, side, change, not others)
+            _propagate(operator, node, side, change, others)
 
 
-def _propagate(operator: Operator, node: Join, side: Node, change: Change, alone: bool) -> None:
-    """`alone`: nothing changes on the other side."""
+def _propagate(
+    operator: Operator, node: Join, side: Node, change: Change, others: Sequence[Change]
+) -> None:
+    """`others` are the changes of the other side."""
     schema, reads = change.schema, columns_of(node.condition)
     if schema.kind == INSERT:
         pairs = _meet(operator, node, side, insert_rows(change, side.names), POST)
@@ -47,11 +56,11 @@ def _propagate(operator: Operator, node: Join, side: Node, change: Change, alone
         operator.emit("join +", *inserted, change.sources, change.exact)
     elif schema.kind == UPDATE and not reads.isdisjoint(schema.changed):
         if _moves_a_bound(operator, node, side, schema):
-            _between_bounds(operator, node, side, change, alone)
+            _between_bounds(operator, node, side, change, others)
         else:
             recompute(operator, "join u", change.leaf, schema.ids, change.sources)
     elif operator.tuple_based:
-        _whole_pairs(operator, node, side, change, alone)
+        _whole_pairs(operator, node, side, change, not others)
     else:
         _name_pairs(operator, node, change)
 
@@ -64,19 +73,27 @@ def _moves_a_bound(operator: Operator, node: Join, side: Node, schema: DiffSchem
 
 
 def _between_bounds(
-    operator: Operator, node: Join, side: Node, change: Change, alone: bool
+    operator: Operator, node: Join, side: Node, change: Change, others: Sequence[Change]
 ) -> None:
     """Pairs go where the condition held and holds no more, and come where it did not and does:
     what lies between two bounds is read. Of the other pairs only the values are changed.
 
-    A partner that changes as well may stay: then the pair as it is in the other state decides.
+    The condition is asked of a partner as it is in one state. One that is updated as well may make
+    the difference, together with the row or against it: such pairs are read whatever the condition
+    says, on one of the sides, and the pair as it is in the other state decides.
     """
     before, after = change.before(node.condition), change.after(node.condition)
     went, came = conjunction([before, fails(after)]), conjunction([after, fails(before)])
     gone = _crossing(operator, node, side, change, PRE, went)
     new = _crossing(operator, node, side, change, POST, came)
     ids, attributes, sources = operator.ids, operator.attributes, change.sources
-    if not alone:
+    reads = columns_of(node.condition)
+    moved = [each for each in others if not reads.isdisjoint(each.schema.changed)]
+    if moved and side is node.left:
+        both = conjunction([before, after])
+        gone = union_all([gone, _crossing(operator, node, side, change, PRE, both, moved)])
+        new = union_all([new, _crossing(operator, node, side, change, POST, both, moved)])
+    if others:
         gone = antijoin(gone, semijoin(operator.output(NEW), gone, ids), ids)
         new = antijoin(new, semijoin(operator.output(PRE), new, ids), ids)
     operator.emit("join u: -", *as_delete(gone, ids, attributes), sources, True)
@@ -85,14 +102,25 @@ def _between_bounds(
 
 
 def _crossing(
-    operator: Operator, node: Join, side: Node, change: Change, state: str, condition: Expression
+    operator: Operator,
+    node: Join,
+    side: Node,
+    change: Change,
+    state: str,
+    condition: Expression,
+    near: Sequence[Change] | None = None,
 ) -> Node:
-    """The pairs of changed rows and partners of one state that meet a condition on both states."""
+    """The pairs of changed rows and partners of one state that meet a condition on both states;
+    of the partners that some changes name, if they are given."""
     other = node.right if side is node.left else node.left
+    partners: Node = operator.input(other, state)
+    if near is not None:
+        named = [semijoin(partners, each.leaf, each.schema.ids) for each in near]
+        partners = named[0] if len(named) == 1 else Distinct(union_all(named))
     value = change.schema.value_before if state == PRE else change.schema.value_after
-    pairs = Join(operator.input(other, state), change.leaf, condition)
-    own = {name: Column(value(name) if name in side.names else name) for name in node.names}
-    return operator.helper("join u: crossing", project(pairs, own)).leaf
+    pairs = Join(partners, change.leaf, condition)
+    values = {name: Column(value(name) if name in side.names else name) for name in node.names}
+    return operator.helper("join u: crossing", project(pairs, values)).leaf
 
 
 def _name_pairs(operator: Operator, node: Join, change: Change) -> None:

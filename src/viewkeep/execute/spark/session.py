@@ -213,8 +213,10 @@ _LAKE_SETTINGS = {
     # Listing a few hundred files is faster here than by a job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What Spark infers from the conditions of a long script grows exponentially with its joins.
+    "spark.sql.constraintPropagation.enabled": "false",
 }
-"""What results depend on, whatever the user has set."""
+"""What results depend on, and whether they come at all, whatever the user has set."""
 
 
 def lake_session(spark: SparkSession) -> SparkSession:
