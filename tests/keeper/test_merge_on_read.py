@@ -21,7 +21,7 @@ from viewkeep.execute import few_rows
 from viewkeep.lake.views import row_layout
 from viewkeep.lake.views.reports import RefreshReport
 from viewkeep.tables.files import mark, rewrite
-from viewkeep.tables.log import deletion_vectors, delta
+from viewkeep.tables.log import deletion_vectors, read_log
 from viewkeep.tables.log.memory import RecentSnapshots
 from viewkeep.tables.log.snapshots import DataFile
 
@@ -67,7 +67,7 @@ def test_random_histories(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
     create(Keeper(tmp_path), model)
     marked = 0
     for _ in range(5):
-        monkeypatch.setattr(delta, "RECENT", RecentSnapshots(1000))
+        monkeypatch.setattr(read_log, "RECENT", RecentSnapshots(1000))
         keeper = Keeper(tmp_path)
         for batch in random_batch(model, TABLES, rng, 6).values():
             apply(keeper, batch)
@@ -208,7 +208,7 @@ def test_checkpoints_keep_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(list(log.glob("*.checkpoint.parquet"))) == 2
     for version in range(5):  # what a checkpoint stands for
         (log / f"{version:020d}.json").unlink()
-    monkeypatch.setattr(delta, "RECENT", RecentSnapshots(10))
+    monkeypatch.setattr(read_log, "RECENT", RecentSnapshots(10))
     again = Keeper(tmp_path)
     assert again.verify("v").ok
     again.apply("t", deletes=[(20,)])

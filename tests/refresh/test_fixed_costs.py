@@ -11,7 +11,7 @@ from viewkeep import Keeper
 from viewkeep.lake.views import view as lake_view
 from viewkeep.lake.views import view_plans
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.log import delta
+from viewkeep.tables.log import delta, read_log
 
 VIEWS = 12
 SQL = "SELECT g, sum(n) AS s{0} FROM t WHERE n > {0} GROUP BY g"
@@ -40,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, called)
 
     for owner, name in (
-        (delta, "DeltaTable"),
+        (read_log, "DeltaTable"),
         (delta, "put_entry"),
         (delta, "commit_by_deltalake"),
         (Feed, "read"),

@@ -9,7 +9,7 @@ import pytest
 from viewkeep import Keeper
 from viewkeep.query.types.data_types import INT, Field
 from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.log import delta
+from viewkeep.tables.log import read_log
 from viewkeep.tables.log.delta import ConflictError, LakeTable
 from viewkeep.tables.log.memory import RecentSnapshots, remembered_logs
 
@@ -21,12 +21,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that deltalake opens."""
     places: list[str] = []
 
-    class Counted(delta.DeltaTable):  # type: ignore[misc]  # of a library without types
+    class Counted(read_log.DeltaTable):  # type: ignore[misc]  # of a library without types
         def __init__(self, uri: str, **options: object) -> None:
             places.append(uri)
             super().__init__(uri, **options)
 
-    monkeypatch.setattr(delta, "DeltaTable", Counted)
+    monkeypatch.setattr(read_log, "DeltaTable", Counted)
     return places
 
 
@@ -35,7 +35,7 @@ def test_a_version_is_opened_once(
 ) -> None:
     table = LakeTable(str(tmp_path / "t"))
     table.create(FIELDS, [], {}, "")
-    monkeypatch.setattr(delta, "RECENT", RecentSnapshots(10))  # as in another process
+    monkeypatch.setattr(read_log, "RECENT", RecentSnapshots(10))  # as in another process
     with remembered_logs():
         for _ in range(3):
             assert (table.version(), table.snapshot().version, table.snapshot(0).version) == (
@@ -91,7 +91,7 @@ def test_a_process_opens_each_table_once(
     keeper.create_table("t", {"id": "int", "g": "int"}, key=["id"], rows=[(1, 1), (2, 1)])
     keeper.create_view("v", "SELECT g, sum(id) AS n FROM t WHERE id > 0 GROUP BY g")
     assert opened == []
-    monkeypatch.setattr(delta, "RECENT", RecentSnapshots(1000))  # as in another process
+    monkeypatch.setattr(read_log, "RECENT", RecentSnapshots(1000))  # as in another process
     for number in range(3, 6):
         keeper.apply("t", inserts=[(number, 1)])
         keeper.refresh()

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from viewkeep.query.types.data_types import Field, parse_type
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.log import delta, deltalake_commits
+from viewkeep.tables.log import delta, deltalake_commits, read_log
 from viewkeep.tables.log.delta import ConflictError, DataFile, LakeTable, Snapshot
 from viewkeep.tables.log.memory import RecentSnapshots
 from viewkeep.tables.log.write_entry import CHECKPOINTS
@@ -73,7 +73,7 @@ def as_value(snapshot: Snapshot) -> tuple[object, ...]:
 def read_anew(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     """What a process that knows nothing reads."""
     with monkeypatch.context() as patch:
-        patch.setattr(delta, "RECENT", RecentSnapshots(10))
+        patch.setattr(read_log, "RECENT", RecentSnapshots(10))
         return table.snapshot()
 
 
