@@ -132,6 +132,7 @@ SPARK = Dialect()
 def to_sql(node: Node, name_of: NameOf, dialect: Dialect = SPARK) -> str:
     """The query of a node, with output columns named as the node names them.
 
+    >>> from viewkeep.query.expressions import Call, Column, literal, quote
     >>> from viewkeep.query.tables import Table
     >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}), "p")
     >>> dear = Select(parts, Call(">", (Column("p.price"), literal(3))))
