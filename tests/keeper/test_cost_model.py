@@ -113,7 +113,9 @@ def test_a_run_that_was_estimated_corrects_the_next_estimate(
 
 
 def test_experience_corrects_estimates() -> None:
-    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.8).of("duckdb")
+    warm = Costs().after_build("duckdb", 2.3, size=100, caches=1.8).of("duckdb")
+    assert warm.seconds == 1.8, "most of the time, and the engine had run before"
+    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.8, estimate=0.1).of("duckdb")
     assert known.seconds == 1.5, "of 1.8 s for the caches, the start took a part"
     quick = Costs().after_build("duckdb", 0.9, size=100, caches=0.5, estimate=0.1)
     assert quick.of("duckdb").seconds == 0.1, "the start may have taken the most"
@@ -138,7 +140,26 @@ def test_caches_are_wanted_when_they_would_have_saved_their_cost() -> None:
 def test_a_budget_leaves_room_for_what_is_expected() -> None:
     known = Experience(seconds=10.0)
     budgets = [known.budget(10**9, estimate) for estimate in (0.0, 4.0, 20.0)]
-    assert budgets == [3.0, 8.0, 10.0]
+    assert budgets == [3.0, 8.0, 15.0]
+
+
+def test_what_is_about_as_dear_is_brought_in() -> None:
+    ways = {seconds: costs.Estimate(seconds, 1.0, seconds).is_dear for seconds in (0.9, 1.05, 1.2)}
+    assert ways == {0.9: False, 1.05: False, 1.2: True}
+
+
+def test_the_first_build_of_a_process_is_told_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viewkeep.refresh.build_view.recompute_seconds", lambda size: 1e-9)
+    keeper = Keeper(tmp_path)
+    keeper.create_table("t", {"id": "int"}, ["id"], rows=[(1,)])
+    for name in ("cold", "warm"):
+        keeper.create_view(name, "SELECT id, count(*) AS n FROM t GROUP BY id")
+    reports = [keeper._view(name).stored().report for name in ("cold", "warm")]
+    seconds = [Costs.from_notes(each.experience).of("duckdb").seconds or 0.0 for each in reports]
+    assert seconds[0] == 1e-9, "an estimate"
+    assert seconds[1] > 1e-6, "as measured"
 
 
 def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:

@@ -74,6 +74,10 @@ class Backend(Protocol):
     def name(self) -> str:
         """What reports call it."""
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether it has written rows before, so that what it takes tells what work costs."""
+
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
 

@@ -28,6 +28,8 @@ class Built:
     report: RefreshReport
     size: int
     """The bytes that were read."""
+    is_warm: bool
+    """Whether the engine had written rows before."""
 
 
 def build_view(
@@ -66,7 +68,9 @@ def compute_view(
     """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
     timer = Timer()
     choice = build_choice(view, engines, inputs)
-    build = _Build(view, engines[choice.backend], inputs)
+    backend = engines[choice.backend]
+    is_warm = backend.is_warm
+    build = _Build(view, backend, inputs)
     versions: dict[str, int] = {}
     if caches and view.has_caches:
         with timer.phase("caches"):
@@ -85,7 +89,7 @@ def compute_view(
         backend=choice.backend,
     )
     state = view.state(inputs, tables, versions)
-    return Built(files, state, view.timed(report, timer), choice.size)
+    return Built(files, state, view.timed(report, timer), choice.size, is_warm)
 
 
 def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshReport:
@@ -94,7 +98,7 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     before = start.state.inputs if start else {}
     costs = Costs.from_notes(start.report.experience) if start else Costs()
     report, caches = built.report, built.report.phases.get("caches", 0.0)
-    about = recompute_seconds(built.size)
+    about = None if built.is_warm else recompute_seconds(built.size)
     costs = costs.after_build(report.backend, report.seconds, built.size, caches, about)
     report = replace(report, before=before, experience=costs.notes())
     notes = {STATE: built.state.notes(), REPORT: report.notes()}

@@ -29,6 +29,8 @@ REWRITE = 8e-9
 """A byte of the view that is written anew around the rows that change."""
 READ = 6e-9
 """A byte of a table that a recomputation reads."""
+MARGIN = 1.1
+"""So much longer than recomputation may be expected of changes that are brought in."""
 SMALL = 1 << 20
 """Bytes: over fewer both ways are done at once, and changes are brought in."""
 
@@ -43,8 +45,9 @@ class Estimate:
 
     @property
     def is_dear(self) -> bool:
-        """Whether bringing changes in would take longer."""
-        return self.incremental > self.recompute
+        """Whether bringing changes in would take longer, and not by the error of an estimate: a
+        recomputation leaves caches out, which the next changes may want."""
+        return self.incremental > MARGIN * self.recompute
 
     def __str__(self) -> str:
         return f"about {self.incremental:.2f} s, recomputation {self.recompute:.2f} s"

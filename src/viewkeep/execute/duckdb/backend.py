@@ -33,6 +33,7 @@ class DuckdbBackend:
     def __init__(self, few_rows: bool = True) -> None:
         """`few_rows`: scripts over a few thousand rows are run in Python."""
         self._few_rows = few_rows
+        self.is_warm = False
         self._prepared: dict[int, PreparedRun] = {}
         self._pruned: dict[int, PrunedQueries] = {}
 
@@ -41,7 +42,9 @@ class DuckdbBackend:
         query = _algebra(query)
         with connected() as connection, duckdb_errors(place):
             text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
-            return Written(write_query(connection, text, query.schema, target))
+            files = write_query(connection, text, query.schema, target)
+        self.is_warm = True
+        return Written(files)
 
     @contextmanager
     def run(

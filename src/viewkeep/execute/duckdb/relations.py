@@ -1,7 +1,8 @@
 """Relations of a lake as DuckDB reads them: Parquet files in place, Arrow tables as they are."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import log
 
 import duckdb
 import numpy as np
@@ -20,6 +21,7 @@ from viewkeep.tables.files.look_up import count_near, look_up
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
+from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
 _FILE, _ROW = "viewkeep#file", "viewkeep#row"
@@ -130,6 +132,7 @@ class OpenRelations:
     def _live_rows(self, rows: StoredRows) -> str:
         """Files without the rows in their deletion vectors: DuckDB numbers files and rows, and
         looks keys up before it looks at numbers."""
+        rows = replace(rows, files=typical_first(rows.files))
         text = self.numbered_files(rows)
         if text is None:
             return self._in_memory(rows)
@@ -151,15 +154,16 @@ class OpenRelations:
         them in place."""
         if {"file_row_number", "file_index"} & {f.name.lower() for f in rows.snapshot.fields}:
             return None
-        return self._in_place(rows, ", file_row_number = true")
+        return self._in_place(rows, ", file_row_number = true", keeps_order=True)
 
     def _in_memory(self, rows: StoredRows) -> str:
         return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
 
-    def _in_place(self, rows: StoredRows, more: str = "") -> str | None:
+    def _in_place(self, rows: StoredRows, more: str = "", keeps_order: bool = False) -> str | None:
         """The files, if DuckDB can read them in place and their columns are those of the table."""
         folder = local_path(rows.table.uri)
-        places = [each.location(folder or "") for each in rows.files]
+        files = rows.files if keeps_order else typical_first(rows.files)
+        places = [each.location(folder or "") for each in files]
         if folder is None or not places or rows.snapshot.partitions or _have_wildcards(places):
             return None
         try:
@@ -194,6 +198,22 @@ class OpenRelations:
             f"ANTI JOIN {covered} AS covered ON {same or 'TRUE'} "
             f"UNION ALL SELECT {names} FROM {live})"
         )
+
+
+def typical_first(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    """Files in an order that tells DuckDB about how many rows they have: it opens the first one
+    only, and takes the others to be like it. Before a large file, a small one would make joins
+    begin with it.
+
+    >>> files = [DataFile("small", 1, 10), DataFile("large", 9, 9000), DataFile("middle", 1, 80)]
+    >>> [each.path for each in typical_first(files)]
+    ['large', 'small', 'middle']
+    """
+    if len(files) < 2:
+        return tuple(files)
+    mean = max(1.0, sum(each.rows for each in files) / len(files))
+    first = min(files, key=lambda each: abs(log(max(1, each.rows) / mean)))
+    return (first, *(each for each in files if each is not first))
 
 
 def _source(leaf: Leaf) -> Source:

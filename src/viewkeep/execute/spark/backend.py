@@ -40,12 +40,14 @@ class SparkBackend:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self.is_warm = False
 
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
         with counted_jobs(self._spark) as jobs, named(place):
             files = _write(_frame(self._session(query), query, relations), target)
-            return Written(files, jobs.count)
+        self.is_warm = True
+        return Written(files, jobs.count)
 
     @contextmanager
     def run(

@@ -15,6 +15,8 @@ from typing import Any
 
 SHARE = 0.3
 """The part of the cost of recomputation that trying to bring changes in may take."""
+MOST = 1.5
+"""The part that it may take where it is expected to take less than recomputation."""
 LEAST = 0.5
 """Seconds that may always be tried: as much as a few Spark jobs take."""
 LEAST_SMALL = 1.5
@@ -79,7 +81,7 @@ class Experience:
         least = LEAST if size > SMALL else max(LEAST, LEAST_SMALL)
         if self.seconds is None:
             return None
-        return max(least, SHARE * self.seconds, min(2 * estimate, self.seconds))
+        return max(least, SHARE * self.seconds, min(2 * estimate, MOST * self.seconds))
 
     def recompute(self, size: int, estimate: float) -> float:
         """The seconds of a recomputation that reads so many bytes, estimated so far."""
@@ -216,12 +218,12 @@ class Costs:
         estimate: float | None = None,
     ) -> "Costs":
         """The view was computed anew by an engine from so many bytes, after its caches; these may
-        take most of the time, which computing it without them takes as well."""
+        take most of the time, which computing it without them takes as well. An estimate is given
+        where the engine has done nothing before."""
         known = self.of(backend)
         spent = max(caches, seconds - caches)
-        if known.seconds is None and backend == "duckdb":
-            is_quick = estimate is not None and seconds < QUICK
-            spent = min(spent, estimate or spent) if is_quick else max(spent - COLD_SECONDS, 0.01)
+        if known.seconds is None and backend == "duckdb" and estimate is not None:
+            spent = min(spent, estimate) if seconds < QUICK else max(spent - COLD_SECONDS, 0.01)
         share = COLD if backend == "spark" else 1.0
         known = known.after_build(spent, share)
         return self.having(backend, known.after_writing(size, caches))

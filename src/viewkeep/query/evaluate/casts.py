@@ -12,7 +12,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from viewkeep.query.evaluate.functions import WIDE, as_decimal
+from viewkeep.query.evaluate.decimals import in_scale
+from viewkeep.query.evaluate.functions import as_decimal
 from viewkeep.query.types.data_types import BIGINT, INT, INTEGRAL, SMALLINT, TINYINT, Type
 
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
@@ -60,10 +61,7 @@ def _to_decimal(precision: int, scale: int, value: Any) -> Decimal | None:
         exact = Decimal(_read(FRACTION, value, "a number"))
     else:
         exact = Decimal(value) if isinstance(value, bool) else _finite(value)
-    result = exact.quantize(Decimal(1).scaleb(-scale), context=WIDE)
-    if result and result.adjusted() >= precision - scale:
-        raise ValueError(f"{value} does not fit in decimal({precision}, {scale})")
-    return result
+    return in_scale(exact, precision, scale)
 
 
 def _finite(value: Any) -> Decimal:

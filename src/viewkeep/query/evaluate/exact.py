@@ -3,7 +3,7 @@
 `evaluate/compile.py` needs no types: its integers have no bounds, its decimals no
 scale. Here every value has the form of its expression's type, as in Spark, and what Python would
 compute otherwise is refused with `InexactError`: when an expression is compiled if no values could
-be right (rounded decimals, time zones), when a row is evaluated if only these values are not
+be right (singles, time zones), when a row is evaluated if only these values are not
 (overflow, NaN, text outside of ASCII in other case). Whoever gets the error asks Spark.
 """
 
@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from viewkeep.query.evaluate.casts import cast_to
+from viewkeep.query.evaluate.decimals import decimal_arithmetic, negative
 from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, strict
 from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import (
@@ -77,7 +78,9 @@ def compile_exact(expression: Expression, schema: Schema) -> Evaluator:
     >>> half = Call("/", (Column("a"), literal(2)))
     >>> compile_exact(half, (Field("a", INT),))((3,))
     1.5
-    >>> compile_exact(half, (Field("a", Type("decimal", 4, 2)),))
+    >>> compile_exact(half, (Field("a", Type("decimal", 4, 2)),))((Decimal("0.03"),))
+    Decimal('0.015000')
+    >>> compile_exact(half, (Field("a", FLOAT),))
     Traceback (most recent call last):
     ...
     viewkeep.query.evaluate.exact.InexactError: a / 2
@@ -114,7 +117,7 @@ def fitting(type_: Type) -> Convert:
     if type_ in INTEGRAL:
         return partial(_within, type_, 1 << _BITS[type_] - 1)
     if is_decimal(type_):
-        return partial(_in_digits, type_)
+        return partial(_in_digits, type_, cast_to(type_))
     return _finite if type_ in (DOUBLE, FLOAT) else _same
 
 
@@ -146,8 +149,12 @@ def _compile_call(call: Call, schema: Schema) -> Evaluator:
         for argument, have, want in zip(call.arguments, types, targets, strict=True)
     ]
     form = FORMS.get(name)
-    computed = form(call, arguments) if form else strict(call, STRICT[name], arguments)
-    return _converted(computed, fitting(result))
+    if form is not None:
+        return _converted(form(call, arguments), fitting(result))
+    rounded = _rounded_operation(name, types, result)
+    if rounded is not None:
+        return strict(call, rounded, arguments)
+    return _converted(strict(call, STRICT[name], arguments), fitting(result))
 
 
 def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
@@ -161,7 +168,7 @@ def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> S
     if name == "case":
         odd = [] if len(types) % 2 == 0 else [result]
         return [BOOLEAN, result] * (len(types) // 2) + odd
-    if name in ("negate", "abs") and result != FLOAT and digits(result)[0] <= _JAVA_DIGITS:
+    if name in ("negate", "abs") and result != FLOAT:
         return [result]
     if name in _ARITHMETIC:
         return _operands(call, name, types, result)
@@ -177,11 +184,33 @@ def _operands(call: Call, name: str, types: list[Type], result: Type) -> Sequenc
         return types
     if result == DOUBLE and FLOAT not in types and name in ("+", "-", "*", "/"):
         return [DOUBLE, DOUBLE]
-    scales = [digits(each)[1] for each in types]
-    exact = {"+": max(scales), "-": max(scales), "*": sum(scales)}.get(name)
-    if is_decimal(result) and digits(result)[1] == exact:
-        return types  # Python adds integers to decimals as Spark does
+    if is_decimal(result) and all(t in INTEGRAL or is_decimal(t) for t in types):
+        return types
     raise InexactError(str(call))
+
+
+def _rounded_operation(name: str, types: list[Type], result: Type) -> Callable[..., Any] | None:
+    """An operation on decimals whose result Spark rounds; None where the exact one is its own."""
+    if not is_decimal(result):
+        return None
+    precision, scale = digits(result)
+    if name in ("negate", "abs"):
+        few = precision <= _JAVA_DIGITS
+        return None if few else partial(_negated, name == "abs", precision, scale)
+    if name not in _ARITHMETIC:
+        return None
+    scales = [digits(each)[1] for each in types]
+    if scale == {"+": max(scales), "-": max(scales), "*": sum(scales)}.get(name):
+        return None  # Python adds integers to decimals as Spark does
+    return partial(_operated, name, precision, scale)
+
+
+def _operated(name: str, precision: int, scale: int, left: Any, right: Any) -> Decimal:
+    return decimal_arithmetic(name, precision, scale, Decimal(left), Decimal(right))
+
+
+def _negated(to_positive: bool, precision: int, scale: int, value: Decimal) -> Decimal:
+    return value if to_positive and value >= 0 else negative(precision, scale, value)
 
 
 def _common(call: Call, types: list[Type]) -> Type:
@@ -209,7 +238,7 @@ def _conversion(source: Type, target: Type, where: Expression) -> Convert:
     if source in INTEGRAL and target in INTEGRAL:
         return fitting(target)
     if numbers and is_decimal(target):
-        return partial(_rounded, target)
+        return partial(_rounded, cast_to(target))
     if target == DOUBLE and (numbers or source == FLOAT):
         return float
     if target == STRING and (source in INTEGRAL or source == DATE):
@@ -238,16 +267,16 @@ def _within(type_: Type, bound: int, value: int) -> int:
     return value
 
 
-def _rounded(type_: Type, value: Decimal | int) -> Decimal:
+def _rounded(cast: Convert, value: Decimal | int) -> Decimal:
     try:
-        fitted: Decimal = cast_to(type_)(value)
+        fitted: Decimal = cast(value)
     except (ValueError, ArithmeticError) as error:
         raise InexactError(str(error)) from error
     return fitted
 
 
-def _in_digits(type_: Type, value: Decimal | int) -> Decimal:
-    fitted = _rounded(type_, value)
+def _in_digits(type_: Type, cast: Convert, value: Decimal | int) -> Decimal:
+    fitted = _rounded(cast, value)
     if fitted != value:
         raise InexactError(f"{value} has more digits than {type_}")
     return fitted

@@ -3,17 +3,16 @@
 import math
 import re
 import struct
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 from unicodedata import category
 
 import duckdb
 
+from viewkeep.query.evaluate.decimals import decimal_arithmetic, in_scale, negative
+
 _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
-_JAVA = Context(prec=34, rounding=ROUND_HALF_EVEN)
-_QUOTIENT = Context(prec=39, rounding=ROUND_HALF_UP)
-_WHOLE_QUOTIENT = Context(prec=39, rounding=ROUND_DOWN)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _HEXADECIMAL = re.compile(r"[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]+", re.IGNORECASE)
@@ -37,24 +36,14 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 def _arithmetic(operator: str, left: str, right: str, precision: int, scale: int) -> str:
     """A decimal operation whose exact result may have more digits than any decimal."""
     first, second = Decimal(left), Decimal(right)
-    if operator in ("/", "%", "div") and not second:
-        raise ValueError("division by zero")
     match operator:
-        case "+":
-            exact = _WIDE.add(first, second)
-        case "-":
-            exact = _WIDE.subtract(first, second)
-        case "*":
-            exact = _WIDE.multiply(first, second)
-        case "/":
-            exact = _QUOTIENT.divide(first, second)
-        case "%":
-            exact = _WIDE.subtract(first, _WIDE.multiply(_whole_quotient(first, second), second))
         case "div":
-            return str(_wrapped(int(_fitted(_whole_quotient(first, second), 38, 0))))
+            return str(_wrapped(int(decimal_arithmetic(operator, 38, 0, first, second))))
+        case "negate":
+            result = negative(precision, scale, first)
         case _:
-            exact = _JAVA.minus(first)
-    return _fitted(exact, precision, scale)
+            result = decimal_arithmetic(operator, precision, scale, first, second)
+    return f"{result:f}"
 
 
 def _wrapped(value: int) -> int:
@@ -62,26 +51,11 @@ def _wrapped(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def _whole_quotient(first: Decimal, second: Decimal) -> Decimal:
-    """Spark refuses one with more than 39 digits, but for zeros at its end."""
-    exact = _WIDE.divide_int(first, second)
-    if exact != _WHOLE_QUOTIENT.plus(exact):
-        raise ValueError("the quotient has too many digits")
-    return exact
-
-
-def _fitted(exact: Decimal, precision: int, scale: int) -> str:
-    result = exact.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
-    if result and result.adjusted() >= precision - scale:
-        raise ValueError(f"{exact} does not fit in decimal({precision}, {scale})")
-    return f"{result:f}"
-
-
 def _decimal(text: str, precision: int, scale: int) -> str:
     stripped = text.strip(_SPACES)
     if not _DECIMAL.fullmatch(stripped):
         raise ValueError(f"{text!r} is not a number")
-    return _fitted(Decimal(stripped), precision, scale)
+    return f"{in_scale(Decimal(stripped), precision, scale):f}"
 
 
 def _double(text: str) -> float:
