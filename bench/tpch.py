@@ -4,8 +4,8 @@
 
 The queries stand as the specification writes them (examples/tpch). Every one is a view that the
 keeper brings up to date as it sees fit, and once more a view that every refresh computes anew, by
-the engine that the keeper chooses or that `--backend` names; DuckDB computes it over the same
-Parquet files. RF1 inserts new orders, RF2 deletes old ones, and
+the engine that the keeper chooses or that `--backend` names (`embedded`: a lake without Spark);
+DuckDB computes it over the same Parquet files. RF1 inserts new orders, RF2 deletes old ones, and
 mixed updates change columns that queries join, group and filter by. `way` tells what a refresh
 did. All rows are compared after the last round. The last line tells the worst ratio of refresh to
 recomputation.
@@ -47,6 +47,7 @@ TARGET = 1.5
 """No refresh should take longer than so many times recomputation."""
 PAGE = Path(__file__).parents[1] / "docs" / "tpch_figures.md"
 ANEW = "_anew"
+EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,15 @@ class Measured:
 class Lake:
     """The tables of one scale factor, and two views of every query that can be kept."""
 
-    def __init__(self, spark: SparkSession, folder: Path, given: argparse.Namespace) -> None:
-        self.keeper = vk.Keeper(folder / "lake", spark, backend=given.backend)
+    def __init__(self, spark: SparkSession | None, folder: Path, given: argparse.Namespace) -> None:
+        backend = "auto" if given.backend == EMBEDDED else given.backend
+        self.keeper = vk.Keeper(folder / "lake", spark, backend=backend)
         self.data, self.changes, self.folder = Tpch(given.scale), given.changes, folder
         files = {name: given.data / f"{name}.parquet" for name in TABLES} if given.data else None
         for name, path in (files or self.data.tables(folder / "data")).items():
             fields = TABLES[name].columns
             typed = [f"CAST({f.name} AS {f.type}) AS {f.name}" for f in fields]
-            rows = spark.read.parquet(str(path)).selectExpr(*typed)
+            rows = duckdb.sql(f"SELECT {', '.join(typed)} FROM '{path}'").to_arrow_table()
             self.keeper.create_table(name, TABLES[name], rows=rows)
         self.refused: dict[str, str] = {}
 
@@ -215,7 +217,8 @@ def page(found: list[Measured], lake: Lake, given: argparse.Namespace) -> str:
         [
             "# TPC-H on the keeper: figures",
             "",
-            f"Written by `python -m bench.tpch --docs` (`make bench-tpch` prints it); do not edit. "
+            f"Written by `python -m bench.tpch --scale {given.scale} --rounds {given.rounds} "
+            f"--backend {given.backend} --docs` (`make bench-tpch` prints it); do not edit. "
             f"Scale factor {given.scale}, {platform.machine()}, {os.cpu_count()} cores; "
             f"{given.changes} orders are inserted or deleted with their lines, or a quarter of "
             f"that many rows of every table updated. Medians of {given.rounds} rounds, after one "
@@ -239,7 +242,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--queries", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--changes", type=int, help="orders of RF1 and RF2; 1500 times the scale")
     parser.add_argument("--rounds", type=int, default=2, help="batches; the median counts")
-    parser.add_argument("--backend", default="auto", help="auto, duckdb or spark")
+    parser.add_argument("--backend", default="auto", help="auto, duckdb, spark or embedded")
     parser.add_argument("--docs", action="store_true", help="write docs/tpch_figures.md")
     parser.add_argument("--memory", default="8g", help="of Spark's driver")
     given = parser.parse_args()
@@ -250,7 +253,9 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """The table and the worst ratio."""
     given, console = arguments(), Console(width=140)
-    spark = session(name="viewkeep bench", spark__driver__memory=given.memory)
+    spark = None
+    if given.backend != EMBEDDED:
+        spark = session(name="viewkeep bench", spark__driver__memory=given.memory)
     folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-"))
     try:
         lake = Lake(spark, folder, given)
@@ -265,7 +270,8 @@ def main() -> None:
             PAGE.write_text(page(found, lake, given))
         console.print(worst(found), highlight=False)
     finally:
-        spark.stop()
+        if spark is not None:
+            spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -22,7 +22,7 @@ LEAST = 0.5
 LEAST_SMALL = 1.5
 """Seconds that may always be tried over few bytes: a cold start, or a slow disk, is no reason."""
 LONG = 0.25
-"""Seconds: over few bytes, less than this is not worth a thought."""
+"""Seconds: over few bytes, and for caches, less than this is not worth a thought."""
 COLD = 0.5
 """The share of the first build's time that a later one takes on Spark, which also warms up."""
 SMALL = 8 * 1024 * 1024
@@ -118,8 +118,9 @@ class Experience:
 
     @property
     def wants_caches(self) -> bool:
-        """Whether caches would have saved what writing them costs."""
-        return self.missed > (self.caches or self.seconds or 0.0)
+        """Whether caches would have saved what writing them costs, and more than the errors of
+        estimates add up to."""
+        return self.missed > max(LONG, self.caches or self.seconds or 0.0)
 
     def after_measuring(self, changes: Changes, seconds: float, estimate: float) -> "Experience":
         """Bringing changes in took so many seconds, with an estimate that was not corrected."""
