@@ -355,8 +355,8 @@ def on_spark(shop: Shop, folder: Path, screen: Screen) -> bool:
         return True
     keeper = vk.Keeper(folder, spark, driver_bytes=1 << 20)
     prices = [{"product_id": p, "price": 50 + p % 9_000} for p in range(shop.products)]
-    keeper.apply("products", updates=prices[::4])
-    screen.print(f"\n[bold]On Spark[/]: {len(prices[::4]):,} new prices")
+    keeper.apply("products", updates=prices[::20])
+    screen.print(f"\n[bold]On Spark[/]: {len(prices[::20]):,} new prices")
     for stage in keeper.plan():
         screen.print(f"  {stage}")
     with screen.busy("refreshing by Spark"):
