@@ -92,7 +92,7 @@ def test_a_shape_tells_of_every_part_of_an_operator() -> None:
         algebra.UnionAll: "inputs",
         algebra.GroupBy: "child keys aggregates",
         algebra.Distinct: "child",
-        algebra.Window: "child columns partition_by order_by ties limit",
+        algebra.Window: "child columns partition_by order_by ties limit reserve",
         algebra.AggregateColumn: "name function argument others order type",
         WindowColumn: "name function arguments frame ignore_nulls",
     }

@@ -29,3 +29,17 @@ def test_views_with_windows_equal_their_queries_after_every_refresh(tmp_path: Pa
             [report] = lake.refresh(name)
             assert report.strategy == "id"
             assert lake.verify(name).ok, name
+
+
+def test_first_rows_follow_more_deletes_than_their_reserve_has_rows(tmp_path: Path) -> None:
+    lake = Keeper(tmp_path)
+    rows = [{"id": i, "b": i // 3} for i in range(60)]
+    lake.create_table("t", "id INT, b INT", key=["id"], rows=rows)
+    lake.create_view("top", "select id from t order by b, id limit 3 offset 1")
+    for deleted in (range(7), range(7, 19), range(19, 36), [50]):
+        lake.apply("t", deletes=[{"id": i} for i in deleted])
+        [report] = lake.refresh("top")
+        assert report.strategy == "id"
+        first = [i for i in range(deleted[-1] + 1, 60) if deleted != [50]] or range(36, 60)
+        assert sorted(lake.read("top")["id"].to_pylist()) == list(first[1:4])
+        assert lake.verify("top").ok

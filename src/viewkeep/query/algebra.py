@@ -229,7 +229,8 @@ class Window(Unary):
     """Every row with columns computed over the rows of its partition (NULLs are one value).
 
     Where rows are equal in all order columns, `ties` decide which of them comes first. With a
-    `limit`, only so many rows of an order are there: the first ones.
+    `limit`, only so many rows of an order are there: the first ones. The last `reserve` of these
+    may be missing where the rows are kept.
     """
 
     columns: tuple[WindowColumn, ...]
@@ -237,6 +238,7 @@ class Window(Unary):
     order_by: tuple[Order, ...] = ()
     ties: tuple[str, ...] = ()
     limit: int | None = None
+    reserve: int = 0
 
     @property
     def reads(self) -> frozenset[str]:
@@ -262,6 +264,8 @@ class Window(Unary):
             raise QueryError("a window needs a column")
         if self.limit is not None and self.partition_by:
             raise QueryError("a window with a limit has no partitions")
+        if not 0 <= self.reserve <= (self.limit or 0):
+            raise QueryError(f"a reserve of {self.reserve} rows needs a limit of no fewer")
         schema = self.child.schema
         for name in (*self.partition_by, *(each.column for each in self.order_by), *self.ties):
             find_field(name, schema)

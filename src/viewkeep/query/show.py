@@ -110,7 +110,8 @@ def print_window(node: Window, shown: Callable[[Expression], str] = show) -> str
     order = ", ".join(shown(Column(o.column)) + str(o)[len(o.column) :] for o in node.order_by)
     over = [f"partition by {partition}"] * bool(partition) + [f"order by {order}"] * bool(order)
     columns = [_print_window_column(each, shown) for each in node.columns]
-    limit = "" if node.limit is None else f" limit {node.limit}"
+    reserve = f" reserve {node.reserve}" if node.reserve else ""
+    limit = "" if node.limit is None else f" limit {node.limit}{reserve}"
     return f"{', '.join(columns)} over ({' '.join(over)}){limit}"
 
 

@@ -28,7 +28,9 @@ def _limited(node: Node) -> Node:
     if not isinstance(node, Select) or not isinstance(node.child, Window):
         return node
     window = node.child
-    if window.partition_by or any(each.function != "row_number" for each in window.columns):
+    if window.partition_by or window.reserve:
+        return node
+    if any(each.function != "row_number" for each in window.columns):
         return node
     names = {each.name for each in window.columns}
     found = [_most(part, names) for part in conjuncts(node.condition)]

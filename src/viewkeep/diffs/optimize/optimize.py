@@ -12,20 +12,22 @@ from viewkeep.diffs.optimize.limit_windows import limit_windows
 from viewkeep.diffs.optimize.merge_projections import merge_projections
 from viewkeep.diffs.optimize.order_joins import order_joins
 from viewkeep.diffs.optimize.push_selections import push_selections
+from viewkeep.diffs.optimize.reserve_rows import reserve_rows
 from viewkeep.diffs.optimize.share_groups import share_groups
 from viewkeep.query.algebra import Node
 
 RULES = (
     push_selections,
     limit_windows,
+    reserve_rows,
     order_joins,
     share_groups,
     drop_columns,
     merge_projections,
 )
 """Selections down and into joins -> windows with limits, where only first rows are asked for ->
-joins without cross products -> equal groups once -> narrow inputs of group-bys -> one projection
-for several."""
+some rows more behind these -> joins without cross products -> equal groups once -> narrow inputs of
+group-bys -> one projection for several."""
 
 
 @lru_cache(maxsize=64)  # a view has scripts for many kinds of changes

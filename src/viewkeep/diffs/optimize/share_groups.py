@@ -116,7 +116,7 @@ def _window(node: Window, below: _Shape) -> _Shape:
     partition = tuple(names[name] for name in node.partition_by)
     ties = tuple(names[name] for name in node.ties)
     own = _numbered(f"w{len(names)}.", [column.name for column in node.columns])
-    value = ("Window", columns, partition, order, ties, node.limit, below.value)
+    value = ("Window", columns, partition, order, ties, node.limit, node.reserve, below.value)
     return _Shape(value, {**names, **own})
 
 

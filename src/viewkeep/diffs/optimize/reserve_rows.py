@@ -1,0 +1,29 @@
+"""Windows with a limit have some rows behind the limit as a reserve, which a selection takes off.
+
+When one of the first rows goes, the next one is in the reserve, and the input is not read.
+"""
+
+from dataclasses import replace
+
+from viewkeep.query.algebra import Node, Select, Window
+from viewkeep.query.expressions import Call, Column, literal
+from viewkeep.query.traversal import rewrite
+
+LEAST, MOST = 16, 1000
+"""Rows of a reserve: as many as are asked for, within these bounds."""
+
+
+def reserve_rows(root: Node) -> Node:
+    """The tree with a reserve for every window with a limit."""
+    return rewrite(root, _with_reserve)
+
+
+def _with_reserve(node: Node) -> Node:
+    if not isinstance(node, Window) or not node.limit or node.reserve:
+        return node
+    number = next((each.name for each in node.columns if each.function == "row_number"), None)
+    if number is None:
+        return node
+    reserve = min(max(node.limit, LEAST), MOST)
+    longer = replace(node, limit=node.limit + reserve, reserve=reserve)
+    return Select(longer, Call("<=", (Column(number), literal(node.limit))))
