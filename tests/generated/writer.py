@@ -236,7 +236,8 @@ class Writer(Scalars):
         name = self.rng.choice(names)
         if depth > 0 and self.scans < SCANS - 1 and self.chance(0.25):
             inner = self.query(depth - 1)
-            alias = alias or _free("q", taken)
+            spaced = _free("`a = q`", taken) if self.scans % 5 == 4 else _free("q", taken)
+            alias = alias or spaced
             columns = [Column(f"{alias}.{c.name}", c.kind, alias) for c in inner.columns]
             return From(f"({inner.sql}) {alias}", columns, aliases={alias})
         return self._named(name, alias or _free(name[0], taken))
@@ -396,4 +397,5 @@ def _own_name(value: Scalar) -> str:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    return next(n for n in (name, *(f"{name}{i}" for i in range(2, 99))) if n not in taken)
+    others = (f"{name[:-1]}{i}`" if name.endswith("`") else f"{name}{i}" for i in range(2, 99))
+    return next(n for n in (name, *others) if n not in taken)

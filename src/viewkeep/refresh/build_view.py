@@ -15,6 +15,7 @@ from viewkeep.query.traversal import rewrite
 from viewkeep.query.verbatim import Query
 from viewkeep.refresh.costs import recompute_seconds
 from viewkeep.refresh.relations import ViewRelations
+from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.log.delta import ConflictError, LakeTable
 from viewkeep.tables.log.snapshots import DataFile
 
@@ -173,5 +174,5 @@ def view_target(view: View) -> Target:
 
 def cache_target(view: View, kept: Materialized, table: LakeTable) -> Target:
     """How a cache is written as a whole: sorted by what is looked up."""
-    columns = [(name, name) for name in kept.definition.names]
+    columns = [(storable_name(name), name) for name in kept.definition.names]
     return Target(table, columns, order_of(view.script, kept.name), GROUP_ROWS)

@@ -1,11 +1,13 @@
-"""Names of columns that all engines read: refused before anything is written."""
+"""Names of columns that all engines read: others are refused before anything is written, or stored
+under another name where only Viewkeep reads them."""
 
 from collections.abc import Iterable
 
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import HIDDEN
 
-_NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
+NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
+"""Characters that no column of a Delta table may have in its name."""
 
 
 def check_name(place: str, name: str) -> None:
@@ -27,7 +29,7 @@ def check_own_names(place: str, names: Iterable[str]) -> None:
     by_lower_case: dict[str, str] = {}
     for name in names:
         check_name(place, name)
-        bad = sorted(set(name) & _NOT_IN_DELTA)
+        bad = sorted(set(name) & NOT_IN_DELTA)
         if bad:
             raise SchemaError(
                 f'{place}, column "{name}": Delta tables allow no '
@@ -40,3 +42,15 @@ def check_own_names(place: str, names: Iterable[str]) -> None:
                 f'{place}, column "{name}": there is "{other}" already; Delta tables do not tell '
                 "upper from lower case; give it another name, in a view with AS"
             )
+
+
+def storable_name(name: str) -> str:
+    """A name that Delta tables allow for a column that only Viewkeep reads; another one for every
+    name.
+
+    >>> [storable_name(each) for each in ("o.cid", "the day.a", "100%.a")]
+    ['o.cid', 'the%20day.a', '100%25.a']
+    """
+    return "".join(
+        f"%{ord(each):02X}" if each in NOT_IN_DELTA or each == "%" else each for each in name
+    )

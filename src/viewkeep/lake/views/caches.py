@@ -14,6 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.diffs.model import INSERT, UPDATE
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.query.types.data_types import BOOLEAN, Field
+from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.files.key_match import without
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
@@ -41,7 +42,10 @@ class Cache:
     @staticmethod
     def fields(kept: Materialized) -> tuple[Field, ...]:
         """The columns of a cache's table."""
-        return (*(replace(f, nullable=True) for f in kept.definition.schema), Field(LIVE, BOOLEAN))
+        columns = (
+            Field(storable_name(f.name), f.type, nullable=True) for f in kept.definition.schema
+        )
+        return (*columns, Field(LIVE, BOOLEAN))
 
     @cached_property
     def base(self) -> tuple[DataFile, ...]:
@@ -52,12 +56,14 @@ class Cache:
     def overlay(self) -> pa.Table:
         """The rows of the overlay."""
         files = [each for each in self.snapshot.files if _is_overlay(each)]
-        return Folder(self.table).read(files, self.snapshot.fields)
+        rows = Folder(self.table).read(files, self.snapshot.fields)
+        names = {stored: name for name, stored in self._names.items()}
+        return rows.rename_columns([names.get(each, each) for each in rows.column_names])
 
     def relation(self) -> StoredRows | OverlaidRows:
         """The rows of the cache."""
         snapshot = replace(self.snapshot, fields=self._columns, files=self.base)
-        base = StoredRows.whole(self.table, snapshot)
+        base = StoredRows(self.table, snapshot, snapshot.files, self._names)
         if not self.overlay.num_rows:
             return base
         return OverlaidRows(base, self._live, self.overlay.select(list(self.kept.ids)))
@@ -78,13 +84,19 @@ class Cache:
                 self._live_rows(came),
             ],
         )
-        return [*self.base, Folder(self.table).write(overlay, OVERLAY)]
+        stored = overlay.rename_columns([storable_name(each) for each in overlay.column_names])
+        return [*self.base, Folder(self.table).write(stored, OVERLAY)]
 
     @property
     def is_heavy(self) -> bool:
         """Whether the overlay should become part of the base."""
         base = sum(each.rows for each in self.base)
         return bool(self.overlay.num_rows > max(OVERLAY_ROWS, OVERLAY_SHARE * base))
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """The columns of the table by their names in the script."""
+        return {name: storable_name(name) for name in self.kept.definition.names}
 
     @property
     def _columns(self) -> tuple[Field, ...]:

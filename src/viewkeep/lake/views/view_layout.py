@@ -15,6 +15,7 @@ from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.verbatim import Query
+from viewkeep.tables.column_names import storable_name
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class Layout:
 
 
 def _hidden(stored: str) -> str:
-    return stored if stored.startswith(HIDDEN) else f"{HIDDEN}{stored}"
+    name = storable_name(stored)
+    return name if name.startswith(HIDDEN) else f"{HIDDEN}{name}"
 
 
 def _check(columns: tuple[tuple[str, str], ...], visible: int) -> None:

@@ -224,7 +224,7 @@ class Subqueries:
     def _counted(self, answer: Answer, *values: str) -> list[Scalar]:
         """How many rows there are, and how many values that are not NULL."""
         counts = [AggregateColumn("all", "count")]
-        counts += [AggregateColumn(f"of {v}", "count", Column(v)) for v in values]
+        counts += [AggregateColumn(f"of.{v}", "count", Column(v)) for v in values]
         return self._aggregated(answer, counts)
 
     def _aggregated(self, answer: Answer, aggregates: Sequence[AggregateColumn]) -> list[Scalar]:

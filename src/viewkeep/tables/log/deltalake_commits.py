@@ -12,6 +12,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from viewkeep.errors import SchemaError
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
+from viewkeep.tables.column_names import NOT_IN_DELTA
 from viewkeep.tables.failures import ConflictError, StorageError, error_text
 from viewkeep.tables.log.snapshots import DataFile
 
@@ -93,7 +94,7 @@ def delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None)
     """The columns as Delta declares them; a mark makes them another schema."""
     fields = tuple(fields)
     for each in fields:
-        bad = sorted(set(each.name) & set(" ,;{}()\n\t="))
+        bad = sorted(set(each.name) & NOT_IN_DELTA)
         if bad:
             raise SchemaError(
                 f'column "{each.name}": Delta tables allow no {" ".join(map(repr, bad))} in names; '
