@@ -31,6 +31,7 @@ LIVE_PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "keeper.md",
     ROOT / "docs" / "reading_views.md",
+    ROOT / "docs" / "sources.md",
 )
 VIEWKEEP = Path(sys.executable).with_name("viewkeep")
 WIDTH = "80"

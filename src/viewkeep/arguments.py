@@ -80,6 +80,8 @@ _EXPECTED: dict[Any, str] = {
 
 def _fits(kind: Any, value: Any) -> bool:
     match get_origin(kind) or kind:
+        case base if base in (Union, UnionType):
+            return any(_fits(each, value) for each in get_args(kind))
         case base if base in (str, NoneType):
             return isinstance(value, base)
         case base if base is bool:

@@ -5,6 +5,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 
     create_table, register_table, create_view     definitions
     apply, transaction                            one atomic change of a table, or of several
+    ingest, quarantine                            files of changes, each once; what did not fit
     refresh                                       all views, in the order in which they read
     watch                                         refreshes when views fall behind
     read, changes, version                        rows, and what happened to them
@@ -34,6 +35,7 @@ from viewkeep.lake.descriptions import (
     describe_table,
     describe_view,
 )
+from viewkeep.lake.intake import IngestReport, Intake
 from viewkeep.lake.lake import Lake, located
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.vacuum import clean
@@ -54,6 +56,8 @@ from viewkeep.refresh.lag import check_lag, seconds_of
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
+from viewkeep.sources.folder_watch import FolderWatch
+from viewkeep.sources.ingest import CHANGES, DEBEZIUM, FolderSource, check_records
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
 from viewkeep.tables.files.rewrite import JOB_BYTES
@@ -282,6 +286,41 @@ class Keeper:
             return Transactions(self._lake).run(checked_changes)
 
     @checked
+    def ingest(
+        self, name: str, folder: str | os.PathLike[str], records: str = CHANGES
+    ) -> IngestReport:
+        """Take the files of a folder into a table, each of them exactly once.
+
+        Files are CSV, JSON lines or Parquet; a record has an operation (`op`: insert, update,
+        upsert or delete), the key and values. With `records="debezium"`, files are JSON lines of
+        Debezium's envelopes. Files that are not whole yet wait; records that do not fit go to the
+        quarantine of the table.
+        """
+        return self._source(name, folder, records).ingest()
+
+    def _source(self, name: str, folder: str | os.PathLike[str], records: str) -> FolderSource:
+        definition = changeable_table(self._lake.catalog.read(), name)
+        place = os.path.abspath(os.path.expanduser(os.fspath(folder)))
+        return FolderSource(self._lake, definition, place, check_records(records))
+
+    @checked
+    def quarantine(self, name: str, backend: str | None = None) -> Any:
+        """The records of sources that did not fit a table, with the file, the line and the reason:
+        a DataFrame of Spark where the lake has Spark, else, or with `backend="duckdb"`, an Arrow
+        table."""
+        intake = Intake(self._lake, changeable_table(self._lake.catalog.read(), name))
+        rows = intake.rows(intake.quarantine)
+        if self._user is None or backend == "duckdb":
+            return rows
+        return _spark_sessions().arrow_frame(self._user, rows)
+
+    @checked
+    def clear_quarantine(self, name: str) -> int:
+        """Forget the records in the quarantine of a table; how many there were."""
+        definition = changeable_table(self._lake.catalog.read(), name)
+        return Intake(self._lake, definition).clear_quarantine()
+
+    @checked
     def refresh(
         self,
         *names: str,
@@ -310,20 +349,30 @@ class Keeper:
 
     @checked
     def watch(
-        self, lag: float | str = 0.0, stop: Any = None, tell: Any = None, figures: Any = None
+        self,
+        lag: float | str = 0.0,
+        stop: Any = None,
+        tell: Any = None,
+        figures: Any = None,
+        ingest: Mapping[str, str | os.PathLike[str]] | None = None,
+        debezium: Mapping[str, str | os.PathLike[str]] | None = None,
     ) -> None:
         """Keep views fresh until `stop`, an event of `threading`, is set.
 
         A view is refreshed before it is behind its tables by more than its own lag or, where it has
         none, by `lag`: seconds, or a time such as "10s". `tell` is called with the report of every
-        refresh, `figures` is a dict that holds what was done for each view.
+        refresh, `figures` is a dict that holds what was done for each view. `ingest` and `debezium`
+        are folders by table: what comes into them is taken in (`ingest`), and told as well.
         """
+        kinds = ((ingest or {}, CHANGES), (debezium or {}, DEBEZIUM))
+        sources = [self._source(n, at, kind) for each, kind in kinds for n, at in each.items()]
         watcher = Watcher(
             self._lake,
             self._plans.view,
             lambda names: self.refresh(*names),
             seconds_of(lag),
             {} if figures is None else figures,
+            FolderWatch(sources).look,
         )
         watcher.run(stop or Event(), tell or (lambda report: None))
 

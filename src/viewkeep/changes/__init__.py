@@ -5,7 +5,7 @@ effective changes of one table, row by row; `tables/` nets them in columns.
 """
 
 from viewkeep.changes.batch import ChangeBatch, RowUpdate, compose
-from viewkeep.changes.log import Delete, Insert, Modification, Update, net
+from viewkeep.changes.log import Delete, Insert, Modification, Play, Update, net
 from viewkeep.changes.rows import ChangeError, Key, Row, RowFormat
 from viewkeep.changes.values import MisfitError, column_converter, converter, shown
 
@@ -17,6 +17,7 @@ __all__ = [
     "Key",
     "MisfitError",
     "Modification",
+    "Play",
     "Row",
     "RowFormat",
     "RowUpdate",

@@ -55,14 +55,13 @@ def net(
     >>> batch.inserts, batch.deletes, batch.updates
     (((3, 7),), ((1, 5),), ())
     """
-    play = _Play(RowFormat(name, table), before.get if isinstance(before, Mapping) else before)
+    play = Play(RowFormat(name, table), before.get if isinstance(before, Mapping) else before)
     for entry in log:
         play.step(entry)
-    steps = ((old, play.last[key]) for key, old in play.first.items())
-    return ChangeBatch.of_steps(name, table, steps)
+    return play.batch()
 
 
-class _Play:
+class Play:
     """A log played over rows that stay as they are: the touched keys, before and now."""
 
     def __init__(self, format_: RowFormat, before: Lookup) -> None:
@@ -70,7 +69,13 @@ class _Play:
         self.first: dict[Key, Row | None] = {}
         self.last: dict[Key, Row | None] = {}
 
+    def batch(self) -> ChangeBatch:
+        """The net effect of the entries so far."""
+        steps = ((old, self.last[key]) for key, old in self.first.items())
+        return ChangeBatch.of_steps(self._format.name, self._format.table, steps)
+
     def step(self, entry: Modification) -> None:
+        """Play one entry; one that does not fit is an error and leaves everything as it is."""
         match entry:
             case Insert():
                 self._insert(self._format.row(entry.row))
@@ -85,7 +90,7 @@ class _Play:
 
     def _insert(self, row: Row) -> None:
         key = self._format.key_of(row)
-        if self._row(key) is not None:
+        if self.row(key) is not None:
             self._format.refuse(key, "insert, but the key is there; update the row instead")
         self.last[key] = row
 
@@ -95,18 +100,19 @@ class _Play:
         new_key = self._format.key_of(new)
         if new_key == key:
             self.last[key] = new
-        elif self._row(new_key) is not None:
+        elif self.row(new_key) is not None:
             self._format.refuse(new_key, f"update of key {key!r}, but a row has this key already")
         else:
             self.last[key], self.last[new_key] = None, new
 
     def _existing(self, key: Key, action: str) -> Row:
-        row = self._row(key)
+        row = self.row(key)
         if row is None:
             self._format.refuse(key, f"{action}, but no row has this key; insert it first")
         return row
 
-    def _row(self, key: Key) -> Row | None:
+    def row(self, key: Key) -> Row | None:
+        """The row of a key after the entries so far."""
         if key not in self.first:
             self.first[key] = self.last[key] = self._before(key)
         return self.last[key]

@@ -11,6 +11,7 @@ from viewkeep.cli import tables, views
 from viewkeep.cli.changes import changes
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
+from viewkeep.cli.ingest import ingest, quarantine
 from viewkeep.cli.lake import FAILED
 from viewkeep.cli.maintain import maintain
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
@@ -33,7 +34,10 @@ app = group()
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
 LAKE = "A lake: tables, and views that are kept fresh, on Spark"
-for each in (init, apply, refresh, watch, status, history, changes, verify, vacuum):
+for each in (
+    *(init, apply, ingest, quarantine),
+    *(refresh, watch, status, history, changes, verify, vacuum),
+):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)

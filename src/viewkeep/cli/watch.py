@@ -12,6 +12,7 @@ import typer
 
 from viewkeep.cli.lake import AsJson, EngineName, LakePath, opened
 from viewkeep.cli.screen import write
+from viewkeep.errors import ViewkeepError
 
 PLACE = "127.0.0.1"
 
@@ -31,6 +32,17 @@ def watch(
             show_default=False,
         ),
     ] = None,
+    ingest: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Take in files of changes of a folder (see `viewkeep ingest`).",
+            metavar="TABLE=FOLDER",
+        ),
+    ] = None,
+    debezium: Annotated[
+        list[str] | None,
+        typer.Option(help="The same with Debezium's envelopes.", metavar="TABLE=FOLDER"),
+    ] = None,
     backend: EngineName = "auto",
     lake: LakePath = None,
     as_json: AsJson = False,
@@ -47,23 +59,41 @@ def watch(
     viewkeep watch --lag 10s
 
     viewkeep watch --json --serve 9100
+
+    viewkeep watch --ingest orders=/data/incoming/orders
     ```
     """
+    folders = {"ingest": _folders(ingest), "debezium": _folders(debezium)}
     stop, figures = Event(), dict[str, Any]()
     tell = _tell_json if as_json else _tell
     served = _served(serve, figures)
     watching = opened(lake, "watching ...", backend=backend)
     with watching as keeper, _stopped_by_signals(stop), served:
-        keeper.watch(lag, stop, tell, figures)
+        keeper.watch(lag, stop, tell, figures, **folders)
+
+
+def _folders(options: list[str] | None) -> dict[str, str]:
+    """Folders by table."""
+    pairs = [each.partition("=") for each in options or ()]
+    for table, _, folder in pairs:
+        if not table or not folder:
+            raise ViewkeepError(f'"{table}" is no source; name a table and a folder: orders=/in')
+    return {table: folder for table, _, folder in pairs}
 
 
 def _tell(report: Any) -> None:
     from viewkeep.report.amounts import duration
+    from viewkeep.report.lake.intake import ingest_text
     from viewkeep.report.live.maintenance import counted
 
+    is_intake = hasattr(report, "waiting")
     if report.error:
-        place = f"{report.view}: " if report.view else ""
+        name = report.table if is_intake else report.view
+        place = f"{name}: " if name else ""
         write(f"{place}{report.error}\n", stderr=True)
+        return
+    if is_intake:
+        write(f"{ingest_text(report)}\n")
         return
     changed = f"{counted(report.rows_changed, 'row')} changed"
     what = "computed anew" if report.from_scratch else changed
@@ -71,9 +101,11 @@ def _tell(report: Any) -> None:
 
 
 def _tell_json(report: Any) -> None:
+    from viewkeep.report.lake.intake import ingest_json
     from viewkeep.report.lake.refreshes import report_json
 
-    write(json.dumps(report_json(report), default=str) + "\n")
+    document = ingest_json(report) if hasattr(report, "waiting") else report_json(report)
+    write(json.dumps(document, default=str) + "\n")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from viewkeep.errors import ViewkeepError
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition, typed_columns
+from viewkeep.lake.intake import count_quarantined
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import Transactions
 
@@ -14,7 +15,8 @@ class TableDescription:
     """A base table: how it is declared, where it is, and what its newest version holds.
 
     `owned` tables are changed by Viewkeep, the others by their own writers. `rows` is None where
-    the log does not tell, and `problem` says why a table cannot be read.
+    the log does not tell, and `problem` says why a table cannot be read. `quarantined` counts the
+    records of sources that did not fit.
     """
 
     name: str
@@ -30,6 +32,7 @@ class TableDescription:
     rows: int | None = None
     size: int | None = None
     problem: str = ""
+    quarantined: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) ->
         return replace(declared, problem=str(error))
     counted = all(each.rows >= 0 for each in snapshot.files)
     rows = snapshot.rows if counted else None
+    declared = replace(declared, quarantined=count_quarantined(lake, definition))
     return replace(declared, version=snapshot.version, rows=rows, size=snapshot.size)
 
 

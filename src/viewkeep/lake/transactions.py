@@ -47,6 +47,10 @@ class Mark:
     writer: str
 
 
+class MovedTableError(ViewkeepError):
+    """A table has a newer version than the one that changes were made for."""
+
+
 @dataclass(frozen=True)
 class Part:
     """The commit of a transaction to one table."""
@@ -62,13 +66,24 @@ class Transactions:
         self._lake = lake
         self._table = lake.at(f"{lake.uri}/{OWN}/transactions")
 
-    def run(self, changes: Sequence[tuple[TableDefinition, UserChanges]]) -> dict[str, int]:
-        """Make all changes or none; the versions that they are in."""
+    def run(
+        self,
+        changes: Sequence[tuple[TableDefinition, UserChanges]],
+        starts: Mapping[str, int] | None = None,
+    ) -> dict[str, int]:
+        """Make all changes or none; the versions that they are in.
+
+        `starts` are versions that tables must be at; a `MovedTableError` if one is not.
+        """
+        starts = starts or {}
         tables = [definition for definition, _ in changes]
         for _ in range(TRIES):
             mark = self._begin()
             try:
-                versions = {each.name: self._change(each, rows, mark) for each, rows in changes}
+                versions = {
+                    each.name: self._change(each, rows, mark, starts.get(each.name))
+                    for each, rows in changes
+                }
                 is_done = self._decide(mark, done=True)
             except BaseException:
                 with suppress(ViewkeepError):  # else the next writer of a table does it
@@ -88,9 +103,17 @@ class Transactions:
                 self._table.create(_FIELDS, [], {}, "Which transactions of this lake are done")
         return Mark(uuid4().hex, self.decided(), f"{host_name()}-{os.getpid()}-0")
 
-    def _change(self, definition: TableDefinition, rows: UserChanges, mark: Mark) -> int:
+    def _change(
+        self, definition: TableDefinition, rows: UserChanges, mark: Mark, start: int | None
+    ) -> int:
         table, lake = self._lake.at(definition.location), self._lake
-        about = (lake.driver_bytes, self.settled(definition, table), {NOTE: asdict(mark)})
+
+        def settle() -> None:
+            self.settle(definition, table)
+            if start is not None and table.version() != start:
+                raise MovedTableError(f'table "{definition.name}": another process changed it')
+
+        about = (lake.driver_bytes, settle, {NOTE: asdict(mark)})
         version, _ = apply_changes(lake.scans, definition, table, rows, *about)
         return version
 

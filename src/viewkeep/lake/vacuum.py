@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from viewkeep.errors import ArgumentError, ViewkeepError
-from viewkeep.lake.catalog import Catalog, ViewDefinition
+from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
+from viewkeep.lake.intake import Intake, has_sources
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.marks import earliest
 from viewkeep.lake.transactions import Transactions
@@ -45,13 +46,15 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     check_hours(hours, force)
     now = int(time.time() * 1000)
     catalog = lake.catalog.read()
+    beside = _beside_tables(lake, catalog)
     if not dry_run:
-        _settle_transactions(lake, catalog)
+        _settle_transactions(lake, (*catalog.tables.values(), *beside))
     views = _views(catalog, plan)
-    stored = dict(_stored(_places(lake, catalog, views)))
+    places = _places(lake, catalog, views) | {e.name: lake.at(e.location) for e in beside}
+    stored = dict(_stored(places))
     begun = earliest(local_path(lake.uri), now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, begun - _CLOCKS if begun < now else now)
-    needed = _needed(catalog, views)
+    needed = _needed(catalog, views) | {each.name: set() for each in beside}
     removable = {
         name: each.removable(cutoff, now, needed[name])
         for name, each in stored.items()
@@ -63,10 +66,21 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     return {name: len(files) for name, files in removable.items()}
 
 
-def _settle_transactions(lake: Lake, catalog: Catalog) -> None:
+def _beside_tables(lake: Lake, catalog: Catalog) -> list[TableDefinition]:
+    """What is kept beside tables of what they took in from sources."""
+    beside = []
+    for each in catalog.tables.values():
+        with suppress(StorageError):
+            if each.owned and has_sources(lake, each.name):
+                intake = Intake(lake, each)
+                beside += [one for one in intake.all_tables if intake.exists(one)]
+    return beside
+
+
+def _settle_transactions(lake: Lake, tables: Iterable[TableDefinition]) -> None:
     """What is left of transactions of dead processes is taken back: it needs old files."""
     transactions = Transactions(lake)
-    for each in catalog.tables.values():
+    for each in tables:
         with suppress(StorageError):
             if each.owned:
                 transactions.settle(each, lake.at(each.location))

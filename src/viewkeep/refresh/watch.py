@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Any
 
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.lake import RefreshReport
@@ -31,6 +32,12 @@ LONG_AGO = float("inf")
 
 Plan = Callable[[ViewDefinition, Catalog], View]
 Refresh = Callable[[Sequence[str]], list[RefreshReport]]
+Tell = Callable[[Any], None]
+"""Called with the report of each refresh, and of each intake of a source."""
+
+
+def no_sources(tell: Tell) -> None:
+    """A look at no sources."""
 
 
 @dataclass
@@ -47,7 +54,7 @@ class ViewFigures:
 
 @dataclass
 class _Pause:
-    """When a view that failed is tried again."""
+    """When a view or source that failed is tried again."""
 
     seconds: float = FIRST_PAUSE
     until: float = 0.0
@@ -66,10 +73,11 @@ class Watcher:
     refresh: Refresh
     lag: float = 0.0
     figures: dict[str, ViewFigures] = field(default_factory=dict)
+    look_at_sources: Callable[[Tell], None] = no_sources
     _pauses: dict[str, _Pause] = field(default_factory=dict)
     _seen: dict[str, tuple[ViewDefinition, Mapping[str, int]]] = field(default_factory=dict)
 
-    def run(self, stop: Event, tell: Callable[[RefreshReport], None]) -> None:
+    def run(self, stop: Event, tell: Tell) -> None:
         """Work until the event is set; every refresh and every failure is told."""
         lease = Lease(local_path(self.lake.uri), "watch")
         pause = _Pause()
@@ -87,7 +95,8 @@ class Watcher:
         finally:
             lease.release()
 
-    def _look(self, tell: Callable[[RefreshReport], None]) -> None:
+    def _look(self, tell: Tell) -> None:
+        self.look_at_sources(tell)
         catalog = self.lake.catalog.read()
         due = self.due(catalog, time.time())
         if due:

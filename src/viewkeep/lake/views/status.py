@@ -1,13 +1,14 @@
 """How fresh a view is: what its tables hold that it does not reflect yet."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from viewkeep.errors import problem_of
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
+from viewkeep.lake.intake import count_quarantined
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.lineage import replaced_history
@@ -27,6 +28,7 @@ class ViewStatus:
     the table's writer did not count them. `waiting` are the seconds since the oldest of them.
     `speed_up` is the last refresh by recomputation over the last incremental one, in seconds; None
     before there was one of each. The first computation does not count: it is slower than any other.
+    `quarantined` counts, for each table below it, the records of sources that did not fit.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ViewStatus:
     last: RefreshReport | None = None
     speed_up: float | None = None
     problem: str = ""
+    quarantined: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_fresh(self) -> bool:
@@ -71,9 +74,16 @@ def view_status(
             stored.report,
             speed_up(view.history()),
             _problem(lake, definition, reason),
+            quarantined_records(lake, catalog, stored.state.tables),
         )
     except Exception as error:  # the status of a broken view is that it is broken
         return _with_problem(empty, problem_of(error))
+
+
+def quarantined_records(lake: Lake, catalog: Catalog, names: Iterable[str]) -> dict[str, int]:
+    """The records in quarantine of tables that have some."""
+    counts = {n: count_quarantined(lake, catalog.table(n)) for n in names}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _replaced_below(view: View, stored: StoredView, catalog: Catalog, plan: Plan) -> str:

@@ -13,7 +13,7 @@ from viewkeep.report.lake.freshness import freshness
 from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
 from viewkeep.report.live.maintenance import counted, row_json
-from viewkeep.report.style import BAD, section
+from viewkeep.report.style import BAD, FAIR, section
 
 if TYPE_CHECKING:  # they load what reads a lake
     from viewkeep.lake.descriptions import TableDescription, ViewDescription
@@ -41,7 +41,12 @@ def tables_page(tables: Sequence["TableDescription"]) -> Group:
             listed(each.readers),
         )
     problems = [Text(f"{each.name}: {each.problem}", BAD) for each in tables if each.problem]
-    return Group(table, *problems)
+    rejected = [
+        Text(f"{each.name}: {counted(each.quarantined, 'record')} in quarantine", FAIR)
+        for each in tables
+        if each.quarantined
+    ]
+    return Group(table, *problems, *rejected)
 
 
 def views_page(views: Sequence["ViewDescription"]) -> Group:

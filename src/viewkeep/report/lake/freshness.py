@@ -36,7 +36,15 @@ def status_page(views: Sequence["ViewStatus"]) -> Group:
         for each in views
         if each.problem
     ]
-    return Group(table, *problems)
+    return Group(table, *problems, *_quarantined(views))
+
+
+def _quarantined(views: Iterable["ViewStatus"]) -> Iterable[Text]:
+    """A line for each table with records in quarantine."""
+    counts = {name: count for each in views for name, count in each.quarantined.items()}
+    for name, count in counts.items():
+        where = f"{counted(count, 'record')} in quarantine (`viewkeep quarantine {name}`)"
+        yield Text.assemble((f"{name}: ", "bold"), (where, FAIR))
 
 
 def freshness(status: "ViewStatus") -> Text:
@@ -93,6 +101,7 @@ def status_json(views: Iterable["ViewStatus"]) -> Json:
                 "speed_up": each.speed_up,
                 "last": None if each.last is None else report_json(each.last),
                 "problem": each.problem or None,
+                "quarantined": dict(each.quarantined),
             }
             for each in views
         ],

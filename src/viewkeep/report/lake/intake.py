@@ -1,0 +1,58 @@
+"""What was taken in from sources, and what is in quarantine, for people and programs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from viewkeep.report.amounts import duration
+from viewkeep.report.lake.refreshes import FORMAT
+from viewkeep.report.lines import rows_table
+from viewkeep.report.live.maintenance import counted
+
+if TYPE_CHECKING:  # it loads what reads a lake
+    from viewkeep.lake.intake import IngestReport
+
+Json = dict[str, Any]
+COLUMNS = ("file", "line", "reason", "record")
+
+
+def ingest_text(report: "IngestReport") -> str:
+    """What was taken in, then what waits."""
+    lines = [f"{report.table}: {_amounts(report)}"] if report.changed else []
+    lines += [f"{report.table}: {each.name} waits: {each.reason}" for each in report.waiting]
+    return "\n".join(lines) or f"{report.table}: nothing new"
+
+
+def _amounts(report: "IngestReport") -> str:
+    said = [
+        f"version {report.version}",
+        counted(report.files, "file"),
+        counted(report.records, "record"),
+        f"{report.rejected:,} of them in quarantine" if report.rejected else "",
+        f"{report.skipped:,} with nothing new" if report.skipped else "",
+        duration(report.seconds),
+    ]
+    return ", ".join(filter(None, said))
+
+
+def ingest_json(report: "IngestReport") -> Json:
+    """The same for programs."""
+    document = asdict(report)
+    waiting = [asdict(each) for each in report.waiting]
+    return {"format": FORMAT, **document, "waiting": waiting, "error": report.error or None}
+
+
+def quarantine_page(name: str, records: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """A line for each record in quarantine."""
+    if not records:
+        return Text(f"no record of {name} is in quarantine", "dim")
+    lines = [[r["name"], r["record"], r["reason"], r["text"]] for r in records]
+    return rows_table(COLUMNS, lines)
+
+
+def quarantine_json(name: str, records: Iterable[Mapping[str, Any]]) -> Json:
+    """The same for programs."""
+    return {"format": FORMAT, "table": name, "records": [dict(each) for each in records]}

@@ -1,0 +1,1 @@
+"""Changes from outside: folders of files, envelopes of Debezium, batches of streams."""

@@ -1,0 +1,137 @@
+"""Records of change files: an operation beside the values of a row, in CSV, JSON lines or Parquet.
+
+op,pid,price          {"op": "insert", "pid": 1, "price": 10}
+insert,1,10           {"op": "delete", "pid": 1}
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from viewkeep.csv_input import Read, read_field
+from viewkeep.errors import SchemaError
+from viewkeep.query.tables import Table
+from viewkeep.sources.json_values import json_line, json_reader
+from viewkeep.sources.record import Record, named_columns, operation_column, read_operation
+
+
+class UnfinishedFileError(Exception):
+    """A file whose last record is not whole yet."""
+
+
+def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
+    """The records of a CSV file after its first `start` bytes; its first line names the columns."""
+    header_line, _, _ = content.partition(b"\n")
+    [header] = csv.reader([_text(header_line.removeprefix(b"\xef\xbb\xbf")).rstrip("\r")])
+    names = _declared_names([name.strip() for name in header], table)
+    readers = {field.name: read_field(field) for field in table.columns}
+    begin = max(start, len(header_line) + 1)
+    first = content[:begin].count(b"\n")
+    for number, fields, problem in _csv_lines(_text(content[begin:]), first):
+        if problem or len(fields) != len(names):
+            problem = problem or f"{len(fields)} values, but the header has {len(names)}"
+            yield Record(number, _shown(fields), problem=problem)
+            continue
+        values = dict(zip(names, fields, strict=True))
+        yield _record(number, _shown(values), values, table, readers)
+
+
+def _declared_names(header: Sequence[str], table: Table) -> list[str]:
+    """The names of a header as the table spells them; what is none of its columns stays."""
+    known = {name.casefold(): name for name in (*table.names, operation_column(table))}
+    return [known.get(name.casefold(), name) for name in header]
+
+
+def _csv_lines(text: str, first: int) -> Iterator[tuple[int, list[str], str]]:
+    """The line, the fields and the problem of each record that is not blank."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    while True:
+        number = first + reader.line_num + 1
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                raise UnfinishedFileError("it ends inside of quotes") from None
+            yield number, [], f"not valid CSV: {error}"
+            continue
+        if fields is None:
+            return
+        if fields:
+            yield number, fields, ""
+
+
+def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
+    """The records of a file of JSON lines after its first `start` bytes."""
+    readers = {field.name: json_reader(field) for field in table.columns}
+    first = content[:start].count(b"\n")
+    for number, line in enumerate(_text(content[start:]).split("\n"), first + 1):
+        if not line.strip():
+            continue
+        try:
+            document = json_line(line)
+            if not isinstance(document, dict):
+                raise SchemaError("expected an object, as in " + _EXAMPLE)
+        except SchemaError as error:
+            yield Record(number, _printable(line), problem=str(error))
+            continue
+        yield _record(number, _printable(line), document, table, readers)
+
+
+_EXAMPLE = '{"op": "insert", "id": 1}'
+
+
+def parquet_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
+    """The records of a Parquet file, whose values have types of their own."""
+    assert start == 0, "a Parquet file does not grow"
+    try:
+        rows = pq.read_table(io.BytesIO(content))
+    except (OSError, pa.ArrowException) as error:
+        yield Record(0, "", problem=f"not a Parquet file: {error}")
+        return
+    same = dict.fromkeys(table.names, _same)
+    names = _declared_names(rows.column_names, table)
+    for number, row in enumerate(rows.rename_columns(names).to_pylist(), 1):
+        yield _record(number, _shown(row), row, table, same)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _record(
+    number: int,
+    text: str,
+    values: Mapping[str, Any],
+    table: Table,
+    readers: Mapping[str, Callable[[Any], Any] | Read],
+) -> Record:
+    column = operation_column(table)
+    try:
+        if column not in values:
+            raise SchemaError(f'no "{column}", which tells what happened')
+        operation = read_operation(values[column])
+        names = named_columns(operation, (name for name in values if name != column), table)
+        return Record(number, text, operation, {n: readers[n](values[n]) for n in names})
+    except SchemaError as error:
+        return Record(number, text, problem=str(error))
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _text(content: bytes) -> str:
+    """The text of bytes; bytes that are none become surrogates, which no value may have."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _shown(values: Any) -> str:
+    return _printable(json.dumps(values, ensure_ascii=False, default=str))

@@ -1,0 +1,59 @@
+"""Folders that a watcher looks at: what comes into them is taken in, and told."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeep.errors import ViewkeepError, problem_of
+from viewkeep.lake.intake import IngestReport
+from viewkeep.sources.folder import FoundFile, list_files
+from viewkeep.sources.ingest import FolderSource
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+"""Seconds before a source that failed is tried again; each time twice as many."""
+Listing = Sequence[FoundFile]
+
+
+@dataclass
+class _State:
+    """What a folder held at the last look, and when one that failed is tried again."""
+
+    listing: Listing | None = None
+    waiting: tuple[Any, ...] = ()
+    pause: float = FIRST_PAUSE
+    until: float = 0.0
+
+
+@dataclass
+class FolderWatch:
+    """Sources that are looked at in turn; one that fails does not stop the others."""
+
+    sources: Sequence[FolderSource]
+    _states: dict[tuple[str, str], _State] = field(default_factory=dict)
+
+    def look(self, tell: Callable[[IngestReport], None]) -> None:
+        """Take in what is new in the folders, and tell it; what waits is told once."""
+        for each in self.sources:
+            key = each.definition.name, each.folder
+            state = self._states.setdefault(key, _State())
+            if time.monotonic() >= state.until:
+                self._look(each, state, tell)
+
+    def _look(
+        self, source: FolderSource, state: _State, tell: Callable[[IngestReport], None]
+    ) -> None:
+        try:
+            listing, _ = list_files(source.folder)
+            if listing == state.listing:
+                return
+            report = source.ingest()
+        except ViewkeepError as error:
+            state.until = time.monotonic() + state.pause
+            state.pause = min(2 * state.pause, LONGEST_PAUSE)
+            tell(IngestReport(source.definition.name, -1, error=problem_of(error)))
+            return
+        state.listing, state.pause = listing, FIRST_PAUSE
+        if report.changed or report.waiting != state.waiting:
+            tell(report)
+        state.waiting = report.waiting

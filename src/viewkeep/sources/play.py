@@ -1,0 +1,110 @@
+"""Records played over the rows of a table: their net effect, and those that do not fit."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.changes import (
+    ChangeBatch,
+    ChangeError,
+    Delete,
+    Insert,
+    Key,
+    Modification,
+    Play,
+    Row,
+    RowFormat,
+    Update,
+)
+from viewkeep.errors import SchemaError
+from viewkeep.lake.apply import UserChanges
+from viewkeep.lake.catalog import TableDefinition
+from viewkeep.lake.intake import Round, user_rows
+from viewkeep.query.tables import Table
+from viewkeep.sources.record import DELETE, INSERT, UPDATE, Record
+from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.table_changes import rows_schema
+
+Rejected = tuple[Record, str]
+
+
+@dataclass(frozen=True)
+class PlayedRecords:
+    """Changes that fit the table, and for each file the records that do not, with the reason."""
+
+    changes: UserChanges
+    rejected: tuple[tuple[Rejected, ...], ...]
+    skipped: int = 0
+
+
+def play_records(
+    round_: Round, definition: TableDefinition, files: Sequence[Sequence[Record]]
+) -> PlayedRecords:
+    """Play the records of files over the rows that a round starts from, in their order."""
+    format_ = RowFormat(definition.name, definition.table)
+    keys = [[_key(format_, record) for record in records] for records in files]
+    whole = [key for of_file in keys for key in of_file if not isinstance(key, str)]
+    play = Play(format_, stored_rows(round_, definition, whole).get)
+    rejected = tuple(
+        tuple(_rejected(play, records, of_file))
+        for records, of_file in zip(files, keys, strict=True)
+    )
+    return PlayedRecords(batch_changes(play.batch()), rejected)
+
+
+def _key(format_: RowFormat, record: Record) -> Key | str:
+    """The key that a record names, or what is wrong with the record."""
+    if record.problem:
+        return record.problem
+    try:
+        return format_.key(tuple(record.values[name] for name in format_.table.key))
+    except SchemaError as error:
+        return str(error)
+
+
+def _rejected(
+    play: Play, records: Sequence[Record], keys: Sequence[Key | str]
+) -> Iterable[Rejected]:
+    for record, key in zip(records, keys, strict=True):
+        if isinstance(key, str):
+            yield record, key
+            continue
+        try:
+            play.step(modification(record, key, play.row(key)))
+        except (ChangeError, SchemaError) as error:
+            yield record, str(error)
+
+
+def modification(record: Record, key: Key, row: Row | None) -> Modification:
+    """What a record does to the row of its key; None if there is none."""
+    if record.operation == DELETE:
+        return Delete(key)
+    if record.operation == INSERT or (record.operation != UPDATE and row is None):
+        return Insert(record.values)
+    return Update(key, record.values)
+
+
+def stored_rows(round_: Round, definition: TableDefinition, keys: Iterable[Key]) -> dict[Key, Row]:
+    """The rows of a table that have one of the keys, by key."""
+    table = definition.table
+    matches = round_.matches(definition, _key_rows(table, list(set(keys))))
+    rows = to_rows(matches.rows.select(list(table.names)).cast(rows_schema(table)))
+    key_of = RowFormat(definition.name, table).key_of
+    return {key_of(row): row for row in rows}
+
+
+def _key_rows(table: Table, keys: Sequence[Key]) -> pa.Table:
+    by_name = {field.name: field for field in table.columns}
+    return to_arrow([by_name[name] for name in table.key], keys)
+
+
+def batch_changes(batch: ChangeBatch) -> UserChanges:
+    """The changes of a batch as those of a user."""
+    key_of = RowFormat(batch.name, batch.table).key_of
+    return user_rows(
+        batch.table,
+        inserts=list(batch.inserts),
+        updates=[new for _, new in batch.updates],
+        deletes=[key_of(old) for old in batch.deletes],
+    )
