@@ -29,11 +29,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
 import viewkeep as vk
+from bench._files import parquet_files
 
 TABLES = ("parts", "devices", "devices_parts")
 PHONES = """FROM parts p JOIN devices_parts dp ON p.pid = dp.pid
@@ -142,7 +142,7 @@ class Lake:
         """DuckDB computes the view over the same files and writes it; the seconds."""
         with closing(duckdb.connect()) as connection:
             for table in TABLES:
-                files = DeltaTable(self.folder / table).file_uris()
+                files = parquet_files(self.folder / table)
                 connection.execute(f"CREATE VIEW {table} AS FROM read_parquet({files})")
             target = self.folder.parent / f"{name}.parquet"
             return timed(lambda: connection.execute(f"COPY ({sql}) TO '{target}'"))[0]

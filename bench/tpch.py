@@ -35,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 import viewkeep as vk
+from bench._files import parquet_files
 from bench._tpch_data import TABLES, Change, Tpch
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.spark.session import session
@@ -123,7 +124,7 @@ class Lake:
         """Seconds of DuckDB, from the files of the tables to a Parquet file of the result."""
         with closing(duckdb.connect()) as connection:
             for name in TABLES:
-                files = DeltaTable(self.folder / "lake" / name).file_uris()
+                files = parquet_files(self.folder / "lake" / name)
                 connection.execute(f"CREATE VIEW {name} AS FROM read_parquet({files})")
             start = perf_counter()
             target = self.folder / f"{query}.parquet"

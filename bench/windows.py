@@ -21,11 +21,11 @@ from statistics import median
 import duckdb
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
 import viewkeep as vk
+from bench._files import parquet_files
 from bench.keeper import commit_seconds, timed, timed_refresh
 
 PER_CUSTOMER = 10
@@ -98,7 +98,7 @@ class Sales:
     def duckdb_anew(self, name: str, sql: str) -> float:
         """DuckDB computes the view over the same files and writes it; the seconds."""
         with closing(duckdb.connect()) as connection:
-            files = DeltaTable(self.folder / "sales").file_uris()
+            files = parquet_files(self.folder / "sales")
             connection.execute(f"CREATE VIEW sales AS FROM read_parquet({files})")
             target = self.folder.parent / f"{name}.parquet"
             return timed(lambda: connection.execute(f"COPY ({sql}) TO '{target}'"))[0]
