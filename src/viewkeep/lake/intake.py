@@ -187,7 +187,7 @@ def has_sources(lake: Lake, name: str) -> bool:
 
 
 def _position_table(table: Table) -> Table:
-    keys = {field.name: field for field in table.columns if field.name in table.key}
+    keys = {field.name: field for field in _key_fields(table)}
     return Table({**keys, POSITION: Field(POSITION, STRING, nullable=False)}, table.key)
 
 

@@ -27,12 +27,12 @@ class UnfinishedFileError(Exception):
 def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     """The records of a CSV file after its first `start` bytes; its first line names the columns."""
     header_line, _, _ = content.partition(b"\n")
-    [header] = csv.reader([_text(header_line.removeprefix(b"\xef\xbb\xbf")).rstrip("\r")])
+    [header] = csv.reader([file_text(header_line.removeprefix(b"\xef\xbb\xbf")).rstrip("\r")])
     names = _declared_names([name.strip() for name in header], table)
     readers = {field.name: read_field(field) for field in table.columns}
     begin = max(start, len(header_line) + 1)
     first = content[:begin].count(b"\n")
-    for number, fields, problem in _csv_lines(_text(content[begin:]), first):
+    for number, fields, problem in _csv_lines(file_text(content[begin:]), first):
         if problem or len(fields) != len(names):
             problem = problem or f"{len(fields)} values, but the header has {len(names)}"
             yield Record(number, _shown(fields), problem=problem)
@@ -69,7 +69,7 @@ def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     """The records of a file of JSON lines after its first `start` bytes."""
     readers = {field.name: json_reader(field) for field in table.columns}
     first = content[:start].count(b"\n")
-    for number, line in enumerate(_text(content[start:]).split("\n"), first + 1):
+    for number, line in enumerate(file_text(content[start:]).split("\n"), first + 1):
         if not line.strip():
             continue
         try:
@@ -77,9 +77,9 @@ def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
             if not isinstance(document, dict):
                 raise SchemaError("expected an object, as in " + _EXAMPLE)
         except SchemaError as error:
-            yield Record(number, _printable(line), problem=str(error))
+            yield Record(number, printable(line), problem=str(error))
             continue
-        yield _record(number, _printable(line), document, table, readers)
+        yield _record(number, printable(line), document, table, readers)
 
 
 _EXAMPLE = '{"op": "insert", "id": 1}'
@@ -124,14 +124,15 @@ def _record(
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _text(content: bytes) -> str:
+def file_text(content: bytes) -> str:
     """The text of bytes; bytes that are none become surrogates, which no value may have."""
     return content.decode("utf-8", "surrogateescape")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Text of a file without surrogates."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _shown(values: Any) -> str:
-    return _printable(json.dumps(values, ensure_ascii=False, default=str))
+    return printable(json.dumps(values, ensure_ascii=False, default=str))

@@ -34,6 +34,7 @@ from viewkeep.lake.intake import (
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import MovedTableError
 from viewkeep.query.tables import Table
+from viewkeep.sources.debezium import envelope_records
 from viewkeep.sources.flat_records import (
     UnfinishedFileError,
     csv_records,
@@ -51,6 +52,7 @@ from viewkeep.sources.folder import (
     new_parts,
 )
 from viewkeep.sources.play import PlayedRecords, play_records
+from viewkeep.sources.play_positions import play_positions
 from viewkeep.sources.record import Record
 from viewkeep.tables.log.delta import ConflictError
 
@@ -59,6 +61,7 @@ ReadRecords = Callable[[bytes, int, Table], Iterator[Record]]
 CHANGES, DEBEZIUM = "changes", "debezium"
 READERS: dict[str, dict[str, ReadRecords]] = {
     CHANGES: {CSV: csv_records, JSON: json_records, PARQUET: parquet_records},
+    DEBEZIUM: {JSON: envelope_records},
 }
 """How records of each kind are read, by the format of the file."""
 
@@ -113,15 +116,15 @@ class FolderSource:
 
     def _round(self, files: Sequence[FoundFile]) -> IngestReport:
         intake = Intake(self.lake, self.definition)
-        intake.create(intake.files, intake.quarantine)
-        tables = (intake.files, intake.quarantine, self.definition)
-        round_ = Round(intake, tables)
+        beside = (intake.files, intake.quarantine, intake.positions)[: 3 if self._has_places else 2]
+        intake.create(*beside)
+        round_ = Round(intake, (*beside, self.definition))
         parts, waiting = self._read(round_, intake, files)
         version = round_.versions[self.definition.name]
         report = IngestReport(self.definition.name, version, waiting=waiting)
         if not parts:
             return report
-        played = play_records(round_, self.definition, [each.records for each in parts])
+        played = self._played(round_, intake, [each.records for each in parts])
         versions = round_.commit(self._changes(intake, parts, played))
         self.seen.update({each.file.name: each.file.mark for each in parts})
         return replace(
@@ -133,38 +136,65 @@ class FolderSource:
             skipped=played.skipped,
         )
 
+    @property
+    def _has_places(self) -> bool:
+        """Whether records have positions, so that their order does not matter."""
+        return self.records == DEBEZIUM
+
+    def _played(
+        self, round_: Round, intake: Intake, files: Sequence[Sequence[Record]]
+    ) -> PlayedRecords:
+        if not self._has_places:
+            return play_records(round_, self.definition, files)
+        return play_positions(round_, intake, files, _origin(round_, intake))
+
     def _read(
         self, round_: Round, intake: Intake, files: Sequence[FoundFile]
     ) -> tuple[list[ReadPart], tuple[WaitingFile, ...]]:
-        """The parts that can be taken in now, and the file that holds the others back."""
+        """The parts that can be taken in now, and the files that wait: where the order of records
+        matters, one of them holds the others back."""
         readers, parts = READERS[self.records], list[ReadPart]()
+        reason = f"{self.records} records are in files of {', '.join(readers)}"
+        waiting = [WaitingFile(each.name, reason) for each in files if each.kind not in readers]
+        files = [each for each in files if each.kind in readers]
         for each in new_parts(files, lambda names: _taken(round_, intake, names), self.seen):
-            if isinstance(each, WaitingFile):
-                return parts, (each,)
-            try:
-                parts.append(_read_part(each, readers, self.definition.table))
-            except UnfinishedFileError as error:
-                return parts, (WaitingFile(each.file.name, str(error)),)
-        return parts, ()
+            read = _read_part(each, readers, self.definition.table)
+            if isinstance(read, ReadPart):
+                parts.append(read)
+                continue
+            waiting.append(read)
+            if not self._has_places:
+                break
+        return parts, tuple(waiting)
 
     def _changes(
         self, intake: Intake, parts: Sequence[ReadPart], played: PlayedRecords
     ) -> Mapping[str, Any]:
         at = now()
+        taken = [replace(each.taken, origin=played.origin or None).row(at) for each in parts]
         rejected = [
             (each.taken.name, each.taken.part, record.number, problem, record.text, at)
             for each, problems in zip(parts, played.rejected, strict=True)
             for record, problem in problems
         ]
         return {
-            intake.files.name: user_rows(FILES, inserts=[each.taken.row(at) for each in parts]),
+            intake.files.name: user_rows(FILES, inserts=taken),
             intake.quarantine.name: user_rows(QUARANTINE, inserts=rejected),
+            **played.beside,
             self.definition.name: played.changes,
         }
 
 
-def _read_part(part: FilePart, readers: Mapping[str, ReadRecords], table: Table) -> ReadPart:
-    records = tuple(readers[part.file.kind](part.content, part.start, table))
+def _read_part(
+    part: FilePart | WaitingFile, readers: Mapping[str, ReadRecords], table: Table
+) -> ReadPart | WaitingFile:
+    """The records of a part; or the file waits, if they do not come to an end."""
+    if isinstance(part, WaitingFile):
+        return part
+    try:
+        records = tuple(readers[part.file.kind](part.content, part.start, table))
+    except UnfinishedFileError as error:
+        return WaitingFile(part.file.name, str(error))
     return ReadPart(part.file, replace(part.taken, records=len(records)), records)
 
 
@@ -176,6 +206,12 @@ def _taken(round_: Round, intake: Intake, names: Sequence[str]) -> dict[str, lis
     for row in chosen.drop_columns(["at"]).to_pylist():
         taken.setdefault(row["name"], []).append(TakenPart(**row))
     return taken
+
+
+def _origin(round_: Round, intake: Intake) -> str:
+    """The source whose positions the table has; empty before the first."""
+    origins = pc.unique(round_.rows(intake.files)["origin"].drop_null()).to_pylist()
+    return origins[0] if origins else ""
 
 
 def _sum(total: IngestReport, report: IngestReport) -> IngestReport:

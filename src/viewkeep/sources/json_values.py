@@ -1,15 +1,20 @@
 """Values of JSON in the types of declared columns; what JSON has no type for stands as text."""
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from viewkeep.csv_input import read_field
 from viewkeep.errors import SchemaError
-from viewkeep.query.types.data_types import STRING, Field
+from viewkeep.query.types.data_types import STRING, TIMESTAMP, Field
 
 ReadJson = Callable[[Any], Any]
+
+_ZONED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+"""A moment with its zone, as programs write it."""
 
 
 class Fraction(str):
@@ -37,6 +42,8 @@ def json_reader(field: Field) -> ReadJson:
     def read(value: Any) -> Any:
         if isinstance(value, Fraction) and is_text:
             raise SchemaError(f'column "{field.name}" (string): {value} is a number; quote it')
+        if isinstance(value, str) and field.type == TIMESTAMP and _ZONED.fullmatch(value):
+            return _moment(value, field)
         if isinstance(value, str) and not is_text:
             return read_text(value)
         return numbers(value, field) if is_nested else value
@@ -52,3 +59,10 @@ def numbers(value: Any, field: Field) -> Any:
     if isinstance(value, dict):
         return {name: numbers(each, field) for name, each in value.items()}
     return [numbers(each, field) for each in value] if isinstance(value, list) else value
+
+
+def _moment(text: str, field: Field) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError) as error:
+        raise SchemaError(f'column "{field.name}" ({field.type}): {error}') from None

@@ -1,7 +1,7 @@
 """Records played over the rows of a table: their net effect, and those that do not fit."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
@@ -22,7 +22,7 @@ from viewkeep.lake.apply import UserChanges
 from viewkeep.lake.catalog import TableDefinition
 from viewkeep.lake.intake import Round, user_rows
 from viewkeep.query.tables import Table
-from viewkeep.sources.record import DELETE, INSERT, UPDATE, Record
+from viewkeep.sources.record import DELETE, INSERT, NOTHING, UPDATE, Record
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.table_changes import rows_schema
 
@@ -31,11 +31,17 @@ Rejected = tuple[Record, str]
 
 @dataclass(frozen=True)
 class PlayedRecords:
-    """Changes that fit the table, and for each file the records that do not, with the reason."""
+    """Changes that fit the table, and for each file the records that do not, with the reason.
+
+    `skipped` records had nothing to add; `beside` are changes of other tables, by name, and
+    `origin` is the source of the positions.
+    """
 
     changes: UserChanges
     rejected: tuple[tuple[Rejected, ...], ...]
     skipped: int = 0
+    beside: Mapping[str, UserChanges] = field(default_factory=dict)
+    origin: str = ""
 
 
 def play_records(
@@ -43,7 +49,7 @@ def play_records(
 ) -> PlayedRecords:
     """Play the records of files over the rows that a round starts from, in their order."""
     format_ = RowFormat(definition.name, definition.table)
-    keys = [[_key(format_, record) for record in records] for records in files]
+    keys = [[record_key(format_, record) for record in records] for records in files]
     whole = [key for of_file in keys for key in of_file if not isinstance(key, str)]
     play = Play(format_, stored_rows(round_, definition, whole).get)
     rejected = tuple(
@@ -53,10 +59,12 @@ def play_records(
     return PlayedRecords(batch_changes(play.batch()), rejected)
 
 
-def _key(format_: RowFormat, record: Record) -> Key | str:
-    """The key that a record names, or what is wrong with the record."""
+def record_key(format_: RowFormat, record: Record) -> Key | str:
+    """The key that a record names, or what is wrong with the record; none of one about no row."""
     if record.problem:
         return record.problem
+    if record.operation == NOTHING:
+        return ()
     try:
         return format_.key(tuple(record.values[name] for name in format_.table.key))
     except SchemaError as error:
