@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from viewkeep.errors import SchemaError
@@ -42,6 +43,7 @@ class ColumnSchema:
         return ColumnSchema(field.get("name") or "", int(scale))
 
 
+@lru_cache(1024)
 def value_reader(field: Field, schema: ColumnSchema | None) -> ReadJson:
     """The function from a value of an envelope to one of the column; exact, or a `SchemaError`.
 
