@@ -1,15 +1,17 @@
-"""Delta scripts over a few thousand rows, row by row in Python.
+"""Delta scripts for few changes, row by row in Python.
 
 A database takes milliseconds to plan a statement, and a script has many; over so few rows Python
-is done before. Expressions are those of `query.evaluate`, which refuses what it would not compute
-exactly as Spark does; then, and where rows become many, `LeftToEngineError` leaves a script to the
-engine.
+is done before. Of large relations only rows are read that have keys that the changes name, looked
+up by the engine (`near_rows`). Expressions are those of `query.evaluate`, which refuses what it
+would not compute exactly as Spark does; then, where rows become many, and where a query needs all
+of a large relation, `LeftToEngineError` leaves a script to the engine.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
@@ -17,42 +19,19 @@ from viewkeep.changes.values import same
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script
 from viewkeep.errors import QueryError
-from viewkeep.execute.apply_rows import apply_to_rows, keys_and_values
+from viewkeep.execute.apply_rows import apply_to_rows, keys_and_values, matched_ids
 from viewkeep.execute.backend import Relations, Source, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.row_changes import RowChanges
-from viewkeep.query.algebra import (
-    AntiJoin,
-    Distinct,
-    GroupBy,
-    Join,
-    Leaf,
-    Node,
-    Project,
-    Scan,
-    Select,
-    SemiJoin,
-    Stored,
-    UnionAll,
-    Unnest,
-    Values,
-    Window,
-)
+from viewkeep.execute.near_rows import Evaluation, KeyValues, TooManyRowsError, UnboundedError
+from viewkeep.execute.row_changes import RowChanges, changed_relation
+from viewkeep.query.algebra import Leaf, Node, Scan, Stored
+from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.evaluate.exact import InexactError
 from viewkeep.query.evaluate.forms import Row
-from viewkeep.query.evaluate.rows import (
-    Rows,
-    constant_rows,
-    distinct,
-    group,
-    meetings,
-    project,
-    select,
-    unnest,
-)
-from viewkeep.query.evaluate.windows import window
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.evaluate.rows import Rows, key_of
+from viewkeep.query.traversal import walk
+from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.copies import copy_numbers, with_numbers
 from viewkeep.tables.files.key_match import without
@@ -60,8 +39,16 @@ from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
+ALL_ROWS = 4000
+"""The most rows of all relations of a script that are all read whole."""
 MOST_ROWS = 4000
-"""The most rows of all relations of a script, and of a result."""
+"""The most rows of a join, and those that are looked up at once."""
+MOST_CHANGES = 1000
+"""The most rows of all diffs of a script over relations that have more rows."""
+WHOLE_ROWS = 1000
+"""The most rows of a relation that is read whole, where others are larger."""
+MOST_STATEMENTS = 300
+"""Longer scripts are left to the engine."""
 
 
 class LeftToEngineError(Exception):
@@ -70,9 +57,13 @@ class LeftToEngineError(Exception):
 
 @dataclass
 class PrunedQueries:
-    """What is left of the queries of a script where some diffs are empty; found once."""
+    """What is left of the queries of a script where some diffs are empty; found once.
+
+    From `least_left` changes on they are not computed row by row.
+    """
 
     script: Script
+    least_left: int | None = None
     _queries: dict[tuple[str, frozenset[str]], Node | None] = field(default_factory=dict)
     _reads: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -86,6 +77,18 @@ class PrunedQueries:
             if isinstance(each, Leaf)
         }
         return frozenset({*leaves, *(each.name for each in self.script.materialized)})
+
+    @cached_property
+    def needs(self) -> Mapping[Source, frozenset[str]]:
+        """By relation, the columns of it that some query reads, under its own names."""
+        needs: dict[Source, frozenset[str]] = {}
+        for statement in self.script.computes():
+            for node, columns in needed_columns(statement.query).items():
+                if isinstance(node, Leaf):
+                    own = _own_names(node)
+                    read = frozenset(own[name] for name in columns)
+                    needs[_source(node)] = needs.get(_source(node), frozenset()) | read
+        return needs
 
     def get(self, statement: Compute, empty: set[str]) -> Node | None:
         """The query of a statement without what reads empty diffs; None if it has no rows."""
@@ -103,7 +106,7 @@ def count_rows(relation: Relation) -> int:
     match relation:
         case StoredRows():
             counts = [each.rows for each in relation.files]
-            return MOST_ROWS + 1 if min(counts, default=0) < 0 else sum(counts)
+            return ALL_ROWS + 1 if min(counts, default=0) < 0 else sum(counts)
         case OverlaidRows():
             return count_rows(relation.base) + int(relation.live.num_rows)
         case NumberedRows():
@@ -112,13 +115,29 @@ def count_rows(relation: Relation) -> int:
 
 
 def is_small(queries: PrunedQueries, relations: Relations) -> bool:
-    """Whether all that a script may read has few rows."""
-    total = 0
+    """Whether all that a script may read has few rows, or few rows change."""
+    total = changes = 0
+    diffs = {each.name for each in queries.script.diffs}
     for source in queries.sources:
-        total += count_rows(relations[source]) if source in relations else 0
-        if total > MOST_ROWS:
-            return False
-    return True
+        if source in relations:
+            count = count_rows(relations[source])
+            total += count
+            changes += count if source in diffs else 0
+    if queries.least_left is not None and changes >= queries.least_left:
+        return False
+    if total <= ALL_ROWS:
+        return True
+    return changes <= MOST_CHANGES and len(list(queries.script.computes())) <= MOST_STATEMENTS
+
+
+class RowsEngine(Protocol):
+    """What an engine does for a script that is run row by row."""
+
+    def look_up(self, source: Source, names: Sequence[str], keys: pa.Table, most: int) -> pa.Table:
+        """Columns of the rows of a relation that have one of some keys: at most so many."""
+
+    def write(self, relation: OverlaidRows, fields: Schema, target: Target) -> list[DataFile]:
+        """Write a relation whose rows were changed."""
 
 
 class FewRowsRun:
@@ -127,18 +146,31 @@ class FewRowsRun:
     jobs = 0
     accesses = None
 
-    def __init__(self, queries: PrunedQueries, relations: Relations) -> None:
+    def __init__(self, queries: PrunedQueries, relations: Relations, engine: RowsEngine) -> None:
         self._script, self._queries, self._relations = queries.script, queries, relations
+        self._engine = engine
         self._kept = {each.name: each for each in self._script.materialized}
+        self._given = {each.name for each in self._script.diffs}
+        self._sizes: dict[Source, int] = {}
         self._rows: dict[tuple[Source, tuple[str, ...]], Rows] = {}
+        self._near: dict[tuple[Source, tuple[str, ...]], dict[Row, Rows]] = {}
         self._diffs: dict[str, tuple[Rows, Node]] = {}
+        self._set: dict[Apply, dict[Row, Row]] = {}
         self._after: dict[str, Rows] = {}
+        self._all_small = sum(map(self._size, queries.sources)) <= ALL_ROWS
+        self._evaluation = Evaluation(self, MOST_ROWS)
         self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        fields = self._kept[name].definition.schema
-        rows = to_arrow(fields, self._after[name])
+        kept = self._kept[name]
+        if self._is_large(name):
+            relation, changes = self._relations[name], self.rows[name]
+            assert isinstance(relation, StoredRows | OverlaidRows)
+            assert changes is not None
+            whole = changed_relation(relation, changes, kept.ids)
+            return self._engine.write(whole, kept.definition.schema, target)
+        rows = to_arrow(kept.definition.schema, self._after[name])
         table = rows.select([stored for _, stored in target.columns])
         named = table.rename_columns([public for public, _ in target.columns])
         return [Folder(target.table).write(named)] if named.num_rows else []
@@ -152,10 +184,11 @@ class FewRowsRun:
             self._diffs[statement.name] = rows, statement.query
             if not rows:
                 empty.add(statement.name)
-        before: dict[str, Rows] = {}
-        for apply in self._script.applies():
-            if apply.diff not in empty:
-                self._apply(apply, before)
+        applies = [each for each in self._script.applies() if each.diff not in empty]
+        before = {name: self._rows_before(name, applies) for name in _targets(applies)}
+        self._after = dict(before)
+        for apply in applies:
+            self._apply(apply)
         return {name: self._difference(name, old) for name, old in before.items()}
 
     def _empty_diffs(self) -> set[str]:
@@ -171,50 +204,65 @@ class FewRowsRun:
 
     def _evaluated(self, node: Node) -> Rows:
         try:
-            return self._evaluate(node)
+            return self._evaluation.rows(node)
+        except TooManyRowsError as error:
+            raise self._left("too many rows") from error
         except (InexactError, QueryError) as error:
             raise LeftToEngineError(str(error)) from error
+        except UnboundedError as error:
+            self._queries.least_left = 0
+            raise LeftToEngineError(str(error)) from error
 
-    def _evaluate(self, node: Node) -> Rows:
-        match node:
-            case Scan() | Stored():
-                return self._leaf(node)
-            case Values():
-                return constant_rows(node)
-            case UnionAll():
-                return [row for each in children(node) for row in self._evaluate(each)]
-            case Select():
-                return select(node, self._evaluate(node.child))
-            case Project():
-                return project(node, self._evaluate(node.child))
-            case Distinct():
-                return distinct(node, self._evaluate(node.child))
-            case GroupBy():
-                return group(node, self._evaluate(node.child))
-            case Unnest():
-                return unnest(node, self._evaluate(node.child))
-            case Window():
-                return window(node, self._evaluate(node.child))
-            case Join() | SemiJoin() | AntiJoin():
-                return self._joined(node)
+    def _left(self, reason: str) -> LeftToEngineError:
+        """So many changes lead to too many rows; half of them may not."""
+        changes = sum(self._size(each.name) for each in self._script.diffs)
+        self._queries.least_left = changes // 2 + 1
+        return LeftToEngineError(reason)
 
-    def _joined(self, node: Join | SemiJoin | AntiJoin) -> Rows:
-        left = self._evaluate(node.left)
-        right = self._evaluate(node.right) if left else []
-        met = meetings(node, left, right)
-        match node:
-            case Join():
-                return _bounded(own + other for own, others in met for other in others)
-            case SemiJoin():
-                return [own for own, others in met if others]
-            case AntiJoin():
-                return [own for own, others in met if not others]
+    def is_large(self, leaf: Leaf) -> bool:
+        """Whether rows of a relation are looked up by keys."""
+        return self._is_large(_source(leaf))
 
-    def _leaf(self, leaf: Leaf) -> Rows:
+    def _is_large(self, source: Source) -> bool:
+        if self._all_small or source in self._diffs or source in self._given:
+            return False
+        return self._size(source) > WHOLE_ROWS
+
+    def _size(self, source: Source) -> int:
+        if source not in self._sizes:
+            relation = self._relations.get(source)
+            self._sizes[source] = 0 if relation is None else count_rows(relation)
+        return self._sizes[source]
+
+    def whole(self, leaf: Leaf) -> Rows:
+        """All rows of a relation, or of a diff."""
         if isinstance(leaf, Stored) and leaf.name in self._diffs:
             return self._diffs[leaf.name][0]
-        names = leaf.table.names if isinstance(leaf, Scan) else leaf.names
-        return self._stored(_source(leaf), tuple(names))
+        return self._stored(_source(leaf), tuple(_own_names(leaf).values()))
+
+    def near(self, leaf: Leaf, keys: KeyValues) -> Rows:
+        """The rows of a large relation that have one of the keys; what no query reads is NULL."""
+        own = _own_names(leaf)
+        names = tuple(own.values())
+        stored = KeyValues(tuple(replace(f, name=own[f.name]) for f in keys.columns), keys.values)
+        return self._looked_up(_source(leaf), names, self._queries.needs[_source(leaf)], stored)
+
+    def _looked_up(
+        self, source: Source, names: tuple[str, ...], needs: Collection[str], keys: KeyValues
+    ) -> Rows:
+        index = self._near.setdefault((source, (*keys.names, *sorted(needs))), {})
+        missing = [each for each in keys.values if each not in index]
+        if missing:
+            check_time()
+            read = [name for name in names if name in needs or name in keys.names]
+            nullable = [replace(each, nullable=True) for each in keys.columns]
+            asked = to_arrow(nullable, missing)
+            found = self._engine.look_up(source, read, asked, MOST_ROWS + 1)
+            if found.num_rows > MOST_ROWS:
+                raise self._left("too many rows")
+            index.update((each, []) for each in missing)
+            _add_rows(index, names, keys, found)
+        return [row for key in keys.values for row in index[key]]
 
     def _stored(self, source: Source, names: tuple[str, ...]) -> Rows:
         if (source, names) not in self._rows:
@@ -223,19 +271,38 @@ class FewRowsRun:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def _apply(self, apply: Apply, before: dict[str, Rows]) -> None:
-        kept = self._kept.get(apply.target)
+    def _rows_before(self, name: str, applies: Iterable[Apply]) -> Rows:
+        """The rows of a cache or the view that diffs may change."""
+        kept = self._kept.get(name)
         if kept is None:
-            raise RunError(f'{apply}: there is no cache or view "{apply.target}"')
-        if kept.name not in before:
-            rows = self._stored(kept.name, kept.definition.names)
-            before[kept.name] = self._after[kept.name] = rows
-        values = self._values(apply, kept)
-        rows, _ = apply_to_rows(kept, apply.schema, values, self._after[kept.name])
-        self._after[kept.name] = rows
+            raise RunError(f'there is no cache or view "{name}"')
+        names = kept.definition.names
+        if not self._is_large(name):
+            return self._stored(name, names)
+        found: dict[Row, Row] = {}
+        key = key_of(kept.ids, kept.definition.schema)
+        for apply in applies:
+            ids = matched_ids(kept, apply.schema)
+            if apply.target == name and ids:
+                columns = tuple(find_field(each, kept.definition.schema) for each in ids)
+                keys = KeyValues(columns, frozenset(self._values(apply, kept)))
+                found |= {key(row): row for row in self._looked_up(name, names, names, keys)}
+            elif apply.target == name:
+                raise LeftToEngineError(f"all of {name} changes")
+        return list(found.values())
+
+    def _apply(self, apply: Apply) -> None:
+        kept, rows = self._kept[apply.target], self._after[apply.target]
+        after, _ = apply_to_rows(kept, apply.schema, self._values(apply, kept), rows)
+        self._after[kept.name] = after
 
     def _values(self, apply: Apply, kept: Materialized) -> dict[Row, Row]:
         """The values that a diff sets for each key, once."""
+        if apply not in self._set:
+            self._set[apply] = self._values_by_key(apply, kept)
+        return self._set[apply]
+
+    def _values_by_key(self, apply: Apply, kept: Materialized) -> dict[Row, Row]:
         try:
             pairs = keys_and_values(kept, apply.schema, self._diff(apply.diff))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -259,13 +326,29 @@ class FewRowsRun:
         return RowChanges(to_arrow(fields, list(gone)), to_arrow(fields, list(came)))
 
 
-def _bounded(rows: Iterable[Row]) -> Rows:
-    result = []
-    for row in rows:
-        result.append(row)
-        if len(result) > MOST_ROWS:
-            raise LeftToEngineError("too many rows")
-    return result
+def _add_rows(
+    index: dict[Row, Rows], names: Sequence[str], keys: KeyValues, found: pa.Table
+) -> None:
+    """Rows by their keys, with all columns: those that were not read are NULL."""
+    places = [
+        found.column_names.index(each) if each in found.column_names else -1 for each in names
+    ]
+    by = [found.column_names.index(each) for each in keys.names]
+    normal = key_of(keys.names, keys.columns)
+    for row in to_rows(found):
+        key = normal(tuple([row[i] for i in by]))
+        if key in index:
+            index[key].append(tuple([row[i] if i >= 0 else None for i in places]))
+
+
+def _targets(applies: Iterable[Apply]) -> list[str]:
+    return list(dict.fromkeys(each.target for each in applies))
+
+
+def _own_names(leaf: Leaf) -> dict[str, str]:
+    """The columns of a relation by their names in a query."""
+    own = leaf.table.names if isinstance(leaf, Scan) else leaf.names
+    return dict(zip(leaf.names, own, strict=True))
 
 
 def _source(leaf: Leaf) -> Source:

@@ -1,7 +1,7 @@
 """DuckDB on the driver: queries, scripts and comparisons in vectors, over the files of the lake."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Written
@@ -9,6 +9,7 @@ from viewkeep.execute.budget import budgeted, watched
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
 from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.key_look_ups import KeyLookUps
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.script_run import DuckdbRun, PreparedRun, prepare_run
 from viewkeep.execute.duckdb.write import write_query
@@ -51,15 +52,16 @@ class DuckdbBackend:
         self, script: Script, relations: Relations, budget: float | None = None
     ) -> Iterator[ScriptRun]:
         """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
-        small = self._run_few_rows(script, relations, budget) if self._few_rows else None
-        if small is not None:
-            yield small
-            return
+        with ExitStack() as stack:
+            small = self._run_few_rows(script, relations, budget, stack) if self._few_rows else None
+            if small is not None:
+                yield small
+                return
         with connected() as connection, budgeted(budget, connection.interrupt):
             yield DuckdbRun(connection, self._prepare(script), relations)
 
     def _run_few_rows(
-        self, script: Script, relations: Relations, budget: float | None
+        self, script: Script, relations: Relations, budget: float | None, stack: ExitStack
     ) -> FewRowsRun | None:
         """A run in Python, if it can be done there."""
         known = self._pruned.get(id(script))
@@ -71,7 +73,7 @@ class DuckdbBackend:
             return None
         try:
             with watched(budget):
-                return FewRowsRun(known, relations)
+                return FewRowsRun(known, relations, KeyLookUps(relations, stack))
         except LeftToEngineError:
             return None
 

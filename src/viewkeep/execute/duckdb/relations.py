@@ -50,7 +50,7 @@ class OpenRelations:
     names = RelationNames()
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, relations: Relations) -> None:
-        self._connection, self._relations = connection, relations
+        self.connection, self._relations = connection, relations
         self._opened: set[Source] = set()
         self._registered = 0
 
@@ -72,7 +72,7 @@ class OpenRelations:
         for source in sources:
             if source not in self._opened:
                 text = self.text(self._relations[source])
-                self._connection.execute(f"CREATE TEMP VIEW {self.names[source]} AS FROM {text}")
+                self.connection.execute(f"CREATE TEMP VIEW {self.names[source]} AS FROM {text}")
                 self._opened.add(source)
 
     def text(self, relation: Relation) -> str:
@@ -113,7 +113,7 @@ class OpenRelations:
         """A name for rows in memory."""
         self._registered += 1
         name = f"viewkeep rows {self._registered}"
-        self._connection.register(name, rows)
+        self.connection.register(name, rows)
         return quote(name)
 
     def _stored(self, rows: StoredRows) -> str:

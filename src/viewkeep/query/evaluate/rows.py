@@ -104,6 +104,12 @@ def equal_columns(node: Paired) -> list[Pair]:
     return [pair for pair in pairs if pair is not None]
 
 
+@lru_cache(maxsize=COMPILED)
+def looked_up_columns(node: Paired) -> tuple[Pair, ...]:
+    """The equal columns by which rows of a join are looked up."""
+    return tuple(_hashed(node)[0])
+
+
 def comparable(first: Type, second: Type) -> bool:
     """Whether values of two types are equal in Python when they are in SQL."""
     return first == second or (first in INTEGRAL and second in INTEGRAL)

@@ -1,0 +1,56 @@
+"""Rows of relations by their keys, for scripts that are run row by row."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cached_property
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.execute.backend import Relations, Source, Target
+from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
+from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.relations import OpenRelations
+from viewkeep.execute.duckdb.write import write_query
+from viewkeep.query.types.inference import Schema
+from viewkeep.tables.log.snapshots import DataFile
+from viewkeep.tables.relations import OverlaidRows
+
+
+class KeyLookUps:
+    """Implements `execute.few_rows.RowsEngine`; a connection is opened when it is first used."""
+
+    def __init__(self, relations: Relations, stack: ExitStack) -> None:
+        self._relations, self._stack = relations, stack
+
+    @cached_property
+    def _open(self) -> OpenRelations:
+        return OpenRelations(self._stack.enter_context(connected()), self._relations)
+
+    def look_up(self, source: Source, names: Sequence[str], keys: pa.Table, most: int) -> pa.Table:
+        """Columns of the rows of a relation that have one of some keys: at most so many."""
+        rows = self._open.near(source, keys) if self._open.may_be_marked(source) else None
+        if rows is None:
+            self._open.open([source])
+            rows = self._open.names[source]
+        same = " AND ".join(
+            f"stored.{quote(each)} {_equals(keys[each])} keys.{quote(each)}"
+            for each in keys.column_names
+        )
+        columns = ", ".join(f"stored.{quote(each)}" for each in names)
+        with duckdb_errors(f"looking rows of {source} up"):
+            return arrow_rows(
+                self._open.connection,
+                f"SELECT {columns} FROM {rows} AS stored "
+                f"SEMI JOIN {self._open.registered(keys)} AS keys ON {same} LIMIT {most}",
+            )
+
+    def write(self, relation: OverlaidRows, fields: Schema, target: Target) -> list[DataFile]:
+        """Write a relation whose rows were changed."""
+        with duckdb_errors(f"writing {target.table.uri}"):
+            text = f"FROM {self._open.text(relation)}"
+            return write_query(self._open.connection, text, fields, target)
+
+
+def _equals(values: pa.ChunkedArray) -> str:
+    """Scans filter by =, which will do if no key is NULL."""
+    return "IS NOT DISTINCT FROM" if values.null_count else "="
