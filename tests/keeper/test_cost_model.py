@@ -57,7 +57,7 @@ def test_caches_are_written_again_once_they_would_have_paid(
     with monkeypatch.context() as dear:
         dear.setattr(costs, "CHANGE", 1e6)
         _refreshed(keeper, 1)
-    for name in ("KEPT", "STATEMENT", "LOOK_UP", "CHANGE", "REWRITE"):
+    for name in ("KEPT", "STATEMENT", "FEW_STATEMENT", "LOOK_UP", "CHANGE", "REWRITE"):
         monkeypatch.setattr(costs, name, 0.0)
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 0.4)
     monkeypatch.setattr(Experience, "wants_caches", property(lambda self: self.missed > 1.0))
@@ -103,7 +103,7 @@ def test_a_run_that_was_estimated_corrects_the_next_estimate(
 ) -> None:
     monkeypatch.setattr(plan, "FALLS_BACK", True)
     monkeypatch.setattr(costs, "KEPT", 1e-9)
-    monkeypatch.setattr(costs, "STATEMENT", 0.0)
+    monkeypatch.setattr(costs, "FEW_STATEMENT", 0.0)
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 1e9)
     assert _refreshed(keeper, 1)[0] == "id"
     keeper.apply("parts", updates=[{"pid": 3, "price": 2}])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from viewkeep.execute.engines import Choice
+from viewkeep.execute.few_rows import MOST_CHANGES
 from viewkeep.lake import Experience, Pins
 from viewkeep.lake.views.view import StoredView, View
 
@@ -19,6 +20,8 @@ KEPT = 0.01
 STATEMENT = 0.003
 """A statement of the script without rows; of those that changes of a table may run, some are for
 other kinds of changes."""
+FEW_STATEMENT = 0.0012
+"""The same where so few rows change that they go through Python, and rows are looked up by keys."""
 RECOMPUTE = 0.01
 """A recomputation without rows."""
 LOOK_UP = 1.2e-9
@@ -72,7 +75,9 @@ def estimate(
     tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
     shown = view.table.snapshot(stored.newest).size
     kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
-    statements = STATEMENT * view.count_statements(changes) + KEPT * len(view.script.materialized)
+    is_few = sum(changes.values()) <= MOST_CHANGES
+    statement = FEW_STATEMENT if is_few else STATEMENT
+    statements = statement * view.count_statements(changes) + KEPT * len(view.script.materialized)
     written = 0 if view.marks_rows else shown
     plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * written
     return Estimate(
