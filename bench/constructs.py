@@ -170,7 +170,8 @@ def _first_line(error: Exception) -> str:
 def _way(decision: Decision, node: Node) -> str:
     if decision.strategy == "recompute":
         return f"computed anew: {decision.reason}"
-    windows = [each for each in walk(node) if isinstance(each, Window)]
+    root = decision.plan.root if decision.plan is not None else node
+    windows = [each for each in walk(root) if isinstance(each, Window)]
     if any(each.limit is not None for each in windows):
         return "incremental: from the first rows and what changes"
     if any(not each.partition_by for each in windows):

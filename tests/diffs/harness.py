@@ -169,14 +169,15 @@ class PlayedView:
 
 
 def without_reserve(definition: Node, rows: Rows, kept: Rows) -> Rows:
-    """The rows of a definition; of first rows with a reserve as many as are kept, if these are no
-    fewer than the definition asks for."""
+    """The rows of a definition; of first rows with a reserve as many of each partition as are
+    kept, if these are no fewer than the definition asks for."""
     if not isinstance(definition, Window) or not definition.reserve:
         return rows
     assert definition.limit is not None
-    least = min(len(rows), definition.limit - definition.reserve)
-    number = definition.names.index(definition.columns[0].name)
-    return [row for row in rows if row[number] <= max(least, len(kept))]
+    least, places = definition.limit - definition.reserve, definition.names.index
+    by, number = list(map(places, definition.partition_by)), places(definition.columns[0].name)
+    counts = Counter(tuple(row[i] for i in by) for row in kept)
+    return [row for row in rows if row[number] <= max(least, counts[tuple(row[i] for i in by)])]
 
 
 def is_determined(node: Node) -> bool:

@@ -86,6 +86,15 @@ def test_deletes_of_first_rows_alone_read_the_input_once_per_reserve() -> None:
     assert [k for k, read in enumerate(reads) if read] == [16, 33, 50]
 
 
+def test_first_rows_of_partitions_are_read_again_where_their_own_reserve_is_used_up() -> None:
+    sql = "select k, b from r qualify row_number() over (partition by b order by k desc) <= 2"
+    view = _view(sql, {k: k % 3 for k in range(30)})
+    assert not _reads_after(view, deletes=[(29, 2), (26, 2), (28, 1)], inserts=[(31, 7)])
+    assert not _reads_after(view, updates=[((25, 1), (25, 0))], deletes=[(31, 7)])
+    assert _reads_after(view, deletes=[(22, 1), (23, 2)])
+    assert sorted(view.visible()) == [(16, 1), (17, 2), (19, 1), (20, 2), (25, 0), (27, 0)]
+
+
 def test_the_first_rows_of_a_table_that_becomes_empty_and_grows_again() -> None:
     view = _view("select k, b from r order by b, k limit 2", {1: 3, 2: None, 3: 3})
     for k in range(1, 4):

@@ -65,6 +65,12 @@ VIEWS = {
     "from r group by c",
     "spread of all": "select stddev(b) x, bit_xor(b) y from r",
     "qualify": "select k, a, b from r qualify row_number() over (partition by a order by b, k) < 3",
+    "best": "select a, k from (select a, k, c, row_number() over (partition by a, c "
+    "order by b desc, k) z from r) q where z = 1",
+    "best of groups": "select a, c, x from (select a, c, sum(b) x from r group by a, c) q "
+    "qualify row_number() over (partition by a order by x, c) <= 2",
+    "best of a join": "select r.k, s.d, s.e from r join s on r.a = s.a "
+    "qualify row_number() over (partition by r.k order by s.e desc, s.d) between 2 and 3",
     "after": "select a, count(*) n from (select a, rank() over (partition by c order by b) z "
     "from r) q where z <= 2 group by a",
     "joined": "select r.k, s.d, sum(s.e) over (partition by r.c order by r.k, s.d) z "

@@ -229,8 +229,8 @@ class Window(Unary):
     """Every row with columns computed over the rows of its partition (NULLs are one value).
 
     Where rows are equal in all order columns, `ties` decide which of them comes first. With a
-    `limit`, only so many rows of an order are there: the first ones. The last `reserve` of these
-    may be missing where the rows are kept.
+    `limit`, only so many rows of each partition are there: the first ones in the order. The last
+    `reserve` of these may be missing where the rows are kept.
     """
 
     columns: tuple[WindowColumn, ...]
@@ -262,8 +262,9 @@ class Window(Unary):
     def _output(self) -> Schema:
         if not self.columns:
             raise QueryError("a window needs a column")
-        if self.limit is not None and self.partition_by:
-            raise QueryError("a window with a limit has no partitions")
+        functions = {each.function for each in self.columns}
+        if self.limit is not None and functions != {"row_number"}:
+            raise QueryError("a window with a limit computes row numbers")
         if not 0 <= self.reserve <= (self.limit or 0):
             raise QueryError(f"a reserve of {self.reserve} rows needs a limit of no fewer")
         schema = self.child.schema

@@ -228,12 +228,17 @@ class _Printer:
             else self._quote(each.name)
             for each in self._columns(node)
         ]
-        return f"SELECT {', '.join(texts)}{self._window_rows(node)}"
+        rows = f"SELECT {', '.join(texts)}{self._window_rows(node)}"
+        if node.limit is None or not node.partition_by:
+            return rows
+        number = next(self._quote(f.name) for f in self._columns(node) if f.name in columns)
+        return f"SELECT *\nFROM ({rows}) AS {self._quote('_1')}\nWHERE {number} <= {node.limit}"
 
     def _window_rows(self, node: Window) -> str:
-        """FROM with the rows of a window; of those with a limit, no more than that are numbered."""
+        """FROM with the rows of a window; of those with a limit, no more than that are numbered,
+        unless they are those of partitions."""
         source = self._from(node.child)
-        if node.limit is None:
+        if node.limit is None or node.partition_by:
             return source
         order = ", ".join(order_text(node, self._dialect.group_key))
         rows = f"SELECT {self._read(node.child)}{source}"

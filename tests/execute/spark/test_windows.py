@@ -24,6 +24,7 @@ VIEWS = {
     "groups": "select a, sum(b) x, sum(sum(b)) over (partition by count(*)) z from r group by a",
     "spread": "select a, stddev_samp(b) x, bit_xor(b) y, median(b) z from r group by a",
     "top": "select k, b from r order by b desc, k limit 3",
+    "best": "select k, a, b from r qualify row_number() over (partition by a order by b, k) <= 2",
     "second": "select k, b from r order by c, k limit 2 offset 1",
 }
 

@@ -1,8 +1,8 @@
 """Selections of the first row numbers of an order become limits of its window.
 
 `SELECT ... FROM (SELECT ..., row_number() OVER (ORDER BY x) AS n FROM t) WHERE n <= 10` asks for
-the first ten rows. Only where row numbers are all that the window computes: other functions would
-see fewer rows.
+the first ten rows, with PARTITION BY for those of each partition. Only where row numbers are all
+that the window computes: other functions would see fewer rows.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,7 @@ def _limited(node: Node) -> Node:
     if not isinstance(node, Select) or not isinstance(node.child, Window):
         return node
     window = node.child
-    if window.partition_by or window.reserve:
-        return node
-    if any(each.function != "row_number" for each in window.columns):
+    if window.reserve or any(each.function != "row_number" for each in window.columns):
         return node
     names = {each.name for each in window.columns}
     found = [_most(part, names) for part in conjuncts(node.condition)]

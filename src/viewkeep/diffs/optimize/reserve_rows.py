@@ -10,7 +10,8 @@ from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.traversal import rewrite
 
 LEAST, MOST = 16, 1000
-"""Rows of a reserve: as many as are asked for, within these bounds."""
+"""Rows of a reserve: as many as are asked for, within these bounds; the lower one is not for
+partitions, of which there may be many."""
 
 
 def reserve_rows(root: Node) -> Node:
@@ -21,9 +22,6 @@ def reserve_rows(root: Node) -> Node:
 def _with_reserve(node: Node) -> Node:
     if not isinstance(node, Window) or not node.limit or node.reserve:
         return node
-    number = next((each.name for each in node.columns if each.function == "row_number"), None)
-    if number is None:
-        return node
-    reserve = min(max(node.limit, LEAST), MOST)
+    reserve = min(node.limit if node.partition_by else max(node.limit, LEAST), MOST)
     longer = replace(node, limit=node.limit + reserve, reserve=reserve)
-    return Select(longer, Call("<=", (Column(number), literal(node.limit))))
+    return Select(longer, Call("<=", (Column(node.columns[0].name), literal(node.limit))))

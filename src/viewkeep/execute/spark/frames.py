@@ -83,7 +83,10 @@ class Builder:
             case Window():
                 computed = [_named(SPARK.window(node, each), each.name) for each in node.columns]
                 names = map(quote, node.child.names)
-                return self._window_rows(node).selectExpr(*names, *computed)
+                rows = self._window_rows(node).selectExpr(*names, *computed)
+                if node.limit is None or not node.partition_by:
+                    return rows
+                return rows.where(f"{quote(node.columns[0].name)} <= {node.limit}")
             case Unnest():
                 names = map(quote, node.child.names)
                 return self.frame(node.child).selectExpr(*names, SPARK.unnest(node))
@@ -96,7 +99,7 @@ class Builder:
 
     def _window_rows(self, node: Window) -> DataFrame:
         rows = self.frame(node.child)
-        if node.limit is None:
+        if node.limit is None or node.partition_by:
             return rows
         order = [_sort_column(each) for each in node.whole_order]
         return (rows.orderBy(*order) if order else rows).limit(node.limit)
