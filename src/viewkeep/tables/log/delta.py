@@ -81,10 +81,10 @@ class LakeTable(TableLog):
         """Make the table, with a change data feed or without, and with files that may have deletion
         vectors or not; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
-        self._prepare(files, notes)
         made = self._create_plain(fields, files, notes, description, feed, has_vectors)
         if made is None:
             self._refuse_vectors(has_vectors)
+            self._sync(self._named_files(files, notes))
             about = (_properties(notes), description, feed)
             with storage_errors(self.uri):
                 create_by_deltalake(self.uri, self.options, fields, files, *about)
@@ -109,8 +109,9 @@ class LakeTable(TableLog):
             os.makedirs(f"{self._local}/{LOG}", exist_ok=True)
             there = declared_fields(pa.schema(schema))
         form = TableForm(schema.to_json(), description, properties, has_vectors)
+        named = self._named_files(files, notes)
         try:
-            text = put_entry(self._local, 0, table_made(form, files, notes), self._is_durable)
+            text = self._put_entry(0, table_made(form, files, notes), named)
         except FileExistsError as error:
             raise ConflictError(f"{self.uri}: there is a table already") from error
         snapshot = Snapshot(self.uri, 0, there, tuple(files), (), form.identity)
@@ -135,7 +136,6 @@ class LakeTable(TableLog):
     ) -> int:
         """Make the next version after `start`, or raise a `ConflictError`; `fed` are files that
         tell its changed rows (`feeds`)."""
-        self._prepare((*add, *fed), notes or {})
         return self._write(start, add, remove, notes or {}, fed=fed)
 
     def feeds(self, snapshot: Snapshot) -> bool:
@@ -154,7 +154,7 @@ class LakeTable(TableLog):
         """Make the next version after `start` of these files only, with these columns, with a
         change data feed or without; with `has_vectors`, files may have deletion vectors then."""
         fields, files = tuple(fields), tuple(files)
-        self._prepare(files, notes)
+        durable.check_there(self._named_files(files, notes))
         if self._has_feed(start) != feed:
             start = self._set_property(start, FEED, str(feed).lower())
         old_version = self._plain_snapshot(start)
@@ -191,7 +191,8 @@ class LakeTable(TableLog):
             created=about.created_time or 0,
             features=frozenset(table.protocol().writer_features or ()),
         )
-        text = self._put(old.version + 1, table_replaced(form, files, old.files, notes))
+        actions = table_replaced(form, files, old.files, notes)
+        text = self._put(old.version + 1, actions, self._named_files(files, notes))
         self._refuse_vectors(text is None)
         there = declared_fields(pa.schema(schema))
         new = replace(old, version=old.version + 1, fields=there, files=tuple(files))
@@ -199,11 +200,10 @@ class LakeTable(TableLog):
         self._settle(new.version, None if text is None else (new, text))
         return new.version
 
-    def _put(self, version: int, actions: Sequence[Action]) -> bytes | None:
-        """Write an entry; None where the file system has no links."""
-        assert self._local is not None
+    def _put(self, version: int, actions: Sequence[Action], named: Sequence[str]) -> bytes | None:
+        """Write an entry that names files; None where the file system has no links."""
         try:
-            return put_entry(self._local, version, actions, self._is_durable)
+            return self._put_entry(version, actions, named)
         except FileExistsError as error:
             self._forget()
             raise ConflictError(f"{self.uri}: another process committed first") from error
@@ -236,19 +236,28 @@ class LakeTable(TableLog):
         new = [each for each in files if each.identity not in newest.identities]
         return self.commit(newest.version, new, leftover, notes)
 
-    def _prepare(self, add: Iterable[DataFile], notes: Notes) -> None:
-        """Files that a commit will name are there, and on the disk."""
+    def _put_entry(
+        self, version: int, actions: Sequence[Action], named: Sequence[str]
+    ) -> bytes | None:
+        assert self._local is not None
+        return put_entry(self._local, version, actions, lambda draft: self._sync(named, draft))
+
+    def _named_files(self, add: Iterable[DataFile], notes: Notes) -> list[str]:
+        """The local files that a commit will name: of data, of deletion vectors, of changes."""
         if self._local is None:
-            return
+            return []
         paths = [each.location(self._local) for each in add]
         vectors = [f.vector.location(self._local) for f in add if f.vector is not None]
         paths += [each for each in vectors if each is not None]
         changes = notes.get(CHANGES)
-        paths += [f"{self._local}/{changes}"] if isinstance(changes, str) else []
-        if not self._is_durable:
-            durable.check_there(paths)
-        elif paths:
-            durable.sync_data(self._local, paths)
+        return [*paths, f"{self._local}/{changes}"] if isinstance(changes, str) else paths
+
+    def _sync(self, named: Sequence[str], draft: str | None = None) -> None:
+        """Files that a commit will name are there, and on the disk with the draft of its entry."""
+        if self._local is None or not self._is_durable:
+            durable.check_there(named)
+        else:
+            durable.sync_data(self._local, named, draft)
 
     def _settle(self, version: int, made: Made | None = None) -> None:
         """A commit that has happened is on the disk, and is remembered if this process wrote it."""
@@ -273,6 +282,7 @@ class LakeTable(TableLog):
         made = self._write_plain(start, add, remove, notes, fed) if schema is None else None
         if made is None:
             self._refuse_vectors(any(each.vector is not None for each in (*add, *remove)))
+            self._sync(self._named_files((*add, *fed), notes))
             self._write_by_deltalake(start, add, remove, notes, schema)
         elif is_checkpoint(start + 1):
             with suppress(StorageError), storage_errors(self.uri):  # the commit has happened
@@ -298,7 +308,8 @@ class LakeTable(TableLog):
         gone = {each.path for each in remove}
         kept = tuple(each for each in old.files if each.path not in gone)
         mode = "Append" if kept or not gone else "Overwrite"
-        text = self._put(start + 1, files_changed(add, remove, mode, notes, fed))
+        actions = files_changed(add, remove, mode, notes, fed)
+        text = self._put(start + 1, actions, self._named_files((*add, *fed), notes))
         new = replace(old, version=start + 1, files=(*kept, *add))
         return None if text is None else (new, text)
 

@@ -1,13 +1,13 @@
 """Files that are there after a power failure: data first, then the log entry that names it.
 
 deltalake and Arrow leave to the system when files reach the disk. On local file systems Viewkeep
-asks for it: data files and their folders before the commit, the entry and its folder after it and
-before anyone is told that the commit has happened.
+asks for it: data files, their folders and the text of the entry before it has its name, the folder
+of the log after it and before anyone is told that the commit has happened.
 """
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import lru_cache
 
@@ -38,16 +38,17 @@ def check_there(paths: Iterable[str]) -> None:
             raise _missing_file(path)
 
 
-def sync_data(base: str, paths: Sequence[str]) -> None:
-    """Bring files to the disk, and the folders that name them, up to the table's own."""
-    own = [each for each in paths if each.startswith(f"{base}/")]
-    folders = {base}
-    for path in own:
+def sync_data(base: str, paths: Sequence[str], draft: str | None = None) -> None:
+    """Bring files to the disk, and the folders that name them, up to the table's own; with them
+    the draft of the log entry that will name them."""
+    files = dict.fromkeys(paths)
+    folders = {base} if files else set()
+    for path in files:
         folder = os.path.dirname(path)
-        while len(folder) > len(base):
+        while len(folder) > len(base) and folder.startswith(f"{base}/"):
             folders.add(folder)
             folder = os.path.dirname(folder)
-    _sync(list(dict.fromkeys(paths)), sorted(folders))
+    _sync([*files, *([] if draft is None else [draft])], sorted(folders))
 
 
 def sync_commit(base: str, version: int, is_written: bool = False) -> None:
@@ -104,11 +105,14 @@ def _sync(files: Sequence[str], folders: Sequence[str]) -> None:
     """Files first, since their blocks take longest; several at the same time, since the disk then
     waits for all of them at once."""
     work = [(_sync_file, each) for each in files] + [(_sync_folder, each) for each in folders]
-    if len(work) <= 1:
-        for sync, path in work:
+    others = [_pool(os.getpid()).submit(sync, path) for sync, path in work[1:]]
+    try:
+        for sync, path in work[:1]:
             sync(path)
-        return
-    list(_pool(os.getpid()).map(lambda each: each[0](each[1]), work))
+    finally:
+        wait(others)
+    for each in others:
+        each.result()
 
 
 @lru_cache(1)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,14 +139,18 @@ def table_replaced(
     return [about, *form.actions(), *changed]
 
 
-def put_entry(base: str, version: int, actions: Sequence[Action], is_durable: bool) -> bytes | None:
+def put_entry(
+    base: str, version: int, actions: Sequence[Action], sync: Callable[[str], None]
+) -> bytes | None:
     """Write an entry under its name, and return its text; a `FileExistsError` if the name is taken,
-    None where the file system has no links."""
+    None where the file system has no links. `sync` brings the draft of the entry to the disk, and
+    all that it names."""
     text = "\n".join(json.dumps(each, ensure_ascii=False) for each in actions).encode()
     path = entry_path(base, version)
     draft = f"{base}/{LOG}/_commit_{uuid4()}.json.tmp"
     try:
-        _write(draft, text, is_durable)
+        _write(draft, text)
+        sync(draft)
         os.link(draft, path)
     except FileExistsError:
         raise
@@ -161,14 +165,12 @@ def put_entry(base: str, version: int, actions: Sequence[Action], is_durable: bo
     return text
 
 
-def _write(path: str, text: bytes, is_durable: bool) -> None:
+def _write(path: str, text: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     with open(descriptor, "wb", buffering=0) as file:
         left = memoryview(text)
         while left:
             left = left[file.write(left) :]
-        if is_durable:
-            os.fsync(descriptor)
 
 
 def _about(operation: str, parameters: Mapping[str, str], notes: Mapping[str, Any]) -> Action:
