@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -40,14 +41,17 @@ class Fault:
     calls: int = 0
     dead: bool = False
     place: str = ""
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def around(self, name: str, write: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **named: Any) -> Any:
-            self.calls += 1
-            if self.dead or (self.calls == self.at and not self.after):
+            with self._lock:  # views are committed side by side
+                self.calls += 1
+                is_last = self.calls == self.at
+            if self.dead or (is_last and not self.after):
                 self._die(name)
             done = write(*given, **named)
-            if self.calls == self.at and self.after:
+            if self.dead or is_last:
                 self._die(name)
             return done
 

@@ -71,13 +71,13 @@ def test_an_unforeseen_error_of_one_view_stops_no_other(
 
     keeper.create_view("bad", "SELECT sum(x) AS s FROM t")
     keeper.create_view("good", "SELECT g FROM t")
-    refresh = refresh_round.refresh_view
+    compute = refresh_round.compute_refresh
 
     def failing(view: Any, *rest: Any) -> Any:
         assert view.name != "bad", "something nobody thought of"
-        return refresh(view, *rest)
+        return compute(view, *rest)
 
-    monkeypatch.setattr(refresh_round, "refresh_view", failing)
+    monkeypatch.setattr(refresh_round, "compute_refresh", failing)
     keeper.apply("t", inserts=[(3, 1, 1)])
     with pytest.raises(refresh_round.RefreshError, match="unexpected AssertionError") as raised:
         keeper.refresh()

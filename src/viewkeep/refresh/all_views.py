@@ -1,8 +1,9 @@
 """A round of refreshes: all views brought to the same versions of the base tables.
 
 A round pins the newest version of every table, and takes the views in the order in which they
-read each other. When another process refreshes at the same time, one of the two loses a commit; it
-then looks at the newest versions and goes round again, and finds most of its work done.
+read each other. While one is committed, the next that does not read it is computed. When another
+process refreshes at the same time, one of the two loses a commit; it then looks at the newest
+versions and goes round again, and finds most of its work done.
 """
 
 import random
@@ -18,8 +19,9 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import NONE_YET, Transactions
 from viewkeep.lake.views.problems import note_problems
 from viewkeep.lake.views.view import View
+from viewkeep.refresh.commits import RunningCommits
 from viewkeep.refresh.plan import FAILS, SKIP, Stage, plan_above, plan_view
-from viewkeep.refresh.run import refresh_view
+from viewkeep.refresh.run import CommitView, compute_refresh
 from viewkeep.tables.log.delta import ConflictError, StorageError
 from viewkeep.tables.log.memory import forget_logs, remembered_logs
 
@@ -45,10 +47,20 @@ class Round:
     """What a round did: a report for each view, the versions that it pinned or made, for each of
     these the versions of the base tables below it, and why others have none."""
 
-    reports: Mapping[str, RefreshReport]
-    pins: Pins
-    below: Mapping[str, Pins]
-    problems: Mapping[str, str]
+    reports: dict[str, RefreshReport]
+    pins: dict[str, int]
+    below: dict[str, Pins]
+    problems: dict[str, str]
+
+    def add(self, reports: Mapping[str, RefreshReport], catalog: Catalog) -> None:
+        """Views that were committed, or that could not be."""
+        for name, report in reports.items():
+            self.reports[name] = report
+            if report.error:
+                self.problems[name] = f"not refreshed, since it reads {name}"
+            else:
+                self.pins[name] = report.version
+                self.below[name] = self.tables(catalog.views[name])
 
     def inputs(self, definition: ViewDefinition) -> dict[str, int]:
         """The versions that a view is to read."""
@@ -167,16 +179,17 @@ def _round(
     read = {name for view in order for name in view.inputs} | set(also_pinned)
     pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
-    reports: dict[str, RefreshReport] = {}
+    reports = {view.name: RefreshReport(view.name, "none") for view in order}
     done = Round(reports, pins, below, problems)
-    for definition in order:
-        report = _refresh(definition, catalog, plan, done, engines)
-        reports[definition.name] = report
-        if report.error:
-            problems[definition.name] = f"not refreshed, since it reads {definition.name}"
-        else:
-            pins[definition.name] = report.version
-            below[definition.name] = done.tables(definition)
+    with RunningCommits() as commits:
+        for definition in order:
+            done.add(commits.results(definition.inputs), catalog)
+            commit = _computed(definition, catalog, plan, done, engines)
+            if definition is order[-1]:
+                done.add({definition.name: commit()}, catalog)
+            else:
+                commits.start(definition.name, commit)
+        done.add(commits.results(view.name for view in order), catalog)
     return done
 
 
@@ -209,16 +222,31 @@ def _newest(
     return pins, problems
 
 
-def _refresh(
+def _computed(
     definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round, engines: Engines
-) -> RefreshReport:
+) -> CommitView:
+    """Compute a view; the commit that shows it, or that tells what is wrong with it."""
     for name in definition.inputs:
         if name in done.problems:
-            return RefreshReport(definition.name, "none", error=done.problems[name])
+            return _failing(definition, done.problems[name])
+    inputs, tables = done.inputs(definition), done.tables(definition)
     try:
-        view = plan(definition, catalog)
-        return refresh_view(view, done.inputs(definition), done.tables(definition), engines)
+        commit = compute_refresh(plan(definition, catalog), inputs, tables, engines)
     except ConflictError:
         raise
     except Exception as error:  # whatever happens inside a view stops no other view
-        return RefreshReport(definition.name, "none", error=problem_of(error))
+        return _failing(definition, problem_of(error))
+    return lambda: _committed(definition, commit)
+
+
+def _committed(definition: ViewDefinition, commit: CommitView) -> RefreshReport:
+    try:
+        return commit()
+    except ConflictError:
+        raise
+    except Exception as error:
+        return _failing(definition, problem_of(error))()
+
+
+def _failing(definition: ViewDefinition, problem: str) -> CommitView:
+    return lambda: RefreshReport(definition.name, "none", error=problem)

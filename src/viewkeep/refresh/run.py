@@ -1,6 +1,10 @@
-"""Runs the stage of one view: brings changes in by its delta script, or computes it anew."""
+"""Runs the stage of one view: brings changes in by its delta script, or computes it anew.
 
-from collections.abc import Iterator, Mapping
+Rows are computed and written down first; the commit that shows them is returned, to be made when
+the caller wants it, perhaps while the next view is computed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +24,7 @@ from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes, clock_rows
 from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
 from viewkeep.query.clock import CLOCK
-from viewkeep.refresh.build_view import build_view, cache_target, view_target
+from viewkeep.refresh.build_view import cache_target, commit_view, compute_view, view_target
 from viewkeep.refresh.plan import (
     RECOMPUTE,
     SKIP,
@@ -51,12 +55,16 @@ KeptRows = dict[str, StoredRows | OverlaidRows]
 """The caches and the view as they are before the changes, by their names in the script."""
 
 
+CommitView = Callable[[], RefreshReport]
+"""Shows what a refresh has computed, and tells what it did."""
+
+
 class TooManyRowsError(ViewkeepError):
     """Changes of so many rows that computing the view anew is the better way."""
 
 
-def refresh_view(view: View, inputs: Pins, tables: Pins, engines: Engines) -> RefreshReport:
-    """Bring a view to these versions of its inputs, which reflect these versions of tables."""
+def compute_refresh(view: View, inputs: Pins, tables: Pins, engines: Engines) -> CommitView:
+    """Compute a view at these versions of its inputs, which reflect these versions of tables."""
     stored = view.stored()
     stage = plan_view(view, stored, inputs, engines)
     return _StageRun(view, stored, inputs, tables, engines, stage).run()
@@ -105,11 +113,11 @@ class _StageRun:
         self._costs = Costs.from_notes(stored.report.experience)
         self._timer = Timer()
 
-    def run(self) -> RefreshReport:
-        """Do what the stage says."""
+    def run(self) -> CommitView:
+        """Do what the stage says, up to the commit."""
         stage = self._stage
         if stage.action == SKIP:
-            return self._skipped()
+            return self._skipped
         if stage.action == RECOMPUTE:
             counts = {name: count for name, count in stage.changes.items() if count is not None}
             self._note_avoided(counts)
@@ -139,17 +147,18 @@ class _StageRun:
         elif about is not None and not stage.caches:
             self._note(self._experience.after_missing(about.recompute - about.incremental))
 
-    def _recompute(self, reason: str, changes: Mapping[str, int]) -> RefreshReport:
+    def _recompute(self, reason: str, changes: Mapping[str, int]) -> CommitView:
         stage = self._stage
         caches = stage.caches
         if stage.action != RECOMPUTE:
             caches = writes_caches(self._view, stage.backend)
         report = replace(self._stored.report, experience=self._costs.notes())
         start = replace(self._stored, report=report)
-        about = (self._inputs, self._tables, start, reason, changes, stage.first, caches)
-        return build_view(self._view, self._engines, *about)
+        about = (self._inputs, self._tables, reason, changes, stage.first, caches)
+        built = compute_view(self._view, self._engines, *about)
+        return lambda: commit_view(self._view, built, start)
 
-    def _incremental_or_fall_back(self) -> RefreshReport:
+    def _incremental_or_fall_back(self) -> CommitView:
         changes: dict[str, int] = {}
         with self._engines.counted_jobs() as jobs:
             try:
@@ -228,9 +237,9 @@ class _StageRun:
 
     def _bring_in(
         self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
-    ) -> RefreshReport:
+    ) -> CommitView:
         if not inputs.diffs:
-            return self._untouched(changes, jobs)
+            return lambda: self._untouched(changes, jobs)
         return self._incremental(inputs, changes, jobs)
 
     def _untouched(self, changes: Mapping[str, int], jobs: JobCount) -> RefreshReport:
@@ -246,7 +255,7 @@ class _StageRun:
 
     def _incremental(
         self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
-    ) -> RefreshReport:
+    ) -> CommitView:
         view, timer = self._view, self._timer
         snapshot = view.table.snapshot(self._stored.newest)
         caches = view.caches(self._stored.state)
@@ -258,22 +267,36 @@ class _StageRun:
         budget = self._budget(about.incremental if about else 0.0)
         timing = timer.phase("compute")
         with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
-            versions = self._write_caches(caches, outcome)
+            cache_files = self._write_caches(caches, outcome)
             written = self._write_view(snapshot, outcome)
         files = written.files
         timer.phases["compute"] -= timer.phases["write"]
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
         changed = outcome.rows.get(view.script.view.name)
-        seconds = timer.phases["compute"] + timer.phases["write"]
-        self._note(self._after_run(changes, seconds))
         report = replace(
             self._report(changes, count),
             rows_changed=_changed_rows(changed, view.layout.ids),
             accesses=outcome.accesses,
             jobs=outcome.jobs + jobs.count,
-            experience=self._costs.notes(),
         )
-        return self._commit(written, versions, report)
+        return lambda: self._commit_caches_and_view(caches, cache_files, written, report)
+
+    def _commit_caches_and_view(
+        self,
+        caches: Mapping[str, Cache],
+        files: Mapping[str, list[DataFile]],
+        written: _Written,
+        report: RefreshReport,
+    ) -> RefreshReport:
+        """New versions of the caches that change, then the view, whose state names them."""
+        versions = dict(self._stored.state.caches)
+        with self._timer.phase("write"):
+            for name, each in files.items():
+                cache = caches[name]
+                versions[name] = self._view.replace_cache(cache.kept, cache.table, each)
+        seconds = self._timer.phases["compute"] + self._timer.phases["write"]
+        self._note(self._after_run(report.changes, seconds))
+        return self._commit(written, versions, replace(report, experience=self._costs.notes()))
 
     def _after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
         """What was estimated is corrected; otherwise only what took too long is told."""
@@ -348,14 +371,12 @@ class _StageRun:
 
     # --- writing --------------------------------------------------------------------------------
 
-    def _write_caches(self, caches: Mapping[str, Cache], outcome: _Outcome) -> dict[str, int]:
-        """New versions of the caches that change; the others keep theirs."""
-        versions = dict(self._stored.state.caches)
-        for name, cache in caches.items():
-            if name in outcome.rows:
-                files = self._cache_files(cache, outcome)
-                versions[name] = self._view.replace_cache(cache.kept, cache.table, files)
-        return versions
+    def _write_caches(
+        self, caches: Mapping[str, Cache], outcome: _Outcome
+    ) -> dict[str, list[DataFile]]:
+        """The files of the next versions of the caches that change."""
+        changed = {name: cache for name, cache in caches.items() if name in outcome.rows}
+        return {name: self._cache_files(cache, outcome) for name, cache in changed.items()}
 
     def _cache_files(self, cache: Cache, outcome: _Outcome) -> list[DataFile]:
         name = cache.kept.name

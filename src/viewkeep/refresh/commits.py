@@ -1,0 +1,54 @@
+"""Commits of views that wait for the disk while the next views are computed.
+
+A commit is a few waits for the disk one after the other, and hardly any work. Those of views that
+do not read each other happen side by side; of one view, each step waits for the one before it.
+"""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from functools import lru_cache
+from types import TracebackType
+
+from viewkeep.lake import RefreshReport
+from viewkeep.refresh.run import CommitView
+
+THREADS = 8
+"""The most commits at the same time."""
+
+
+class RunningCommits:
+    """Commits that were started and not asked for yet; a block that ends waits for all of them."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Future[RefreshReport]] = {}
+
+    def __enter__(self) -> "RunningCommits":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        wait(self._running.values())
+
+    def start(self, view: str, commit: CommitView) -> None:
+        """Commit beside what the caller does next."""
+        busy = [each for each in self._running.values() if not each.done()]
+        if len(busy) >= THREADS:
+            wait(busy, return_when=FIRST_COMPLETED)
+        # In a copy of the context, logs are remembered as where the commit was made ready.
+        self._running[view] = _pool(os.getpid()).submit(copy_context().run, commit)
+
+    def results(self, views: Iterable[str]) -> dict[str, RefreshReport]:
+        """What the commits of some views did, of those that run: the first error is raised."""
+        return {name: self._running.pop(name).result() for name in views if name in self._running}
+
+
+@lru_cache(1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a fork has none of them."""
+    return ThreadPoolExecutor(THREADS, f"viewkeep commit {process}")
