@@ -1,8 +1,10 @@
 """What a refresh and a new view cost however small they are, in counts: opens, commits, reads."""
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from viewkeep import Keeper
 from viewkeep.lake.views import view as lake_view
 from viewkeep.lake.views import view_plans
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.log import delta, read_log
+from viewkeep.tables.log import delta, durable, read_log
 
 VIEWS = 12
 SQL = "SELECT g, sum(n) AS s{0} FROM t WHERE n > {0} GROUP BY g"
@@ -29,12 +31,14 @@ def keeper(tmp_path: Path) -> Keeper:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often some functions are called, by their names."""
     counts: Counter[str] = Counter()
+    lock = Lock()  # views are committed side by side
 
     def count(owner: Any, name: str) -> None:
         work: Callable[..., Any] = getattr(owner, name)
 
         def called(*given: Any, **named: Any) -> Any:
-            counts[name] += 1
+            with lock:
+                counts[name] += 1
             return work(*given, **named)
 
         monkeypatch.setattr(owner, name, called)
@@ -43,6 +47,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (read_log, "DeltaTable"),
         (delta, "put_entry"),
         (delta, "commit_by_deltalake"),
+        (durable, "_sync"),
+        (os, "fsync"),
         (Feed, "read"),
         (view_plans, "parse_view"),
         (view_plans, "decide"),
@@ -63,6 +69,10 @@ def test_views_over_one_table_read_its_changes_once(keeper: Keeper, calls: Count
         assert {each.strategy for each in reports} == {"id"}
         assert calls["read"] == 1
         assert calls["put_entry"] <= VIEWS + caches
+        # What an entry names and its text at once, then its folder. A view has a file of rows and
+        # one of changed rows, a cache one file; each has a folder.
+        assert calls["_sync"] == 2 * calls["put_entry"]
+        assert calls["fsync"] <= 6 * VIEWS + 4 * caches
         assert calls["DeltaTable"] == calls["commit_by_deltalake"] == calls["parse_view"] == 0
     assert calls["generate"] == 0, "the script for these kinds of changes was made before"
     assert all(keeper.verify(f"v{number}").ok for number in range(VIEWS))

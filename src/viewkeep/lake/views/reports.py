@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -52,7 +52,8 @@ class RefreshReport:
 
     def notes(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return asdict(self)
+        values = vars(self).items()
+        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values}
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any], version: int, at: int) -> "RefreshReport":

@@ -6,6 +6,7 @@ columns are indexed pair by pair: two places make a number, which is the value o
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ Places = npt.NDArray[np.int64]
 DENSE_SHARE = 16
 """Whole numbers are addressed directly if they span at most so many times the number of keys."""
 DENSE_LEAST = 1 << 16
+FEW_ROWS = 400
+"""So few keys and rows are met one by one in less time than vectors take to be set up."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,9 @@ class KeyIndex:
         kinds = pa.schema([pa.field(name, rows[name].type) for name in names])
         if kinds.types != self.keys.schema.types:
             return KeyIndex(self.keys.cast(kinds)).places(rows)
+        if self._meets_few(rows.num_rows):
+            place = self._first_places.get
+            return np.fromiter((place(key, -1) for key in _tuples(rows.select(names))), np.int64)
         places = self._columns[0].places(rows[names[0]])
         for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs[0], strict=True):
             places = pairs.places(self._paired(places, column.places(rows[name])))
@@ -47,7 +53,7 @@ class KeyIndex:
     @property
     def own_places(self) -> Places:
         """For each key, the place of the first equal one."""
-        return self._pairs[1]
+        return self.places(self.keys) if self._meets_few(0) else self._pairs[1]
 
     @property
     def count(self) -> int:
@@ -59,6 +65,16 @@ class KeyIndex:
         """The place of the first key that stands before already, if there is one."""
         again = np.flatnonzero(self.own_places != np.arange(self.keys.num_rows))
         return int(again[0]) if len(again) else None
+
+    def _meets_few(self, rows: int) -> bool:
+        """Whether there are few keys and rows, of types whose values Python tells apart."""
+        few = self.keys.num_rows + rows <= FEW_ROWS and self.keys.num_columns > 1
+        return few and all(map(_is_plain, self.keys.schema.types))
+
+    @cached_property
+    def _first_places(self) -> dict[tuple[Any, ...], int]:
+        keys = _tuples(self.keys)
+        return dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
 
     @cached_property
     def _columns(self) -> list["_ColumnIndex"]:
@@ -145,6 +161,10 @@ def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
 
 
+def _tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
@@ -152,3 +172,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def _is_whole_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return _is_whole_number(kind) or bool(pa.types.is_string(kind) or pa.types.is_boolean(kind))

@@ -299,12 +299,12 @@ def _bounds(
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    groups = [footer.row_group(n) for n in range(footer.num_row_groups if footer.num_rows else 0)]
     for field in footer.schema.to_arrow_schema():
         if not has_bounds(declared_type(field.type)):
             continue
         name, place = field.name, places[field.name]
-        groups = range(footer.num_row_groups) if footer.num_rows else ()
-        stats = [footer.row_group(n).column(place).statistics for n in groups]
+        stats = [each.column(place).statistics for each in groups]
         null_counts = [each.null_count for each in stats if each is not None]
         is_complete = len(null_counts) == len(stats) and None not in null_counts
         nulls[name] = sum(null_counts) if is_complete else count_nulls(name)
