@@ -5,7 +5,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 
     create_table, register_table, create_view     definitions
     apply, transaction                            one atomic change of a table, or of several
-    ingest, quarantine                            files of changes, each once; what did not fit
+    ingest, sink, quarantine                      files and streams, each once; what did not fit
     refresh                                       all views, in the order in which they read
     watch                                         refreshes when views fall behind
     read, changes, version                        rows, and what happened to them
@@ -56,8 +56,10 @@ from viewkeep.refresh.lag import check_lag, seconds_of
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
+from viewkeep.sources.batches import BatchSink
 from viewkeep.sources.folder_watch import FolderWatch
 from viewkeep.sources.ingest import CHANGES, DEBEZIUM, FolderSource, check_records
+from viewkeep.sources.target import Target
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
 from viewkeep.tables.files.rewrite import JOB_BYTES
@@ -302,6 +304,22 @@ class Keeper:
         definition = changeable_table(self._lake.catalog.read(), name)
         place = os.path.abspath(os.path.expanduser(os.fspath(folder)))
         return FolderSource(self._lake, definition, place, check_records(records))
+
+    @checked
+    def sink(
+        self, name: str, refresh: bool = False, records: str = CHANGES, query: str = ""
+    ) -> BatchSink:
+        """What takes the batches of a stream into a table, for `writeStream.foreachBatch`, each
+        batch exactly once, also after a restart from the stream's checkpoint.
+
+        A batch has the columns of the table, and perhaps that of operations (as files have it, see
+        `ingest`), without which rows are upserts; with `records="debezium"`, a column `value` of
+        envelopes, as Spark's source of Kafka has it. With `refresh`, views are refreshed after each
+        batch. `query` names the stream where Spark does not tell which one a batch is of.
+        """
+        definition = changeable_table(self._lake.catalog.read(), name)
+        target = Target(self._lake, definition, check_records(records) == DEBEZIUM)
+        return BatchSink(target, query, self.refresh if refresh else lambda: None)
 
     @checked
     def quarantine(self, name: str, backend: str | None = None) -> Any:

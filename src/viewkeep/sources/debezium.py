@@ -7,7 +7,9 @@ a message. A message without a value is a tombstone: it says nothing that the de
 not said.
 """
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,11 +62,19 @@ def envelope_record(number: int, line: str, table: Table) -> Record:
         return Record(number, text, problem=str(error))
 
 
+def message_text(key: str | bytes | None, value: str | bytes | None) -> str:
+    """A message of Kafka as a line: its key and value, each of which is JSON or nothing."""
+    both = {"key": key, "value": value}
+    texts = {n: file_text(each) if isinstance(each, bytes) else each for n, each in both.items()}
+    return json.dumps(texts)
+
+
 def unwrap(document: Any) -> Envelope | None:
     """The envelope in a message; None if it is a tombstone."""
     key: Json = {}
     if isinstance(document, dict) and "value" in document and not {"op", "payload"} & set(document):
-        key, _ = _payload(_parsed(document.get("key")))
+        with suppress(SchemaError):  # a key that is no object: rows tell theirs
+            key, _ = _payload(_parsed(document.get("key")))
         document = _parsed(document["value"])
     body, schema = _payload(document)
     if document is None or document.get("payload", body) is None:

@@ -93,6 +93,11 @@ def parquet_records(content: bytes, start: int, table: Table) -> Iterator[Record
     except (OSError, pa.ArrowException) as error:
         yield Record(0, "", problem=f"not a Parquet file: {error}")
         return
+    yield from row_records(rows, table)
+
+
+def row_records(rows: pa.Table, table: Table) -> Iterator[Record]:
+    """The records of an Arrow table with a column of operations."""
     same = dict.fromkeys(table.names, _same)
     names = _declared_names(rows.column_names, table)
     for number, row in enumerate(rows.rename_columns(names).to_pylist(), 1):

@@ -1,0 +1,87 @@
+"""Batches of streams as changes of a table, each exactly once by its number: a sink for
+`writeStream.foreachBatch`.
+
+A batch has the columns of the table and, if it is not all upserts, that of the operation; or, of
+Debezium's envelopes, the column `value` (and perhaps `key`), as Spark's source of Kafka gives it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.errors import ArgumentError, SchemaError
+from viewkeep.lake.intake import IngestReport, TakenPart
+from viewkeep.sources.debezium import envelope_record, message_text
+from viewkeep.sources.flat_records import row_records
+from viewkeep.sources.record import UPSERT, Record, operation_column
+from viewkeep.sources.target import ReadPart, Target, TargetRound
+
+QUERY_ID = "sql.streaming.queryId"
+"""The property of a stream's thread in which Spark tells the query, the same after restarts."""
+VALUE, KEY = "value", "key"
+
+
+@dataclass(frozen=True)
+class BatchSink:
+    """Takes the batches of a stream into a table; `after` is called when a batch is in."""
+
+    target: Target
+    query: str
+    after: Callable[[], object]
+
+    def __call__(self, batch: Any, batch_id: int) -> None:
+        """Take a batch in, unless it was; as `foreachBatch` calls it."""
+        self.take_in(batch, batch_id)
+
+    def take_in(self, batch: Any, batch_id: int) -> IngestReport:
+        """As a call, and tell what was taken in."""
+        name = f"stream {self.query or query_of(batch)}"
+        records: tuple[Record, ...] | None = None
+
+        def run(round_: TargetRound) -> IngestReport:
+            nonlocal records
+            if any(each.part == batch_id for each in round_.taken([name]).get(name, ())):
+                return round_.nothing
+            if records is None:
+                records = tuple(self._records(_arrow(batch)))
+            part = TakenPart(name, batch_id, records=len(records))
+            return round_.take_in([ReadPart(part, records)])
+
+        report = self.target.retried(run)
+        self.after()
+        return report
+
+    def _records(self, rows: pa.Table) -> Iterator[Record]:
+        table = self.target.definition.table
+        if not self.target.has_positions:
+            column = operation_column(table)
+            if column not in rows.column_names:
+                rows = rows.append_column(column, pa.repeat(UPSERT, rows.num_rows))
+            return row_records(rows, table)
+        if VALUE not in rows.column_names:
+            raise SchemaError(
+                f'table "{self.target.definition.name}": the batch has no column "{VALUE}" with '
+                f"envelopes ({', '.join(rows.column_names)})"
+            )
+        keys = rows[KEY].to_pylist() if KEY in rows.column_names else [None] * rows.num_rows
+        pairs = zip(keys, rows[VALUE].to_pylist(), strict=True)
+        lines = (message_text(key, value) for key, value in pairs)
+        return (envelope_record(number, line, table) for number, line in enumerate(lines, 1))
+
+
+def query_of(batch: Any) -> str:
+    """The streaming query that a batch is of, as Spark names it."""
+    context = getattr(getattr(batch, "sparkSession", None), "_sc", None)
+    query = None if context is None else context.getLocalProperty(QUERY_ID)
+    if not query:
+        raise ArgumentError(
+            "which query the batch is of is not known here; give the sink a name that stays: "
+            'sink(..., query="orders from kafka")'
+        )
+    return str(query)
+
+
+def _arrow(batch: Any) -> pa.Table:
+    return batch.toArrow() if hasattr(batch, "toArrow") else pa.table(batch)
