@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sql": {"query"},
     "analysis": {"query"},
     "plan": {"analysis", "query", "rings"},
-    "diffs": {"analysis", "query"},
+    "diffs": {"analysis", "plan", "query"},
     "changes": {"query", "rings"},
     "tables": {"changes", "query"},
     "lake": {"tables", "changes", "diffs", "sql", "query"},

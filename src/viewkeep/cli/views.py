@@ -26,8 +26,8 @@ def create_view(
     strategy: Annotated[
         str,
         typer.Option(
-            help="auto, id, tuple, viewtree, recursive, recursive-fixed, recursive-streams or "
-            "recompute.",
+            help="auto, id, tuple, viewtree, recursive, recursive-fixed, recursive-streams, "
+            "epsilon or recompute.",
             metavar="NAME",
         ),
     ] = "auto",

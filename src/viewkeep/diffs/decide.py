@@ -17,8 +17,10 @@ RECURSIVE = ("recursive-fixed", "recursive-streams", MAPS)
 """Tuple-based scripts with the intermediate views of DBToaster, as joins or as maps."""
 VIEW_TREE = "viewtree"
 """Group-bys over joins as joins of group-bys along a variable order (F-IVM)."""
+HEAVY_LIGHT = "epsilon"
+"""Sums over joins in heavy and light parts (IVM^epsilon)."""
 TUPLE_BASED = ("tuple", VIEW_TREE)
-STRATEGIES = ("auto", "id", "tuple", VIEW_TREE, *RECURSIVE, "recompute")
+STRATEGIES = ("auto", "id", "tuple", VIEW_TREE, *RECURSIVE, HEAVY_LIGHT, "recompute")
 POLICIES = ("auto", "incremental", "strict", "full")
 
 
@@ -66,7 +68,7 @@ def decide(
 
 
 def _check_clock(view: Node, strategy: str) -> None:
-    if strategy in RECURSIVE and clock_columns(view):
+    if strategy in (*RECURSIVE, HEAVY_LIGHT) and clock_columns(view):
         raise QueryError(f"the strategy {strategy} brings in changes of tables, not of the clock")
     if strategy == "auto" and shows_clock(optimize(view)):
         raise QueryError("all its rows change with the clock, which its values are computed from")

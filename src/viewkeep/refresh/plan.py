@@ -15,6 +15,7 @@ are written again once they would have saved what they cost.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from viewkeep.diffs.decide import HEAVY_LIGHT
 from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
@@ -174,6 +175,8 @@ def unless_strict(view: View, reason: str) -> str:
 def writes_caches(view: View, backend: str) -> bool:
     """Whether a recomputation that is made for its cost writes the caches: not where they can be
     written as cheaply when they are wanted."""
+    if view.decision.strategy == HEAVY_LIGHT:  # its rows are computed from its caches
+        return True
     return backend != "duckdb" or not may_fall_back(view)
 
 

@@ -17,7 +17,6 @@ CLASSES = ("q_hierarchical", "hierarchical", "free_connex", "alpha_acyclic")
 
 _NAMES = {"viewtree": "viewtree", "delta": "tuple", "epsilon": "epsilon"}
 """What strategies are called in lakes."""
-_NOTES = {"viewtree": "", "delta": "", "epsilon": "; in one process only"}
 
 
 def theory_of(view: Node) -> list[tuple[str, str]]:
@@ -28,10 +27,17 @@ def theory_of(view: Node) -> list[tuple[str, str]]:
     analysis = analyze_query(join.query)
     ranked = sorted(routes(join.query), key=cost_of)
     rows = [("query", str(join.query)), ("class", _class_of(analysis))]
-    rows += [(_NAMES[r.strategy], f"{r.bounds}; {r.reason}{_NOTES[r.strategy]}") for r in ranked]
+    rows += [
+        (_NAMES[r.strategy], f"{r.bounds}; {r.reason}{_note(join, r.strategy)}") for r in ranked
+    ]
     rows.append(("lower", analysis.describe_lower_bound()))
     rows += [("better", text) for text in _improvements(join, analysis)]
     return rows
+
+
+def _note(join: GroupedJoin, strategy: str) -> str:
+    """Heavy and light parts of a lake are for sums of all rows."""
+    return "; in one process only" if strategy == "epsilon" and join.keys else ""
 
 
 def _last_join(view: Node) -> GroupedJoin | None:

@@ -68,6 +68,12 @@ class Cache:
             return base
         return OverlaidRows(base, self._live, self.overlay.select(list(self.kept.ids)))
 
+    def rows(self) -> pa.Table:
+        """The rows of the cache, in memory."""
+        base = Folder(self.table).read(self.base, self._columns)
+        covered = self.overlay.select(list(self.kept.ids))
+        return pa.concat_tables([without(base, covered), self._live.cast(base.schema)])
+
     @property
     def _live(self) -> pa.Table:
         return self.overlay.filter(self.overlay[LIVE]).drop_columns([LIVE])

@@ -1,6 +1,9 @@
 """How a view is kept, in words: its strategy and why, what is stored, and its script."""
 
+from collections.abc import Iterator
+
 from viewkeep.diffs.programs.theory import theory_of
+from viewkeep.lake.views.balance import balance_of_view
 from viewkeep.lake.views.row_layout import COPY_ON_WRITE, MERGE_ON_READ, advice
 from viewkeep.lake.views.view import View
 
@@ -28,8 +31,17 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
     for kept in view.script.caches:
         why = f": {kept.why}" if kept.why else ""
         lines.append(f"  cache     {kept.name} ({', '.join(kept.definition.names)}){why}")
+    lines += [f"  {name:8}  {text}" for name, text in _balance(view)]
     lines += [f"  {name:8}  {text}" for name, text in theory_of(view.node)]
     return "\n".join([*lines, "", str(view.script)] if script else lines)
+
+
+def _balance(view: View) -> Iterator[tuple[str, str]]:
+    """The thresholds and the heavy values of a view in heavy and light parts."""
+    balance = balance_of_view(view, view.stored().state) if view.heavy_light else None
+    if balance is not None:
+        yield "balance", str(balance)
+        yield from (("heavy", str(each)) for each in balance.heavy)
 
 
 def _layout(view: View) -> str:

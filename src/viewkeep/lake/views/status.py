@@ -11,6 +11,7 @@ from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.intake import count_quarantined
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import Transactions
+from viewkeep.lake.views.balance import Balance, balance_of_view
 from viewkeep.lake.views.lineage import replaced_history
 from viewkeep.lake.views.problems import noted_problem
 from viewkeep.lake.views.view import StoredView, View
@@ -29,6 +30,7 @@ class ViewStatus:
     `speed_up` is the last refresh by recomputation over the last incremental one, in seconds; None
     before there was one of each. The first computation does not count: it is slower than any other.
     `quarantined` counts, for each table below it, the records of sources that did not fit.
+    `balance` tells the thresholds and heavy values of a view in heavy and light parts.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ViewStatus:
     speed_up: float | None = None
     problem: str = ""
     quarantined: Mapping[str, int] = field(default_factory=dict)
+    balance: Balance | None = None
 
     @property
     def is_fresh(self) -> bool:
@@ -75,6 +78,7 @@ def view_status(
             speed_up(view.history()),
             _problem(lake, definition, reason),
             quarantined_records(lake, catalog, stored.state.tables),
+            balance_of_view(view, stored.state),
         )
     except Exception as error:  # the status of a broken view is that it is broken
         return _with_problem(empty, problem_of(error))

@@ -15,10 +15,12 @@ from typing import Any
 from uuid import uuid4
 
 from viewkeep.diffs.clock_uses import clock_columns
-from viewkeep.diffs.decide import MAPS, RECURSIVE, TUPLE_BASED, Decision
+from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, RECURSIVE, TUPLE_BASED, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.number_copies import number_copies, reads_copies
+from viewkeep.diffs.programs.count_program import CountProgram
+from viewkeep.diffs.programs.heavy_light import generate_heavy_light, plan_heavy_light
 from viewkeep.diffs.programs.recursive_maps import generate_maps
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
@@ -146,10 +148,25 @@ class View:
             return self.recursive_script(self.changing[0], None)
         key = repr(kinds)
         if key not in self.scripts:
-            tuple_based = self.decision.strategy in TUPLE_BASED
-            plan = self.decision.plan
-            self.scripts[key] = generate(self.node, kinds, tuple_based, plan).script
+            self.scripts[key] = self._generated(kinds)
         return self.scripts[key]
+
+    def _generated(self, kinds: Kinds | None) -> Script:
+        strategy = self.decision.strategy
+        if strategy == HEAVY_LIGHT:
+            return generate_heavy_light(self._over_sets, kinds, self.heavy_light)
+        return generate(self.node, kinds, strategy in TUPLE_BASED, self.decision.plan).script
+
+    @cached_property
+    def _over_sets(self) -> Node:
+        return number_copies(optimize(self.node))
+
+    @cached_property
+    def heavy_light(self) -> CountProgram | None:
+        """What it keeps in heavy and light parts, if that is its strategy."""
+        if self.decision.strategy != HEAVY_LIGHT:
+            return None
+        return plan_heavy_light(self._over_sets)
 
     @cached_property
     def queries(self) -> tuple[Node, ...]:
@@ -223,9 +240,8 @@ class View:
         """The script for the changes of one table; made once."""
         key = repr((table, kinds))
         if key not in self.scripts:
-            node = number_copies(optimize(self.node))
             generated = generate_maps if self.decision.strategy == MAPS else generate_recursive
-            self.scripts[key] = generated(node, table, self.changing, kinds)
+            self.scripts[key] = generated(self._over_sets, table, self.changing, kinds)
         return self.scripts[key]
 
     @property

@@ -6,12 +6,18 @@ from dataclasses import replace
 
 from viewkeep.plan.adaptive.degrees import FREE, Cost, Degree, Factor, cheapest, number_of
 from viewkeep.plan.adaptive.splits import factor_of
-from viewkeep.plan.program import UPDATE, Block, Collect, Join, Map, Program, Step, Trigger
+from viewkeep.plan.program import UPDATE, Access, Block, Collect, Join, Map, Program, Step, Trigger
 
 
 def with_costs(program: Program) -> Program:
     """The program with the cost of every block of a trigger and the size of every view."""
     return _Costs(program).annotated()
+
+
+def shortest_first(program: Program) -> Program:
+    """The program with the lists that a loop intersects in the order of their bounds: for engines
+    that do not compare the lists of every single update."""
+    return _Costs(program).ordered()
 
 
 class _Costs:
@@ -35,6 +41,37 @@ class _Costs:
             ),
             triggers=tuple(map(self._trigger, self._program.triggers)),
         )
+
+    def ordered(self) -> Program:
+        triggers = tuple(
+            replace(
+                trigger,
+                blocks=tuple(map(self._ordered_block, trigger.blocks)),
+                outputs=tuple(
+                    self._ordered(steps, frozenset(trigger.parameters)) for steps in trigger.outputs
+                ),
+            )
+            for trigger in self._program.triggers
+        )
+        loading = tuple(map(self._ordered_block, self._program.loading))
+        return replace(self._program, triggers=triggers, loading=loading)
+
+    def _ordered_block(self, block: Block) -> Block:
+        return replace(block, steps=self._ordered(block.steps, frozenset(block.variables)))
+
+    def _ordered(self, steps: Iterable[Step], bound: frozenset[str]) -> tuple[Step, ...]:
+        ordered = list[Step]()
+        for step in steps:
+            if isinstance(step, Join) and step.opens:
+                opens = frozenset(step.opens)
+                lengths = {a: self._length(a, opens, bound).value for a in step.accesses}
+                accesses = sorted(step.accesses, key=lambda access: lengths[access])
+                step, bound = replace(step, accesses=tuple(accesses)), bound | opens
+            ordered.append(step)
+        return tuple(ordered)
+
+    def _length(self, access: Access, opens: frozenset[str], bound: frozenset[str]) -> Cost:
+        return number_of(self._degrees[access.map], opens, bound & frozenset(access.arguments))
 
     def _degrees_of(self, each: Map) -> frozenset[Degree]:
         """What holds for all parts of an atom that the map is made of, atom by atom."""
@@ -65,10 +102,7 @@ class _Costs:
         for step in steps:
             if isinstance(step, Join) and step.opens:
                 opens = frozenset(step.opens)
-                lists = [
-                    number_of(self._degrees[access.map], opens, bound & frozenset(access.arguments))
-                    for access in step.accesses
-                ]
+                lists = [self._length(access, opens, bound) for access in step.accesses]
                 total, bound = total + cheapest(lists), bound | opens
         return total
 

@@ -1,6 +1,7 @@
 """How fresh the views of a lake are."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,7 @@ def status_json(views: Iterable["ViewStatus"]) -> Json:
                 "last": None if each.last is None else report_json(each.last),
                 "problem": each.problem or None,
                 "quarantined": dict(each.quarantined),
+                **({} if each.balance is None else {"balance": asdict(each.balance)}),
             }
             for each in views
         ],

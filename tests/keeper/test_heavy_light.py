@@ -1,0 +1,100 @@
+"""Lakes whose views are kept in heavy and light parts, on both engines and in Python."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.keeper.faults import fault
+from tests.keeper.lakes import check
+from viewkeep import Keeper, ViewkeepError
+from viewkeep.execute import few_rows
+
+GRAPH = """SELECT count(*) AS n FROM e a JOIN e b ON a.dst = b.src
+    JOIN e c ON b.dst = c.src AND c.dst = a.src"""
+SUMS = """SELECT sum(r.w * t.w) AS x, count(*) AS n
+    FROM e r JOIN f s ON r.dst = s.src JOIN e t ON s.dst = t.src AND t.dst = r.src"""
+SPREAD = [(i, i + 1, 1) for i in range(20, 40)]
+
+
+def fill(keeper: Keeper, **views: str) -> None:
+    """Two tables of edges without hubs, and views over them."""
+    for name in "ef":
+        columns = {"src": "int", "dst": "int", "w": "int"}
+        keeper.create_table(name, columns, ["src", "dst"], rows=SPREAD)
+    for name, sql in views.items():
+        keeper.create_view(name, sql, strategy="epsilon", policy="incremental")
+
+
+def star(rng: Random, edges: int) -> list[tuple[int, int, int]]:
+    """Edges from a hub, back to it, and between the others."""
+    others = rng.sample(range(1, 20), edges)
+    back = [(v, 0, 2) for v in others[::2]]
+    return [*((0, v, 1) for v in others), *back, *zip(others, others[1:], others, strict=False)]
+
+
+def keys(edges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """The keys of edges."""
+    return [(source, target) for source, target, _ in edges]
+
+
+def test_embedded_lakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub comes and goes, by DuckDB and by Python in turn."""
+    rng, keeper = Random(5), Keeper(tmp_path, durable=False)
+    fill(keeper, sums=SUMS)
+    first, second = star(rng, 18), star(rng, 3)
+    steps = [("e", first, []), ("f", second, []), ("e", [], first[6:18])]
+    for number, (name, came, went) in enumerate(steps):
+        monkeypatch.setattr(few_rows, "MOST_ROWS", 4000 if number % 2 else 0)
+        keeper.apply(name, inserts=came, deletes=keys(went))
+        assert {report.strategy for report in keeper.refresh()} <= {"epsilon", "none"}
+        check(keeper)
+    [sums] = keeper.status()
+    assert sums.balance is not None
+    assert sums.balance.moves > 0
+    assert sums.balance.rebuilds > 0
+
+
+def test_explain_tells_heavy_values(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path, durable=False)
+    fill(keeper, graph=GRAPH)
+    keeper.apply("e", inserts=[(0, v, 1) for v in range(1, 20)])
+    keeper.refresh("graph")
+    text = keeper.explain("graph", script=False)
+    assert "strategy  epsilon: as asked" in text
+    assert "balance   117 tuples, thresholds from M = 121; values moved: 3" in text
+    assert "heavy     a.src: 1 with degrees from 11.0 on: 0 (19)" in text
+    assert "epsilon   preprocessing" in text
+
+
+def test_a_refresh_that_dies_is_made_again(tmp_path: Path) -> None:
+    """At its first writes, before or after them: rebalancing is committed with the rest."""
+    rng, keeper = Random(7), Keeper(tmp_path, durable=False)
+    fill(keeper, sums=SUMS)
+    edges, deaths = star(rng, 18), 0
+    for at in range(1, 4):
+        keeper.apply("e", **({"inserts": edges} if at % 2 else {"deletes": keys(edges)}))
+        with fault(4 * at, after=at % 2 == 0) as died:
+            Keeper(tmp_path, durable=False).refresh()
+        deaths += died.dead
+        keeper.refresh()
+        check(keeper)
+    assert deaths > 1
+
+
+@pytest.mark.slow
+def test_lakes_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rng, keeper = Random(6), Keeper(tmp_path, spark, backend="spark", durable=False)
+    fill(keeper, sums=SUMS)
+    keeper.apply("e", inserts=star(rng, 18), deletes=[(20, 21)])
+    assert [report.strategy for report in keeper.refresh()] == ["epsilon"]
+    check(keeper)
+
+
+def test_other_views_are_refused(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path, durable=False)
+    fill(keeper)
+    sql = "SELECT e.src, count(*) AS n FROM e JOIN f ON e.dst = f.src GROUP BY e.src"
+    with pytest.raises(ViewkeepError, match=r'no heavy and light parts .*groups.*strategy="auto"'):
+        keeper.create_view("v", sql, strategy="epsilon")
