@@ -101,7 +101,7 @@ class KeptInDuckdb:
     def check(self) -> None:
         """The view and all caches equal their definitions, and the view DuckDB's own answer."""
         current = states(self.database, "post")
-        rows = self._connection.execute(self._expected).fetchall()
+        rows = [_in_tuples(row) for row in self._connection.execute(self._expected).fetchall()]
         for mode in self._modes:
             mode.check(dict(current), plain(Counter(rows)) if self._determined else None)
 
@@ -148,15 +148,23 @@ class Mode:
         for kept in self._kept.materialized:
             columns = ", ".join(map(quote, kept.definition.names))
             text = f"SELECT {columns} FROM {self._sources[kept.name]}"
-            found = self._connection.execute(text).fetchall()
+            found = [_in_tuples(row) for row in self._connection.execute(text).fetchall()]
             rows: Rows = evaluate(kept.definition, relations)
             relations[kept.name] = without_reserve(kept.definition, rows, found)
             expected_rows = as_bag(relations[kept.name])
             expect(f"{self._name} {kept.name}", rounded(Counter(found)), expected_rows)
         if expected is None:
             return
-        visible = read(self._connection, self._kept, self._sources).fetchall()
+        answer = read(self._connection, self._kept, self._sources).fetchall()
+        visible = [_in_tuples(row) for row in answer]
         expect(f"{self._name} visible", plain(Counter(visible)), expected)
+
+
+def _in_tuples(value: Any) -> Any:
+    """Rows with arrays as tuples, which can be counted."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_in_tuples, value))
+    return value
 
 
 @dataclass(frozen=True)
