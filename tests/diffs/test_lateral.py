@@ -65,6 +65,31 @@ windows
 select c.cid, q.oid, q.r from customers c, lateral (select o.oid, rank() over (order by o.status)
   as r from orders o where o.cid = c.cid qualify rank() over (order by o.status) <= 2) q
 
+rows or NULLs by a condition
+select c.cid, q.oid, q.x from customers c left join lateral (select o.oid, o.oid + c.cid as x
+  from orders o where o.cid = c.cid) q on q.x > c.boss and q.oid <> 2
+
+the first of those, or NULL by a condition
+select c.cid, q.i, q.s from customers c left join lateral (select o.oid, o.status
+  from orders o where o.cid = c.cid order by o.oid limit 1) q(i, s)
+  on q.s is not null or q.i > c.boss
+
+a total, or NULL by a condition
+select c.cid, q.n, q.s from customers c left join lateral (select count(*) as n, sum(o.oid) as s
+  from orders o where o.cid = c.cid having count(*) <> 2) q on q.n <> c.boss
+
+a value, or NULL by a condition
+select c.cid, q.s from customers c left join lateral (select c.cid + c.boss as s) q on q.s > 2
+
+both of two subqueries
+select c.cid, q.a, q.b from customers c, lateral (select o.oid as a, o.status as b from orders o
+  where o.cid = c.cid union all select max(o.oid), cast(count(*) as string) from orders o
+  where o.oid > c.cid) q where q.a is not null
+
+each of two subqueries once
+select c.cid, q.a from customers c, lateral (select o.oid as a from orders o where o.cid = c.cid
+  union select o.oid from orders o where o.oid > c.boss) q
+
 one beside another
 select c.cid, q.n, p.m from customers c, lateral (select count(*) as n from orders o
   where o.cid = c.cid) q, lateral (select max(l.item) as m from lines l where l.quantity > q.n) p

@@ -54,12 +54,25 @@ class Places:
         return self.put(new, self.starts[old]) if old in self.starts else new
 
 
+NamedScalars = tuple[tuple[str, Scalar], ...]
+"""The columns of a subquery, told by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class LateralRows:
-    """Rows beside those that a subquery has for each of them, whose columns are told by name."""
+    """Rows beside those that a subquery has for each of them."""
 
     node: Node
-    columns: tuple[tuple[str, Scalar], ...]
+    columns: NamedScalars
+
+
+@dataclass(frozen=True, slots=True)
+class LateralJoin:
+    """How rows are joined with a LATERAL subquery: with `outer`, those without any of its rows
+    stay; `on` is the condition of an outer join, given the columns of the subquery."""
+
+    outer: bool
+    on: Callable[[NamedScalars], Scalar] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,7 @@ class Context:
     outer: Scope | None = None
     places: Places = field(default_factory=Places)
     attach: Callable[["Context", Node, Mapping[str, Scalar] | None], Attachments] | None = None
-    lateral: "Callable[[exp.Expr, Node, Context, bool], LateralRows] | None" = None
+    lateral: "Callable[[exp.Expr, Node, Context, LateralJoin], LateralRows] | None" = None
     has_clock: bool = False
     """Whether there is a clock that the query may read."""
 
@@ -84,11 +97,12 @@ class Context:
         assert self.attach is not None, "given by the translation"
         return self.attach(self, rows, keys)
 
-    def lateral_rows(self, query: exp.Expr, left: Node, scope: Scope, outer: bool) -> LateralRows:
-        """Rows, whose names are in a scope, beside those of a subquery that may read them; with
-        `outer`, a row for which there are none stays."""
+    def lateral_rows(
+        self, query: exp.Expr, left: Node, scope: Scope, kind: LateralJoin
+    ) -> LateralRows:
+        """Rows, whose names are in a scope, beside those of a subquery that may read them."""
         assert self.lateral is not None, "given by the translation"
-        return self.lateral(query, left, replace(self, outer=scope), outer)
+        return self.lateral(query, left, replace(self, outer=scope), kind)
 
     def placed(self, node: Node, part: exp.Expr, *keywords: TokenType) -> Node:
         """The operator, written with the last of some keywords at or before a part of the text."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -12,7 +13,7 @@ from viewkeep.query.expressions import TRUE, Column, Expression, conjunction, li
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.sql.blocks.context import Context, cycle_problem
+from viewkeep.sql.blocks.context import Context, LateralJoin, NamedScalars, cycle_problem
 from viewkeep.sql.blocks.generators import is_generator, read_generator
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
@@ -212,37 +213,57 @@ def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
 
 
 def _joined_lateral(kind: str, left: Relation, item: exp.Join, context: Context) -> Relation:
-    on = item.args.get("on")
+    on, outer = item.args.get("on"), kind == "left"
     if kind not in ("inner", "left", "cross") or item.args.get("using"):
         raise context.source.unsupported(f"{kind.upper()} JOIN LATERAL", item.this)
-    make = _lateral if is_generator(item.this.this) else _lateral_query
-    if on is None or (isinstance(on, exp.Boolean) and on.this):
-        return make(left, item.this, kind == "left", context)
-    if kind == "left" or is_joined(on):
-        raise context.source.unsupported("LEFT JOIN LATERAL with a condition", on)
-    relation = make(left, item.this, False, context)
+    if isinstance(on, exp.Boolean) and on.this:
+        on = None
+    if on is not None and is_joined(on):
+        raise context.source.unsupported("JOIN LATERAL with a subquery in its condition", on)
+    if is_generator(item.this.this):
+        if on is not None and outer:
+            raise context.source.unsupported("LEFT JOIN LATERAL of explode with a condition", on)
+        relation = _lateral(left, item.this, outer, context)
+    else:
+        relation = _lateral_query(left, item.this, outer, context, on if outer else None)
+    if on is None or outer:
+        return relation
     translator = Translator(context.source, Scope(relation.columns, context.outer))
     condition = translator.condition(on).expression
     return replace(relation, node=Select(relation.node, condition))
 
 
-def _lateral_query(left: Relation, node: exp.Lateral, outer: bool, context: Context) -> Relation:
+def _lateral_query(
+    left: Relation, node: exp.Lateral, outer: bool, context: Context, on: exp.Expr | None = None
+) -> Relation:
     """Rows beside those of a subquery that may read them."""
     if not isinstance(node.this, exp.Subquery):
         raise context.source.unsupported(_kind(node), node.this, (TokenType.LATERAL,))
     _check_alias(left, node.alias, node, context)
-    scope = Scope(left.columns, context.outer)
-    rows = context.lateral_rows(node.this, left.node, scope, outer)
+
+    def condition(of: exp.Expr, columns: NamedScalars) -> Scalar:
+        names = (*left.columns, *_lateral_columns(node, columns, context))
+        return Translator(context.source, Scope(names, context.outer)).condition(of)
+
+    kind = LateralJoin(outer, None if on is None else partial(condition, on))
+    rows = context.lateral_rows(node.this, left.node, Scope(left.columns, context.outer), kind)
+    columns = _lateral_columns(node, rows.columns, context)
+    return _retyped(Relation(rows.node, (*left.columns, *columns)))
+
+
+def _lateral_columns(
+    node: exp.Lateral, columns: NamedScalars, context: Context
+) -> tuple[ScopeColumn, ...]:
+    """The columns of a subquery under the names that its alias gives them."""
     alias = node.args.get("alias")
     names = [column.name for column in alias.columns] if alias else []
-    if names and len(names) != len(rows.columns):
-        problem = f"{node.alias} has {len(rows.columns)} columns, but {len(names)} names for them"
+    if names and len(names) != len(columns):
+        problem = f"{node.alias} has {len(columns)} columns, but {len(names)} names for them"
         raise context.source.error(problem, node.this)
-    columns = [
+    return tuple(
         ScopeColumn(node.alias, names[i] if names else name, scalar)
-        for i, (name, scalar) in enumerate(rows.columns)
-    ]
-    return _retyped(Relation(rows.node, (*left.columns, *columns)))
+        for i, (name, scalar) in enumerate(columns)
+    )
 
 
 def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:

@@ -29,13 +29,9 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
 
 def _combined(query: exp.SetOperation, context: Context) -> Node:
     left, right = context.nested(query.this), context.nested(query.expression)
-    types = _common_types(left, right, query, context)
-    right = _typed(right, left.names, types, context.places)
-    left = _typed(left, left.names, types, context.places)
     if isinstance(query, exp.Union):
-        union = UnionAll((*_inputs(left), *_inputs(right)))
-        context.placed(union, query.expression, TokenType.UNION)
-        return distinct(union, query.expression, context) if query.args.get("distinct") else union
+        return union_of(left, right, query, context)
+    left, right = _fitting(left, right, query, context)
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
     keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
     if query.args.get("distinct"):
@@ -44,6 +40,22 @@ def _combined(query: exp.SetOperation, context: Context) -> Node:
     first, second = (_copies(side, query, context) for side in (left, right))
     compared = context.placed(_compared(name, first, second, context), query.expression, keyword)
     return Project(compared, tuple(Output(each, Column(each)) for each in left.names))
+
+
+def union_of(left: Node, right: Node, query: exp.Union, context: Context) -> Node:
+    """The rows of both sides of a UNION; without ALL, equal ones once."""
+    left, right = _fitting(left, right, query, context)
+    union = UnionAll((*_inputs(left), *_inputs(right)))
+    context.placed(union, query.expression, TokenType.UNION)
+    return distinct(union, query.expression, context) if query.args.get("distinct") else union
+
+
+def _fitting(
+    left: Node, right: Node, query: exp.SetOperation, context: Context
+) -> tuple[Node, Node]:
+    types = _common_types(left, right, query, context)
+    names = left.names
+    return _typed(left, names, types, context.places), _typed(right, names, types, context.places)
 
 
 def _copies(node: Node, query: exp.SetOperation, context: Context) -> Node:

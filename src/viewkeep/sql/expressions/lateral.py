@@ -2,13 +2,16 @@
 
 A subquery of plain rows is a join whose condition is what links it to the rows around it. Groups,
 DISTINCT, windows and LIMIT are computed for all values of the links at once, and joined by them; an
-aggregate of all rows is joined from the left, since it has a row also where there are none.
+aggregate of all rows is joined from the left, since it has a row also where there are none. A
+union is the union of what its sides are.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
+from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import Join, Node, Output, Project, Select
 from viewkeep.query.expressions import (
     Call,
@@ -22,33 +25,62 @@ from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import type_of
 from viewkeep.sql.blocks.block import chooses_rows, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
-from viewkeep.sql.blocks.context import Context, LateralRows, with_common_tables
+from viewkeep.sql.blocks.context import Context, LateralJoin, LateralRows, with_common_tables
 from viewkeep.sql.blocks.items import Item, item_names, select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.scope import Scalar
-from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.blocks.set_operation import union_of
+from viewkeep.sql.blocks.top import has_top, unwrapped
 from viewkeep.sql.expressions.correlation import Outer
 from viewkeep.sql.expressions.subqueries import Answer, Subqueries, Total
 from viewkeep.sql.expressions.translator import Translator, attached
+from viewkeep.sql.expressions.unique import is_unique
 
 
-def lateral_rows(query: exp.Expr, left: Node, context: Context, outer: bool) -> LateralRows:
-    """Rows beside those of a subquery, which reads them as `context.outer`; with `outer`, a row for
-    which there are none stays."""
+def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
+    """Rows beside those of a subquery, which reads them as `context.outer`."""
     written = unwrapped(query)
     if isinstance(written, exp.Select) and _is_plain(written):
         refuse_clauses(written, context.source)
         inside = with_common_tables(written, context)
         if written.args.get("from_") is None and written.args.get("where") is None:
-            return _computed(written, left, inside)
-        return _joined(written, left, inside, outer)
+            return _computed(written, left, inside, kind)
+        return _joined(written, left, inside, kind)
     assert context.outer is not None, "the rows around have names"
     around = Translator(context.source, context.outer)
     subqueries = Subqueries(context, Outer(left, left.schema, {}))
-    answer = subqueries.open(query, around)
+    try:
+        answer = subqueries.open(query, around)
+    except UnsupportedError:
+        if not isinstance(written, exp.Union) or has_top(written) or kind.outer:
+            raise
+        return _of_union(written, left, with_common_tables(written, context))
     if isinstance(answer, Total):
-        return _beside_total(answer, subqueries.attached(left), outer, around, query)
-    return _beside(answer, left, outer)
+        return _beside_total(answer, subqueries.attached(left), kind, around, query)
+    return _beside(answer, left, kind)
+
+
+def _of_union(query: exp.Union, left: Node, context: Context) -> LateralRows:
+    """The rows beside those of one side, and beside those of the other."""
+    refuse_clauses(query, context.source)
+    if query.args.get("distinct") and not is_unique(left, set(left.names)):
+        construct = "LATERAL with UNION beside rows that may be equal (UNION ALL is not)"
+        raise context.source.unsupported(construct, query.expression)
+    alias = context.names.take("lateral")
+    sides = [
+        lateral_rows(side, left, context, LateralJoin(False))
+        for side in (query.this, query.expression)
+    ]
+    first, second = (_beside_items(side, left, alias) for side in sides)
+    node = union_of(first, second, query, context)
+    names = [name for name, _ in sides[0].columns]
+    return _named(node, names, [Column(name) for name in first.names[len(left.names) :]])
+
+
+def _beside_items(rows: LateralRows, left: Node, alias: str) -> Node:
+    """The columns of the rows beside a subquery, then its own."""
+    own = [Output(f"{alias}.{i}", s.expression) for i, (_, s) in enumerate(rows.columns, start=1)]
+    return Project(rows.node, (*(Output(name, Column(name)) for name in left.names), *own))
 
 
 def _is_plain(select: exp.Select) -> bool:
@@ -56,31 +88,50 @@ def _is_plain(select: exp.Select) -> bool:
     return not (is_grouped(select) or chooses_rows(select) or select.args.get("distinct"))
 
 
-def _computed(select: exp.Select, left: Node, context: Context) -> LateralRows:
+def _computed(select: exp.Select, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     """A subquery without FROM has one row, computed of the row beside it."""
     assert context.outer is not None, "the rows around have names"
     translator = Translator(context.source, context.outer)
     translator.attachments = context.attachments(left)
     items = select_items(select, translator)
     values = [item.scalar.expression for item in items]
-    return _named(attached(left, translator), item_names(items, context.source), values)
+    rows = _named(attached(left, translator), item_names(items, context.source), values)
+    if kind.on is None:
+        return rows
+    condition = kind.on(rows.columns).expression
+    return _named(rows.node, item_names(items, context.source), [_if(condition, v) for v in values])
 
 
-def _joined(select: exp.Select, left: Node, context: Context, outer: bool) -> LateralRows:
+def _joined(select: exp.Select, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     block = translate_block(select, context, correlated=True)
     translator = Translator(context.source, block.scope, correlated=True)
     translator.attachments = context.attachments(block.node)
     items = select_items(select, translator)
     names, right = item_names(items, context.source), attached(block.node, translator)
     condition = conjunction(block.correlated)
-    if not outer:
-        node: Node = Join(left, right, condition)
-        return _named(node, names, [item.scalar.expression for item in items])
+    values = [item.scalar.expression for item in items]
+    if not kind.outer:
+        return _named(Join(left, right, condition), names, values)
     there = f"{context.names.take('lateral')}.there"
     kept = [Output(name, Column(name)) for name in right.names]
     marked = Project(right, (*kept, Output(there, literal(True))))
-    node = join("left", left, marked, condition)
+    node = join("left", left, marked, _on(kind, condition, left, right, names, values))
     return _named(node, names, [_if_there(item, there, right) for item in items])
+
+
+def _on(
+    kind: LateralJoin,
+    links: Expression,
+    left: Node,
+    right: Node,
+    names: Sequence[str],
+    values: Sequence[Expression],
+) -> Expression:
+    """The condition of an outer join: what links the subquery, and what ON asks for."""
+    if kind.on is None:
+        return links
+    columns = _named(Join(left, right), names, values).columns
+    return conjunction([links, kind.on(columns).expression])
 
 
 def _if_there(item: Item, there: str, right: Node) -> Expression:
@@ -88,27 +139,36 @@ def _if_there(item: Item, there: str, right: Node) -> Expression:
     expression = item.scalar.expression
     if isinstance(expression, Column) and columns_of(expression) <= set(right.names):
         return expression
-    return Call("case", (Call("isnotnull", (Column(there),)), expression))
+    return _if(Call("isnotnull", (Column(there),)), expression)
 
 
-def _beside(answer: Answer, left: Node, outer: bool) -> LateralRows:
+def _if(condition: Expression, value: Expression) -> Expression:
+    return Call("case", (condition, value))
+
+
+def _beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
     """The rows of each value of the links, beside the rows that have it."""
     pairs = zip(answer.links, answer.keys, strict=True)
     condition = conjunction(Call(each.operator, (each.outer, Column(k))) for each, k in pairs)
-    node = join("left" if outer else "inner", left, answer.node, condition)
-    return _named(node, answer.names, [Column(item) for item in answer.items])
+    values = [Column(item) for item in answer.items]
+    condition = _on(kind, condition, left, answer.node, answer.names, values)
+    node = join("left" if kind.outer else "inner", left, answer.node, condition)
+    return _named(node, answer.names, values)
 
 
 def _beside_total(
-    total: Total, node: Node, outer: bool, translator: Translator, query: exp.Expr
+    total: Total, node: Node, kind: LateralJoin, translator: Translator, query: exp.Expr
 ) -> LateralRows:
-    """The one row of an aggregate; HAVING may take it away."""
-    items = total.items
-    if total.having is not None and outer:
+    """The one row of an aggregate; HAVING and ON may take it away."""
+    rows = _named(node, total.names, [item.expression for item in total.items])
+    if not kind.outer:
         having = total.having
-        items = tuple(translator.call("case", [having, item], query) for item in items)
-    elif total.having is not None:
-        node = Select(node, total.having.expression)
+        return rows if having is None else replace(rows, node=Select(node, having.expression))
+    conditions = [] if total.having is None else [total.having]
+    conditions += [] if kind.on is None else [kind.on(rows.columns)]
+    items = total.items
+    for condition in conditions:
+        items = tuple(translator.call("case", [condition, item], query) for item in items)
     return _named(node, total.names, [item.expression for item in items])
 
 
