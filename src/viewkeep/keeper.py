@@ -66,9 +66,21 @@ from viewkeep.tables.files.rewrite import JOB_BYTES
 from viewkeep.tables.log.memory import remembered_logs
 
 
-def local_session(log: str = os.devnull) -> Any:
-    """A Spark session on this machine; what Spark logs goes to a file."""
-    return import_module("viewkeep.execute.spark.session").local_session(log)
+def local_session(log: str = os.devnull, functions: Mapping[str, Any] | None = None) -> Any:
+    """A Spark session on this machine with some user-defined functions; what Spark logs goes to a
+    file."""
+    started = import_module("viewkeep.execute.spark.session").local_session(log)
+    _user_functions().register_functions(started, functions or {})
+    return started
+
+
+def function_kinds(functions: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of user-defined functions of rows, and of those of groups."""
+    return _user_functions().function_kinds(functions) if functions else ((), ())
+
+
+def _user_functions() -> Any:
+    return import_module("viewkeep.execute.spark.user_functions")
 
 
 class Keeper:

@@ -65,7 +65,7 @@ def rows(lake: Path, name: str) -> list[dict[str, object]]:
 
 
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(log: str) -> None:
+    def refuse(log: str, functions: object) -> None:
         raise AssertionError("Spark is started")
 
     monkeypatch.setattr("viewkeep.keeper.local_session", refuse)

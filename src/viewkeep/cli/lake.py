@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,10 +59,14 @@ AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for
 
 @contextmanager
 def opened(
-    lake: str | None, doing: str, create: bool = False, backend: str = "auto"
+    lake: str | None,
+    doing: str,
+    create: bool = False,
+    backend: str = "auto",
+    functions: Mapping[str, Any] | None = None,
 ) -> Iterator["Keeper"]:
-    """The keeper of a lake; Spark, where it is installed, is started when work needs it. Failures
-    are amounts."""
+    """The keeper of a lake; Spark, where it is installed, is started when work needs it, and knows
+    the user's functions. Failures are amounts."""
     place = lake if lake is not None else _current()
     library = _library()
     try:
@@ -70,7 +74,7 @@ def opened(
 
             def session() -> Any:
                 say("starting Spark ...")
-                started = library.local_session(os.environ.get(LOG_VARIABLE, os.devnull))
+                started = library.local_session(os.environ.get(LOG_VARIABLE, os.devnull), functions)
                 say(doing)
                 return started
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from viewkeep.cli.functions import Functions, load_functions
 from viewkeep.cli.lake import FAILED, AsJson, AsOf, EngineName, LakePath, answer, opened
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def refresh(
     backend: EngineName = "auto",
     lake: LakePath = None,
     as_json: AsJson = False,
+    functions: Functions = None,
 ) -> None:
     """Bring views up to date with their tables.
 
@@ -47,12 +49,13 @@ def refresh(
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
     from viewkeep.report.lake.stages import stages_json, stages_page
 
+    of_user = load_functions(functions)
     if plan:
-        with opened(lake, "planning ...", backend=backend) as keeper:
+        with opened(lake, "planning ...", backend=backend, functions=of_user) as keeper:
             stages = keeper.plan(*(views or ()), as_of=as_of)
         answer(as_json, lambda: stages_json(stages), lambda: stages_page(stages))
         return
-    with opened(lake, "refreshing ...", backend=backend) as keeper:
+    with opened(lake, "refreshing ...", backend=backend, functions=of_user) as keeper:
         reports = _refreshed(keeper, views or (), as_of)
     answer(as_json, lambda: refresh_json(reports), lambda: refresh_page(reports))
     if any(each.error for each in reports):
@@ -117,7 +120,12 @@ def history(
     )
 
 
-def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) -> None:
+def verify(
+    views: Views = None,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+    functions: Functions = None,
+) -> None:
     """Compare views with their queries, computed anew at the versions that the views reflect.
 
     Exit code 1 if one differs; the rows that do are listed.
@@ -132,7 +140,8 @@ def verify(views: Views = None, lake: LakePath = None, as_json: AsJson = False) 
     """
     from viewkeep.report.lake.verification import verification_json, verification_page
 
-    with opened(lake, "comparing ...") as keeper:
+    of_user = load_functions(functions)
+    with opened(lake, "comparing ...", functions=of_user) as keeper:
         verifications = [keeper.verify(name) for name in views or keeper.views]
     answer(
         as_json, lambda: verification_json(verifications), lambda: verification_page(verifications)

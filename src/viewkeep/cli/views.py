@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.command import Command, group
+from viewkeep.cli.functions import Functions, load_functions
 from viewkeep.cli.lake import AsJson, AsOf, EngineName, LakePath, answer, confirm, opened
 from viewkeep.cli.source import read_argument
 
@@ -59,6 +60,7 @@ def create_view(
     as_json: AsJson = False,
     backend: EngineName = "auto",
     as_of: AsOf = None,
+    functions: Functions = None,
 ) -> None:
     """Define a view over tables and other views, and compute it once.
 
@@ -76,16 +78,23 @@ def create_view(
 
     viewkeep view create cheap "SELECT pid, price FROM parts WHERE price < 10" \\
       --policy strict
+
+    viewkeep view create clean clean.sql --functions my_functions:FUNCTIONS
     ```
     """
     from viewkeep.report.lake.freshness import created_text
     from viewkeep.report.lake.refreshes import refresh_json
 
-    source = read_argument(sql)
-    doing = f"computing {name} ..."
-    with opened(lake, doing, backend=backend) as keeper, source.named_in_errors():
+    source, of_user = read_argument(sql), load_functions(functions)
+    opening = opened(lake, f"computing {name} ...", backend=backend, functions=of_user)
+    with opening as keeper, source.named_in_errors():
+        from viewkeep.keeper import function_kinds  # of libraries that not everyone has
+
+        of_rows, of_groups = function_kinds(of_user)
         report = keeper.create_view(
             *(name, source.text, strategy, policy, replace),
+            functions=of_rows,
+            aggregates=of_groups,
             as_of=as_of,
             feed=feed,
             lag=lag,
@@ -143,7 +152,9 @@ def show_view(
 
 
 @app.command(cls=Command)
-def repair(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
+def repair(
+    name: Name, lake: LakePath = None, as_json: AsJson = False, functions: Functions = None
+) -> None:
     """Compute a view anew, whatever happened to its table.
 
     **Example**
@@ -154,7 +165,8 @@ def repair(name: Name, lake: LakePath = None, as_json: AsJson = False) -> None:
     """
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
 
-    with opened(lake, f"computing {name} ...") as keeper:
+    of_user = load_functions(functions)
+    with opened(lake, f"computing {name} ...", functions=of_user) as keeper:
         report = keeper.repair(name)
     answer(as_json, lambda: refresh_json([report]), lambda: refresh_page([report]))
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from viewkeep.cli.functions import Functions, load_functions
 from viewkeep.cli.lake import AsJson, EngineName, LakePath, opened
 from viewkeep.cli.screen import write
 from viewkeep.errors import ViewkeepError
@@ -46,6 +47,7 @@ def watch(
     backend: EngineName = "auto",
     lake: LakePath = None,
     as_json: AsJson = False,
+    functions: Functions = None,
 ) -> None:
     """Keep views fresh: refresh those that have fallen behind, until Ctrl-C or SIGTERM.
 
@@ -67,7 +69,8 @@ def watch(
     stop, figures = Event(), dict[str, Any]()
     tell = _tell_json if as_json else _tell
     served = _served(serve, figures)
-    watching = opened(lake, "watching ...", backend=backend)
+    of_user = load_functions(functions)
+    watching = opened(lake, "watching ...", backend=backend, functions=of_user)
     with watching as keeper, _stopped_by_signals(stop), served:
         keeper.watch(lag, stop, tell, figures, **folders)
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
@@ -58,6 +59,7 @@ def local_session(log: str = os.devnull) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # user-defined functions run in it
     cores, memory = os.cpu_count() or 2, {"spark__driver__memory": f"{_megabytes() // 2}m"}
     conf = SparkConf().setAll(list(_settings(cores, "viewkeep", memory).items()))
     try:
