@@ -31,7 +31,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"reading", "analysis", "query"},
     "csv_input": {"changes", "query"},
     "sources": {"lake", "tables", "changes", "csv_input", "query"},
-    "keeper": {"sources", "refresh", "execute", "lake", "tables", "diffs", "query", "arguments"},
+    "live_view": {"maintainer", "lake", "tables", "sql", "query"},
+    "keeper": {
+        *("live_view", "sources", "refresh", "execute", "lake"),
+        *("tables", "diffs", "query", "arguments"),
+    },
     "options": {"engine", "plan", "rings"},
     "maintainer": {"options", "engine", "plan", "analysis", "query", "rings", "arguments"},
     "workload": {"maintainer", "options", "analysis", "query", "engine"},

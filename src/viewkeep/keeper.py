@@ -7,6 +7,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
     apply, transaction                            one atomic change of a table, or of several
     ingest, sink, quarantine                      files and streams, each once; what did not fit
     refresh                                       all views, in the order in which they read
+    live                                          a view in this process, at engine speed
     watch                                         refreshes when views fall behind
     read, changes, version                        rows, and what happened to them
     status, history, explain, script              what is there, and why
@@ -44,6 +45,7 @@ from viewkeep.lake.views.problems import forget_problem
 from viewkeep.lake.views.status import ViewStatus, view_status
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_plans import ViewPlans
+from viewkeep.live_view import LiveView, open_live
 from viewkeep.query.algebra import Node
 from viewkeep.query.clock import clock_of
 from viewkeep.query.constraints import FunctionalDependency
@@ -405,6 +407,17 @@ class Keeper:
             FolderWatch(sources).look,
         )
         watcher.run(stop or Event(), tell or (lambda report: None))
+
+    @checked
+    def live(self, name: str, resume: bool = True) -> LiveView:
+        """A conjunctive view in the engine of this process, beside the lake: look-ups, enumeration
+        and subscribers, fed by the changes of its tables (`LiveView.catch_up`).
+
+        It goes on from the state that `LiveView.save` kept in the lake, unless that is of another
+        definition or history, or `resume` is false.
+        """
+        catalog = self._lake.catalog.read()
+        return open_live(self._lake, catalog, catalog.finished_view(name), resume)
 
     # --- what is there --------------------------------------------------------------------------
 
