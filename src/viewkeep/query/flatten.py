@@ -1,6 +1,6 @@
 """Select-project-join trees as one list of scans and one list of conditions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from viewkeep.errors import QueryError
@@ -20,7 +20,10 @@ from viewkeep.query.algebra import (
     Values,
     Window,
 )
-from viewkeep.query.expressions import TRUE, Column, Expression, conjuncts, substitute
+from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjuncts, substitute
+from viewkeep.query.show import show
+from viewkeep.query.types.data_types import Type
+from viewkeep.query.types.inference import Schema, find_field
 
 
 class NotConjunctive(QueryError):  # noqa: N818 - says what the view is, which is no fault
@@ -129,3 +132,26 @@ def _construct(node: Node) -> str:
         case Unnest():
             return "explode() and its kin"
     return type(node).__name__
+
+
+def split_equalities(
+    conditions: Iterable[Expression], schema: Schema, are_alike: Callable[[Type, Type], bool]
+) -> tuple[list[tuple[str, str]], list[Expression]]:
+    """Equalities of columns, which become shared variables, and the other conditions; `are_alike`
+    tells whether equal values of two types are one value of a variable."""
+    equalities: list[tuple[str, str]] = []
+    others: list[Expression] = []
+    for condition in conditions:
+        match condition:
+            case Call("=" | "<=>" as operator, (Column(first), Column(second))):
+                left, right = find_field(first, schema), find_field(second, schema)
+                if operator == "<=>" and left.nullable and right.nullable:
+                    raise NotConjunctive(
+                        f"{show(condition)}, a null-safe equality of columns that may be NULL"
+                    )
+                if not are_alike(left.type, right.type):
+                    raise NotConjunctive(f"an equality of {left.type} and {right.type}")
+                equalities.append((first, second))
+            case _:
+                others.append(condition)
+    return equalities, others

@@ -16,7 +16,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
-from viewkeep.query.flatten import Flat, NotConjunctive, flatten
+from viewkeep.query.flatten import Flat, NotConjunctive, flatten, split_equalities
 from viewkeep.query.show import show
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import INTEGRAL, Type
@@ -55,7 +55,7 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
     outputs, groups, rows = _peel(node)
     flat = flatten(rows)
     schema = tuple(field for scan in flat.scans for field in scan.schema)
-    equalities, conditions = _split(flat.conditions, schema)
+    equalities, conditions = split_equalities(flat.conditions, schema, _are_alike)
     head, aggregates = _head(outputs, groups, flat, schema)
     arguments = [a.argument for a in aggregates if a.argument is not None]
     used = {name for e in (*conditions, *head, *arguments) for name in columns_of(e)}
@@ -97,27 +97,8 @@ def _peel(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:
     return (outputs, node, node.child) if isinstance(node, GroupBy) else (outputs, None, node)
 
 
-def _split(
-    conditions: Iterable[Expression], schema: Schema
-) -> tuple[list[tuple[str, str]], list[Expression]]:
-    """Equalities between columns, which become shared variables, and the other conditions."""
-    equalities: list[tuple[str, str]] = []
-    others: list[Expression] = []
-    for condition in conditions:
-        match condition:
-            case Call("=" | "<=>" as operator, (Column(first), Column(second))):
-                left, right = find_field(first, schema), find_field(second, schema)
-                if operator == "<=>" and left.nullable and right.nullable:
-                    pair = f"{show(Column(first))} <=> {show(Column(second))}"
-                    raise NotConjunctive(
-                        f"{pair}, a null-safe equality of columns that may be NULL"
-                    )
-                if left.type != right.type and not (_exact(left.type) and _exact(right.type)):
-                    raise NotConjunctive(f"an equality of {left.type} and {right.type}")
-                equalities.append((first, second))
-            case _:
-                others.append(condition)
-    return equalities, others
+def _are_alike(first: Type, second: Type) -> bool:
+    return first == second or (_exact(first) and _exact(second))
 
 
 def _exact(type_: Type) -> bool:

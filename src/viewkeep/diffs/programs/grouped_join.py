@@ -1,16 +1,16 @@
 """A group-by over joins as a conjunctive query, whose variables are columns that are made equal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeep.diffs.optimize.cannot_fail import cannot_fail
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Scan
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of
-from viewkeep.query.flatten import Flat, NotConjunctive, flatten
+from viewkeep.query.flatten import Flat, NotConjunctive, flatten, split_equalities
 from viewkeep.query.show import show
-from viewkeep.query.types.data_types import DOUBLE, FLOAT
-from viewkeep.query.types.inference import Schema, find_field
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, Type
+from viewkeep.query.types.inference import Schema
 from viewkeep.query.variables import Variables, bound_columns, table_constraints
 
 
@@ -50,7 +50,7 @@ def grouped_join(node: GroupBy) -> GroupedJoin:
     """The query of a group-by, or NotConjunctive with the construct that prevents it."""
     flat = flatten(node.child)
     schema = tuple(field for scan in flat.scans for field in scan.schema)
-    equalities, others = _split(flat.conditions, schema)
+    equalities, others = split_equalities(flat.conditions, schema, _are_alike)
     keys = {key: flat.outputs[key] for key in node.keys}
     for name, expression in keys.items():
         _check_key(name, expression, flat.scans)
@@ -97,24 +97,9 @@ def _query(
     )
 
 
-def _split(
-    conditions: Iterable[Expression], schema: Schema
-) -> tuple[list[tuple[str, str]], list[Expression]]:
-    """Equalities of columns, which become variables, and the other conditions."""
-    equalities: list[tuple[str, str]] = []
-    others: list[Expression] = []
-    for condition in conditions:
-        match condition:
-            case Call("=" | "<=>" as operator, (Column(first), Column(second))):
-                left, right = find_field(first, schema), find_field(second, schema)
-                if operator == "<=>" and left.nullable and right.nullable:
-                    raise NotConjunctive(f"{show(condition)}, where both sides may be NULL")
-                if left.type != right.type or left.type in (FLOAT, DOUBLE):
-                    raise NotConjunctive(f"{show(condition)}, of {left.type} and {right.type}")
-                equalities.append((first, second))
-            case _:
-                others.append(condition)
-    return equalities, others
+def _are_alike(first: Type, second: Type) -> bool:
+    """Maps keep values of one type; equal floats need not be the same bits."""
+    return first == second and first not in (FLOAT, DOUBLE)
 
 
 def _check_key(name: str, expression: Expression, scans: Sequence[Scan]) -> None:
