@@ -51,7 +51,7 @@ bench-keeper: $(INSTALLED) ## Compare refreshes of a lake with recomputation by 
 bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomputation, by Spark and DuckDB
 	@$(PYTHON) -m bench.tpch
 
-bench-strategies: $(INSTALLED) ## Compare the strategies of a many-to-many join in an embedded lake
+bench-strategies: $(INSTALLED) ## Compare the strategies of a many-to-many join and of triangles in an embedded lake
 	@$(PYTHON) -m bench.strategies
 
 bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
