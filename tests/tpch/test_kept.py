@@ -28,7 +28,7 @@ LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 FOLDER = Path(__file__).parents[2] / "examples" / "tpch"
 QUERIES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("q*.sql"))}
 LIMIT = 100_000
-TOGETHER = 6 if LONG else len(QUERIES)
+TOGETHER = 6
 SEED, ORDERS = 12, 60
 """Data in which every query finds rows."""
 
