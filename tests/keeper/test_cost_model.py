@@ -74,6 +74,20 @@ def test_caches_are_written_again_once_they_would_have_paid(
     ]
 
 
+def test_small_views_that_gave_up_go_on_without_caches(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    monkeypatch.setattr(costs, "SMALL", 1 << 30)
+    monkeypatch.setattr("viewkeep.lake.views.experience.LONG", -1.0)
+    monkeypatch.setattr(Experience, "after_run", lambda self, c, s, z: self.after_giving_up(c))
+    ways = [_refreshed(keeper, 20 + number) for number in range(5)]
+    assert [(strategy, caches) for strategy, _, caches in ways] == [
+        ("id", False),
+        *[("recompute", False)] * 4,
+    ]
+
+
 def test_views_that_may_not_be_recomputed_have_no_estimate(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:

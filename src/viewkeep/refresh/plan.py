@@ -248,8 +248,11 @@ def _without_caches(
     about: Estimate | None,
 ) -> Stage:
     """Computed anew once more, with the caches when they are worth it."""
-    saved = about.recompute - about.incremental if about else 0.0
-    wanted = about is None or experience.after_missing(saved).wants_caches
+    if about is None:  # over few bytes, what took too long is not tried again
+        exact_counts = {name: count for name, count in counts.items() if count is not None}
+        wanted = not experience.has_given_up(exact_counts)
+    else:
+        wanted = experience.after_missing(about.recompute - about.incremental).wants_caches
     reason = "the caches that bring changes in are written anew" if wanted else "it has no caches"
     stage = _recompute(view, inputs, engines, reason, counts, about=about)
     return replace(stage, caches=wanted or stage.caches)

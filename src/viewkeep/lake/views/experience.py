@@ -98,6 +98,10 @@ class Experience:
         pause = self._pause(changes)
         return pause is not None and pause.left > 0
 
+    def has_given_up(self, changes: Changes) -> bool:
+        """Whether bringing about as many changes in took too long the last time."""
+        return self._pause(changes) is not None
+
     def after_build(self, seconds: float, first_share: float = 1.0) -> "Experience":
         """The view was computed anew. A first time may count less: it also warms up. Of later ones
         less counts at once, and more by and by."""
