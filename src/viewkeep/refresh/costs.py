@@ -35,7 +35,7 @@ READ = 6e-9
 MARGIN = 1.1
 """So much longer than recomputation may be expected of changes that are brought in."""
 SMALL = 1 << 20
-"""Bytes: over fewer both ways are done at once, and changes are brought in."""
+"""Bytes of tables: over fewer both ways are done at once, and changes are brought in."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def estimate(
     experience: Experience,
 ) -> Estimate | None:
     """The cost of some changes; None where it is not known, or not worth a thought."""
-    if choice.backend != "duckdb" or choice.size <= SMALL:
-        return None
     tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
+    if choice.backend != "duckdb" or tables <= SMALL:
+        return None
     shown = view.table.snapshot(stored.newest).size
     kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
     is_few = sum(changes.values()) <= MOST_CHANGES
