@@ -3,7 +3,7 @@
 Tables of about five million rows are made, and four views over them: a join, an aggregate over
 joins, an anti-join, and a view on a view. Then come rounds of what happens in a shop. After each
 round all views are refreshed, and each is compared with its query, computed anew. All of this is
-done in this process; where Java is installed, the same lake then takes a large batch by Spark.
+done in this process; where Java is installed, the same lake then takes new prices by Spark.
 
 The seconds of recomputation are those that Viewkeep takes to compute the view with the strategy
 `recompute`: the query, run by the same engine and written to a table, without anything that
@@ -346,7 +346,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def on_spark(shop: Shop, folder: Path, screen: Screen) -> bool:
-    """The same lake, a large batch, and Spark for all that reads more than a megabyte."""
+    """The same lake, new prices, and Spark for all that reads more than a megabyte."""
     try:
         with screen.busy("starting Spark"):
             spark = local_session()
@@ -355,8 +355,8 @@ def on_spark(shop: Shop, folder: Path, screen: Screen) -> bool:
         return True
     keeper = vk.Keeper(folder, spark, driver_bytes=1 << 20)
     prices = [{"product_id": p, "price": 50 + p % 9_000} for p in range(shop.products)]
-    keeper.apply("products", updates=prices[::20])
-    screen.print(f"\n[bold]On Spark[/]: {len(prices[::20]):,} new prices")
+    keeper.apply("products", updates=prices[::200])
+    screen.print(f"\n[bold]On Spark[/]: {len(prices[::200]):,} new prices")
     for stage in keeper.plan():
         screen.print(f"  {stage}")
     with screen.busy("refreshing by Spark"):
