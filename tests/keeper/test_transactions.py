@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -16,7 +17,8 @@ from tests.keeper.faults import fault
 from tests.keeper.lakes import check, check_replayed
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import transactions
-from viewkeep.tables.log.delta import ConflictError
+from viewkeep.lake.transactions import Newest, Transactions
+from viewkeep.tables.log.delta import ConflictError, LakeTable
 
 ACCOUNTS = 4
 TOTAL = 2 * ACCOUNTS * 100
@@ -159,6 +161,45 @@ def test_old_files_are_put_together_or_removed_after_a_death(place: Path, at: in
     keeper.refresh()
     assert total(keeper) == TOTAL
     check(keeper)
+
+
+def test_two_processes_take_the_same_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one, which looked before the first was done, finds rows written since."""
+    with fault(_first_commit(place), after=True):
+        move(Keeper(place), 1, 50)
+    slow, quick, take_back = Keeper(place), Keeper(place), Transactions._take_back
+
+    def interrupted(*about: Any) -> None:
+        monkeypatch.setattr(Transactions, "_take_back", take_back)
+        quick.apply("giro", updates=[{"id": 2, "amount": 7}])
+        take_back(*about)
+
+    monkeypatch.setattr(Transactions, "_take_back", interrupted)
+    definition = slow._lake.catalog.read().table("giro")
+    Transactions(slow._lake).settle(definition, slow._lake.at(definition.location))
+    assert Transactions._take_back is take_back, "the test interrupted it"
+    assert balances(slow, "giro")[2] == 7
+    slow.refresh()
+    check(slow)
+    check_replayed(slow)
+
+
+def test_versions_that_views_see_are_decided(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that begins while another process looks at the table is not seen."""
+    keeper = Keeper(place)
+    definition, seen = keeper._lake.catalog.read().table("giro"), keeper.version("giro")
+    look = transactions.newest_of
+
+    def interrupted(table: LakeTable) -> Newest:
+        monkeypatch.setattr(transactions, "newest_of", look)
+        found = look(table)
+        with fault(_first_commit(place), after=True):
+            move(Keeper(place), 1, 50)
+        return found
+
+    monkeypatch.setattr(transactions, "newest_of", interrupted)
+    assert Transactions(keeper._lake).visible_version(definition) == seen
+    assert DeltaTable(place / "giro").version() > seen
 
 
 def _first_commit(place: Path) -> int:

@@ -59,6 +59,15 @@ class Part:
     mark: Mark
 
 
+@dataclass(frozen=True)
+class Newest:
+    """The newest version of a table at one moment, and the commit that changed its rows last if
+    that is one of a transaction."""
+
+    version: int
+    part: Part | None = None
+
+
 class Transactions:
     """The transactions of a lake."""
 
@@ -155,10 +164,10 @@ class Transactions:
     def visible_version(self, definition: TableDefinition) -> int:
         """The newest version of a table that views may see."""
         table = self._lake.at(definition.location)
-        part = last_part(table) if definition.owned else None
-        if part is None or self._decision(part.mark):
-            return table.version()
-        return part.version - 1
+        newest = newest_of(table) if definition.owned else Newest(table.version())
+        if newest.part is None or self._decision(newest.part.mark):
+            return newest.version
+        return newest.part.version - 1
 
     def settled(self, definition: TableDefinition, table: LakeTable) -> Callable[[], None]:
         """What settles a table, for writers to call before they look at it."""
@@ -168,11 +177,11 @@ class Transactions:
         """Wait until the last transaction of a table is decided, or decide it if its process is
         gone; one that is undone is taken back."""
         for _ in range(TRIES):
-            part = last_part(table)
-            if part is None or self._settled_decision(part):
+            newest = newest_of(table)
+            if newest.part is None or self._settled_decision(newest.part):
                 return
             with suppress(ConflictError):
-                self._take_back(definition, table, part)
+                self._take_back(definition, table, newest.version, newest.part)
         raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
 
     def _settled_decision(self, part: Part) -> bool:
@@ -184,25 +193,29 @@ class Transactions:
             time.sleep(POLL)
         return self._decide(part.mark, done=False)
 
-    def _take_back(self, definition: TableDefinition, table: LakeTable, part: Part) -> None:
-        """Put the files back that a transaction found, as the next version."""
+    def _take_back(
+        self, definition: TableDefinition, table: LakeTable, start: int, part: Part
+    ) -> None:
+        """Put the files back that a transaction found, as the next version after `start`: where
+        another process has done so, others may have written since."""
         [commit] = table.log(part.version - 1, part.version)
         feed = Feed(self._lake.scans, definition.name, definition.table, table)
         place = (commit.notes or {})[CHANGES]
         notes = feed.write(feed.read(place).inverse()) if place else {}
         old = table.snapshot(part.version - 1)
-        table.become(old.files, {UNDO: part.mark.id, **notes})
+        table.become(old.files, {UNDO: part.mark.id, **notes}, start)
 
 
-def last_part(table: LakeTable) -> Part | None:
-    """The newest change of a table, if it is that of a transaction."""
-    for version in range(table.version(), -1, -1):
+def newest_of(table: LakeTable) -> Newest:
+    """The newest version of a table, and what changed it last."""
+    newest = table.version()
+    for version in range(newest, -1, -1):
         if not table.has_text(version, f'"{NOTE}"') and table.has_text(version, f'"{CHANGES}"'):
-            return None
+            break
         [commit] = table.log(version - 1, version)
         if commit.notes is not None or commit.operation not in HARMLESS:
-            return _part(commit)
-    return None
+            return Newest(newest, _part(commit))
+    return Newest(newest)
 
 
 def _part(commit: Commit) -> Part | None:

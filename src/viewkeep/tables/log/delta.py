@@ -228,9 +228,10 @@ class LakeTable(TableLog):
         self._settle(start + 1)
         return start + 1
 
-    def become(self, files: Sequence[DataFile], notes: Notes) -> int:
-        """Make a next version of exactly these files, whatever the newest version holds."""
-        newest = self.snapshot()
+    def become(self, files: Sequence[DataFile], notes: Notes, start: int | None = None) -> int:
+        """Make the next version after `start` of exactly these files, whatever it holds; without a
+        start, after the newest."""
+        newest = self.snapshot(start)
         wanted = {each.identity for each in files}
         leftover = [each for each in newest.files if each.identity not in wanted]
         new = [each for each in files if each.identity not in newest.identities]
