@@ -129,17 +129,24 @@ def test_a_run_that_was_estimated_corrects_the_next_estimate(
 def test_experience_corrects_estimates() -> None:
     warm = Costs().after_build("duckdb", 2.3, size=100, caches=1.8).of("duckdb")
     assert warm.seconds == 1.8, "most of the time, and the engine had run before"
-    known = Costs().after_build("duckdb", 2.3, size=100, caches=1.8, estimate=0.1).of("duckdb")
+    warm = Costs().after_build("duckdb", 2.3, 100, caches=1.6, estimate=0.4).of("duckdb")
+    assert warm.seconds == 0.8, "between the two: the caches were also written"
+    warm = Costs().after_build("duckdb", 2.3, 100, estimate=0.4).of("duckdb")
+    assert warm.seconds == 2.3, "there were none"
+    known = Costs().after_build("duckdb", 2.3, 100, 1.8, estimate=0.1, is_warm=False).of("duckdb")
     assert known.seconds == 1.5, "of 1.8 s for the caches, the start took a part"
-    quick = Costs().after_build("duckdb", 0.9, size=100, caches=0.5, estimate=0.1)
+    quick = Costs().after_build("duckdb", 0.9, 100, 0.5, estimate=0.1, is_warm=False)
     assert quick.of("duckdb").seconds == 0.1, "the start may have taken the most"
-    assert quick.after_build("duckdb", 0.9, 100).of("duckdb").seconds == 0.5, "by half"
+    assert quick.after_build("duckdb", 0.9, 100).of("duckdb").seconds < 0.2, "by and by"
     assert known.recompute(size=300, estimate=9.0) == 4.5
     assert Experience().recompute(size=300, estimate=9.0) == 9.0
     slow = known.after_measuring({"t": 1}, seconds=3.0, estimate=1.0)
-    assert [slow.corrected({name: 1}, 2.0) for name in "tu"] == [4.0, 2.0], "by half"
-    assert slow.after_measuring({"t": 1}, 1.0, 1.0).corrected({"t": 1}, 2.0) == 2.0
-    assert 2.0 < slow.after_avoiding({"t": 1}).corrected({"t": 1}, 2.0) < 4.0
+    assert [slow.corrected({name: 1}, 2.0) for name in "tu"] == [6.0, 2.0], "the first, wholly"
+    assert [slow.has_tried({name: 1}) for name in "tu"] == [True, False]
+    slower = slow.after_measuring({"t": 1}, 4.0, 1.0)
+    assert slower.corrected({"t": 1}, 2.0) == 7.0, "later ones by half"
+    assert slow.after_measuring({"t": 1}, 1.0, 1.0).corrected({"t": 1}, 2.0) == 4.0
+    assert 2.0 < slow.after_avoiding({"t": 1}).corrected({"t": 1}, 2.0) < 6.0
     assert Costs.from_notes(Costs({"duckdb": slow}).notes()).of("duckdb") == slow
 
 
@@ -158,14 +165,17 @@ def test_a_budget_leaves_room_for_what_is_expected() -> None:
 
 
 def test_what_is_about_as_dear_is_brought_in() -> None:
-    ways = {seconds: costs.Estimate(seconds, 1.0, seconds).is_dear for seconds in (0.9, 1.05, 1.2)}
-    assert ways == {0.9: False, 1.05: False, 1.2: True}
+    def ways(error: float) -> list[bool]:
+        return [costs.Estimate(s, 1.0, s, error).is_dear for s in (0.9, 1.05, 1.2)]
+
+    assert ways(0.0) == [False, False, True]
+    assert ways(0.1) == [False, True, True], "the first time it must be cheaper by some"
 
 
 def test_the_first_build_of_a_process_is_told_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viewkeep.refresh.build_view.recompute_seconds", lambda size: 1e-9)
+    monkeypatch.setattr("viewkeep.refresh.build_view.recompute_seconds", lambda *_: 1e-9)
     keeper = Keeper(tmp_path)
     keeper.create_table("t", {"id": "int"}, ["id"], rows=[(1,)])
     for name in ("cold", "warm"):

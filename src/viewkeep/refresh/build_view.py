@@ -99,8 +99,9 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     before = start.state.inputs if start else {}
     costs = Costs.from_notes(start.report.experience) if start else Costs()
     report, caches = built.report, built.report.phases.get("caches", 0.0)
-    about = None if built.is_warm else recompute_seconds(built.size)
-    costs = costs.after_build(report.backend, report.seconds, built.size, caches, about)
+    expected = recompute_seconds(view, built.state.inputs)
+    about = (report.seconds, built.size, caches, expected, built.is_warm)
+    costs = costs.after_build(report.backend, *about)
     report = replace(report, before=before, experience=costs.notes())
     notes = {STATE: built.state.notes(), REPORT: report.notes()}
     fields, form = view.layout.fields, (view.definition.feed, view.marks_rows)

@@ -11,6 +11,7 @@ what they cost: all refreshes together then take at most twice what was best in 
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
+from math import sqrt
 from typing import Any
 
 SHARE = 0.3
@@ -33,6 +34,8 @@ COLD_SECONDS = 0.3
 """What the first build may take longer in DuckDB, whose libraries are loaded."""
 QUICK = 1.0
 """Seconds: a first build that took less tells less than an estimate."""
+GROWTH = 1.1
+"""The most times that a recomputation is believed to take what the one before it took."""
 FARTHEST = 4.0
 """The most times that a run may differ from its estimate and still correct the next one."""
 
@@ -93,6 +96,10 @@ class Experience:
         """The seconds of bringing changes in, estimated so far."""
         return estimate * self.factors.get(_key(changes), 1.0)
 
+    def has_tried(self, changes: Changes) -> bool:
+        """Whether changes of these tables were brought in before."""
+        return _key(changes) in self.factors
+
     def is_paused(self, changes: Changes) -> bool:
         """Whether a refresh should not try to bring these changes in."""
         pause = self._pause(changes)
@@ -104,10 +111,10 @@ class Experience:
 
     def after_build(self, seconds: float, first_share: float = 1.0) -> "Experience":
         """The view was computed anew. A first time may count less: it also warms up. Of later ones
-        less counts at once, and more by and by."""
+        less counts at once, and more by and by: it may be the noise of the machine."""
         if self.seconds is None:
             return replace(self, seconds=first_share * seconds)
-        return replace(self, seconds=min(seconds, (self.seconds + seconds) / 2))
+        return replace(self, seconds=min(seconds, GROWTH * self.seconds))
 
     def after_writing(self, size: int, caches: float) -> "Experience":
         """The recomputation read so many bytes, and wrote the caches in so many seconds, or left
@@ -131,8 +138,8 @@ class Experience:
         if not estimate:
             return self
         factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
-        known = self.factors.get(_key(changes), 1.0)
-        return self._with_factor(changes, min(factor, (known + factor) / 2))
+        known = self.factors.get(_key(changes), factor)
+        return self._with_factor(changes, (known + factor) / 2)
 
     def after_avoiding(self, changes: Changes) -> "Experience":
         """Changes were not brought in since they looked dear: what made them so is forgotten by
@@ -221,14 +228,15 @@ class Costs:
         size: int = 0,
         caches: float = 0.0,
         estimate: float | None = None,
+        is_warm: bool = True,
     ) -> "Costs":
         """The view was computed anew by an engine from so many bytes, after its caches; these may
-        take most of the time, which computing it without them takes as well. An estimate is given
-        where the engine has done nothing before."""
+        take most of the time, of which computing it without them takes a part. The first time an
+        estimate may tell more, above all where the engine has done nothing before."""
         known = self.of(backend)
         spent = max(caches, seconds - caches)
         if known.seconds is None and backend == "duckdb" and estimate is not None:
-            spent = min(spent, estimate) if seconds < QUICK else max(spent - COLD_SECONDS, 0.01)
+            spent = _first_build(spent, seconds, estimate, bool(caches), is_warm)
         share = COLD if backend == "spark" else 1.0
         known = known.after_build(spent, share)
         return self.having(backend, known.after_writing(size, caches))
@@ -243,6 +251,15 @@ class Costs:
         if "seconds" in notes:
             notes = {"spark": notes}
         return Costs({name: Experience.from_notes(each) for name, each in notes.items()})
+
+
+def _first_build(
+    spent: float, seconds: float, estimate: float, has_caches: bool, is_warm: bool
+) -> float:
+    """What a first build tells of a recomputation in DuckDB."""
+    if not is_warm:
+        return min(spent, estimate) if seconds < QUICK else max(spent - COLD_SECONDS, 0.01)
+    return sqrt(spent * estimate) if has_caches and estimate < spent else spent
 
 
 def _key(changes: Changes) -> str:
