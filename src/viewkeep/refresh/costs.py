@@ -71,8 +71,9 @@ def recompute_seconds(view: View, inputs: Pins) -> float:
     needs, values = needed_columns(query, never_none=True), 0
     for node, columns in needs.items():
         if isinstance(node, Scan):
-            source = view.sources[node.name]
-            values += source.table.snapshot(inputs[node.name]).rows * len(columns)
+            source = view.sources.get(node.name)
+            rows = source.table.snapshot(inputs[node.name]).rows if source else 1  # the clock
+            values += rows * len(columns)
     return RECOMPUTE + READ * values
 
 
