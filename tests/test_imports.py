@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "live_view": {"maintainer", "lake", "tables", "sql", "query"},
     "keeper": {
         *("live_view", "sources", "refresh", "execute", "lake"),
-        *("tables", "diffs", "query", "arguments"),
+        *("diffs", "query", "arguments"),
     },
     "options": {"engine", "plan", "rings"},
     "maintainer": {"options", "engine", "plan", "analysis", "query", "rings", "arguments"},

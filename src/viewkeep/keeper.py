@@ -23,66 +23,57 @@ from typing import Any
 
 from viewkeep.arguments import checked
 from viewkeep.diffs.script import Script
-from viewkeep.errors import ArgumentError, QueryError
-from viewkeep.execute.engines import DRIVER_BYTES, Engines, check_choice
+from viewkeep.errors import ArgumentError
+from viewkeep.execute.engines import DRIVER_BYTES, open_engines
+from viewkeep.execute.user_session import UserSession
 from viewkeep.lake import RefreshReport, Verification
-from viewkeep.lake.apply import apply_changes, changeable_table, kinds_of_changes, user_changes
-from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition, ViewDefinition
+from viewkeep.lake.change_tables import change_table, change_tables
 from viewkeep.lake.changes_since import changes_since, newest_version
 from viewkeep.lake.create_table import create_table, register_table
 from viewkeep.lake.descriptions import (
     TableDescription,
     ViewDescription,
-    describe_table,
-    describe_view,
+    describe_tables,
+    describe_views,
 )
-from viewkeep.lake.intake import IngestReport, Intake
-from viewkeep.lake.lake import Lake, located
-from viewkeep.lake.transactions import Transactions
+from viewkeep.lake.drop import drop_table, drop_view
+from viewkeep.lake.intake import IngestReport, intake_of
+from viewkeep.lake.lake import Lake, located, open_lake
+from viewkeep.lake.read import entry_rows
 from viewkeep.lake.vacuum import clean
-from viewkeep.lake.views.explain_view import explain_view
-from viewkeep.lake.views.problems import forget_problem
-from viewkeep.lake.views.status import ViewStatus, view_status
+from viewkeep.lake.views.explain_view import explain_view, script_of
+from viewkeep.lake.views.status import ViewStatus, view_statuses
 from viewkeep.lake.views.view import View
+from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.live_view import LiveView, open_live
 from viewkeep.query.algebra import Node
 from viewkeep.query.clock import clock_of
 from viewkeep.query.constraints import FunctionalDependency
-from viewkeep.query.tables import HIDDEN, Reference, Table
+from viewkeep.query.tables import Reference, Table
 from viewkeep.refresh.all_views import RefreshError as RefreshError
 from viewkeep.refresh.all_views import plan_views, refresh_views
-from viewkeep.refresh.create_view import create_view, repair_view, replace_view
+from viewkeep.refresh.create_view import ViewRequest, create_view, repair_view
 from viewkeep.refresh.create_view import is_failure as is_failure
-from viewkeep.refresh.lag import check_lag, seconds_of
+from viewkeep.refresh.lag import seconds_of
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
-from viewkeep.sources.batches import BatchSink
-from viewkeep.sources.folder_watch import FolderWatch
-from viewkeep.sources.ingest import CHANGES, DEBEZIUM, FolderSource, check_records
-from viewkeep.sources.target import Target
-from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
-from viewkeep.tables.files.rewrite import JOB_BYTES
-from viewkeep.tables.log.memory import remembered_logs
+from viewkeep.sources.batches import BatchSink, open_sink
+from viewkeep.sources.folder_watch import watch_folders
+from viewkeep.sources.ingest import CHANGES, DEBEZIUM, open_folder
 
 
 def local_session(log: str = os.devnull, functions: Mapping[str, Any] | None = None) -> Any:
     """A Spark session on this machine with some user-defined functions; what Spark logs goes to a
     file."""
-    started = import_module("viewkeep.execute.spark.session").local_session(log)
-    _user_functions().register_functions(started, functions or {})
-    return started
+    return import_module("viewkeep.execute.spark.session").local_session(log, functions)
 
 
 def function_kinds(functions: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of user-defined functions of rows, and of those of groups."""
-    return _user_functions().function_kinds(functions) if functions else ((), ())
-
-
-def _user_functions() -> Any:
-    return import_module("viewkeep.execute.spark.user_functions")
+    module = "viewkeep.execute.spark.user_functions"
+    return import_module(module).function_kinds(functions) if functions else ((), ())
 
 
 class Keeper:
@@ -110,22 +101,11 @@ class Keeper:
     ) -> None:
         if callable(path) or hasattr(type(path), "newSession"):
             raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
-        if driver_bytes < 0:
-            raise ArgumentError(f"driver_bytes={driver_bytes}: expected a number from 0")
-        self._user = spark
-        own = None if spark is None else _spark_sessions().own_session(spark)
-        self._engines = Engines(own, check_choice(backend, own), driver_bytes)
-        options = dict(storage_options or {})
-        in_memory = JOB_BYTES if backend == "spark" else REWRITE_BYTES
-        about = (options, in_memory, durable)
-        self._lake = Lake(_lake_place(path), self._engines.scans, *about)
+        self._session = UserSession(spark)
+        self._engines = open_engines(self._session.beside(), backend, driver_bytes)
+        how = (dict(storage_options or {}), self._engines.rewrite_bytes, durable)
+        self._lake = open_lake(Lake(_lake_place(path), self._engines.scans, *how), create)
         self._plans = ViewPlans(self._lake, self._engines)
-        if not self._lake.catalog.exists():
-            if not create:
-                raise CatalogError(
-                    f"there is no lake in {self._lake.uri}; `viewkeep init` makes one"
-                )
-            self._lake.catalog.create()
 
     def start(self) -> None:
         """Start Spark now, if a function was given that does: the next call need not."""
@@ -148,10 +128,8 @@ class Keeper:
     ) -> None:
         """Make a table that Viewkeep owns, of rows, of a schema, or of a schema and its rows; with
         `if_not_exists`, one that is there is left as it is."""
-        if if_not_exists and name in self._lake.catalog.read().tables:
-            return
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
-        create_table(self._lake, name, data, key, constraints, rows)
+        create_table(self._lake, name, data, key, constraints, rows, if_not_exists)
 
     @checked
     def register_table(
@@ -201,57 +179,21 @@ class Keeper:
         so that a refresh writes no more than the changes; with "copy-on-write", which "auto" means,
         files that hold them are written anew, and readers need not know deletion vectors.
         """
-        statement = self._plans.statement(name, sql)
-        replace, if_not_exists = (
-            replace or statement.replace,
-            if_not_exists or statement.if_not_exists,
+        options = ViewOptions(
+            *(strategy, policy, tuple(functions), tuple(aggregates), feed, lag, layout)
         )
-        catalog = self._lake.catalog.read()
-        old = catalog.views.get(name)
-        if old is not None and old.ready and if_not_exists and not replace:
-            return self._plans.view(old, catalog).stored().report
-        engines, clock = self._engines.forcing(backend), clock_of(as_of)
-        if old is None or (old.ready and not replace):  # an unfinished one may be created again
-            catalog.check_free(name)
-        with statement.whole_text_errors():
-            definition = self._plans.define(
-                *(catalog, name, statement.query, strategy, policy),
-                functions=tuple(functions),
-                aggregates=tuple(aggregates),
-                feed=feed,
-                lag=check_lag(lag),
-                layout=layout,
-            )
-        if old is not None and old.ready:
-            with self._lake.marked():
-                return replace_view(self._plans, catalog, definition, engines, clock)
-        return create_view(self._plans, definition, old, engines, clock)
+        request = ViewRequest(name, sql, options, replace, if_not_exists, backend, as_of)
+        return create_view(self._plans, request, self._engines)
 
     @checked
     def drop_view(self, name: str) -> None:
         """Forget a view, and remove its files; views that read it are in the way."""
-
-        def dropped(catalog: Catalog) -> Catalog:
-            catalog.view(name)
-            catalog.check_unread(name)
-            return catalog.excluding(name)
-
-        location = self._lake.catalog.read().view(name).location
-        self._lake.at(location)  # a link out of the lake is refused before anything is forgotten
-        self._lake.catalog.change(f"drop_view {name}", dropped)
-        self._lake.remove_view(name, location)
-        forget_problem(self._lake, name)
+        drop_view(self._lake, name)
 
     @checked
     def drop_table(self, name: str) -> None:
         """Forget a table; its folder stays, and can be registered again."""
-
-        def dropped(catalog: Catalog) -> Catalog:
-            catalog.table(name)
-            catalog.check_unread(name)
-            return catalog.excluding(name)
-
-        self._lake.catalog.change(f"drop_table {name}", dropped)
+        drop_table(self._lake, name)
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -278,14 +220,8 @@ class Keeper:
 
         Inserts are whole rows, updates have the key and any of the other columns, deletes the key.
         """
-        definition = changeable_table(self._lake.catalog.read(), name)
-        changes = user_changes(name, definition.table, inserts, updates, deletes)
-        table, lake = self._lake.at(definition.location), self._lake
-        settle = Transactions(lake).settled(definition, table)
-        version, _ = apply_changes(
-            lake.scans, definition, table, changes, lake.driver_bytes, settle
-        )
-        return version
+        rows = {"inserts": inserts, "updates": updates, "deletes": deletes}
+        return change_table(self._lake, name, rows)
 
     @checked
     def transaction(self, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
@@ -294,12 +230,7 @@ class Keeper:
         For each table, `changes` has what `apply` takes: inserts, updates and deletes. Views see
         all of it or nothing, also if this process dies in between.
         """
-        catalog, checked_changes = self._lake.catalog.read(), []
-        for name, rows in sorted(changes.items()):
-            definition = changeable_table(catalog, name)
-            checked_changes.append((definition, kinds_of_changes(name, definition.table, rows)))
-        with self._lake.marked():
-            return Transactions(self._lake).run(checked_changes)
+        return change_tables(self._lake, changes)
 
     @checked
     def ingest(
@@ -312,12 +243,7 @@ class Keeper:
         Debezium's envelopes. Files that are not whole yet wait; records that do not fit go to the
         quarantine of the table.
         """
-        return self._source(name, folder, records).ingest()
-
-    def _source(self, name: str, folder: str | os.PathLike[str], records: str) -> FolderSource:
-        definition = changeable_table(self._lake.catalog.read(), name)
-        place = os.path.abspath(os.path.expanduser(os.fspath(folder)))
-        return FolderSource(self._lake, definition, place, check_records(records))
+        return open_folder(self._lake, name, folder, records).ingest()
 
     @checked
     def sink(
@@ -331,26 +257,20 @@ class Keeper:
         envelopes, as Spark's source of Kafka has it. With `refresh`, views are refreshed after each
         batch. `query` names the stream where Spark does not tell which one a batch is of.
         """
-        definition = changeable_table(self._lake.catalog.read(), name)
-        target = Target(self._lake, definition, check_records(records) == DEBEZIUM)
-        return BatchSink(target, query, self.refresh if refresh else lambda: None)
+        after = self.refresh if refresh else lambda: None
+        return open_sink(self._lake, name, records, query, after)
 
     @checked
     def quarantine(self, name: str, backend: str | None = None) -> Any:
         """The records of sources that did not fit a table, with the file, the line and the reason:
         a DataFrame of Spark where the lake has Spark, else, or with `backend="duckdb"`, an Arrow
         table."""
-        intake = Intake(self._lake, changeable_table(self._lake.catalog.read(), name))
-        rows = intake.rows(intake.quarantine)
-        if self._user is None or backend == "duckdb":
-            return rows
-        return _spark_sessions().arrow_frame(self._user, rows)
+        return self._session.frame(intake_of(self._lake, name).quarantined(), backend)
 
     @checked
     def clear_quarantine(self, name: str) -> int:
         """Forget the records in the quarantine of a table; how many there were."""
-        definition = changeable_table(self._lake.catalog.read(), name)
-        return Intake(self._lake, definition).clear_quarantine()
+        return intake_of(self._lake, name).clear_quarantine()
 
     @checked
     def refresh(
@@ -396,15 +316,14 @@ class Keeper:
         refresh, `figures` is a dict that holds what was done for each view. `ingest` and `debezium`
         are folders by table: what comes into them is taken in (`ingest`), and told as well.
         """
-        kinds = ((ingest or {}, CHANGES), (debezium or {}, DEBEZIUM))
-        sources = [self._source(n, at, kind) for each, kind in kinds for n, at in each.items()]
+        folders = watch_folders(self._lake, {CHANGES: ingest or {}, DEBEZIUM: debezium or {}})
         watcher = Watcher(
             self._lake,
             self._plans.view,
             lambda names: self.refresh(*names),
             seconds_of(lag),
             {} if figures is None else figures,
-            FolderWatch(sources).look,
+            folders.look,
         )
         watcher.run(stop or Event(), tell or (lambda report: None))
 
@@ -425,27 +344,13 @@ class Keeper:
     def read(self, name: str, version: int | None = None, backend: str | None = None) -> Any:
         """A table or view, now or at one of its versions: a DataFrame of Spark where the lake has
         Spark, else, or with `backend="duckdb"`, an Arrow table."""
-        catalog = self._lake.catalog.read()
-        entry = catalog.tables.get(name) or catalog.finished_view(name)
-        table = self._lake.at(entry.location)
-        names = tuple(field.name for field in entry.table.visible)
-        if version is None and isinstance(entry, ViewDefinition):
-            version = self._plans.view(entry, catalog).stored().newest
-        elif version is None:
-            version = newest_version(self._lake, entry)
-        if not 0 <= version <= table.version():
-            raise QueryError(f'"{name}" has no version {version}; the newest is {table.version()}')
-        snapshot = table.snapshot(version)
-        if isinstance(entry, ViewDefinition):
-            names = tuple(f.name for f in snapshot.fields if not f.name.startswith(HIDDEN))
-        if self._user is None or backend == "duckdb":
-            return Folder(table).read(snapshot.files, snapshot.fields).select(list(names))
-        return _spark_sessions().read_rows(self._user, table, snapshot, names)
+        rows = entry_rows(self._lake, name, version, self._plans.view)
+        return self._session.read(rows, backend)
 
     @checked
     def version(self, name: str) -> int:
         """The newest version of a table or view."""
-        return newest_version(self._lake, self._entry(name))
+        return newest_version(self._lake, self._lake.catalog.read().readable(name))
 
     @checked
     def changes(
@@ -462,35 +367,21 @@ class Keeper:
         an empty table. The result is a DataFrame of Spark where the lake has Spark, else, or with
         `backend="duckdb"`, an Arrow table.
         """
-        with self._lake.marked(), remembered_logs():
-            told = changes_since(self._lake, self._entry(name), since, until)
-        if self._user is None or backend == "duckdb":
-            return told
-        return _spark_sessions().arrow_frame(self._user, told)
+        return self._session.frame(changes_since(self._lake, name, since, until), backend)
 
     def describe_tables(self) -> list[TableDescription]:
         """The base tables: how they are declared, and what they hold."""
-        catalog = self._lake.catalog.read()
-        return [describe_table(self._lake, catalog, each) for each in catalog.tables.values()]
+        return describe_tables(self._lake)
 
     @checked
     def describe_views(self, *names: str) -> list[ViewDescription]:
         """The views as they are defined, or those that are named."""
-        catalog = self._lake.catalog.read()
-        return [describe_view(catalog, catalog.view(name)) for name in names or catalog.views]
+        return describe_views(self._lake, names)
 
     @checked
     def status(self, *names: str) -> list[ViewStatus]:
         """How fresh every view is, or those that are named."""
-        catalog = self._lake.catalog.read()
-        with remembered_logs():
-            return self._statuses(catalog, names)
-
-    def _statuses(self, catalog: Catalog, names: Iterable[str]) -> list[ViewStatus]:
-        return [
-            view_status(self._lake, catalog, catalog.view(name), self._plans.view)
-            for name in names or catalog.views
-        ]
+        return view_statuses(self._lake, names, self._plans.view)
 
     @checked
     def history(self, name: str) -> list[RefreshReport]:
@@ -500,10 +391,7 @@ class Keeper:
     @checked
     def script(self, name: str) -> Script:
         """The delta script of a view, for all kinds of changes."""
-        view = self._view(name)
-        if not view.is_incremental:
-            raise QueryError(f'view "{name}" has no script: {view.decision.reason}')
-        return view.script
+        return script_of(self._view(name))
 
     @checked
     def operators(self, name: str) -> Node:
@@ -513,19 +401,14 @@ class Keeper:
     @checked
     def explain(self, name: str, script: bool = True) -> str:
         """How a view is kept, and why; with its script."""
-        view = self._view(name)
         stage = next(each for each in self.plan(name) if each.view == name)
-        return explain_view(view, stage.summary, script)
+        return explain_view(self._view(name), stage.summary, script)
 
     @checked
     def verify(self, name: str, backend: str | None = None) -> Verification:
         """Compare a view with its query, at the versions that it reflects; and whether these are
         the newest."""
-        engines = self._engines.forcing(backend)
-        with self._lake.marked():
-            catalog = self._lake.catalog.read()
-            view = self._plans.view(catalog.finished_view(name), catalog)
-            return verify_view(view, catalog, engines)
+        return verify_view(self._plans, name, self._engines.forcing(backend))
 
     @checked
     def repair(self, name: str) -> RefreshReport:
@@ -546,20 +429,10 @@ class Keeper:
 
     # --- helpers --------------------------------------------------------------------------------
 
-    def _entry(self, name: str) -> TableDefinition | ViewDefinition:
-        catalog = self._lake.catalog.read()
-        return catalog.tables.get(name) or catalog.finished_view(name)
-
     def _view(self, name: str) -> View:
-        catalog = self._lake.catalog.read()
-        return self._plans.view(catalog.finished_view(name), catalog)
+        return self._plans.finished_view(name)
 
 
 @checked
 def _lake_place(path: str | os.PathLike[str]) -> str:
     return located(path)
-
-
-def _spark_sessions() -> Any:
-    """What needs pyspark, loaded when there is a session."""
-    return import_module("viewkeep.execute.spark.session")

@@ -12,13 +12,15 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol
 
-from viewkeep.errors import QueryError
+from viewkeep.errors import ArgumentError, QueryError
 from viewkeep.execute.backend import Backend
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.execute.scans import SizedScans
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.tables.files.rewrite import DRIVER_BYTES as REWRITE_BYTES
+from viewkeep.tables.files.rewrite import JOB_BYTES
 from viewkeep.tables.files.scans import Scans
 
 CHOICES = ("auto", "spark", "duckdb")
@@ -155,6 +157,11 @@ class Engines:
         large: Scans = import_module("viewkeep.execute.spark.scans").SparkScans(self.spark)
         return large if self.forced == "spark" else SizedScans(small, large, self.limit)
 
+    @property
+    def rewrite_bytes(self) -> int:
+        """The most bytes of a table's files that are rewritten in memory, and not by a job."""
+        return JOB_BYTES if self.forced == "spark" else REWRITE_BYTES
+
     @contextmanager
     def counted_jobs(self) -> Iterator[JobCount]:
         """Work whose Spark jobs are counted."""
@@ -163,6 +170,13 @@ class Engines:
             return
         with import_module("viewkeep.execute.spark.jobs").counted_jobs(self.spark) as jobs:
             yield jobs
+
+
+def open_engines(spark: Any, backend: str, driver_bytes: int) -> Engines:
+    """The engines of a lake, as a user asks for them."""
+    if driver_bytes < 0:
+        raise ArgumentError(f"driver_bytes={driver_bytes}: expected a number from 0")
+    return Engines(spark, check_choice(backend, spark), driver_bytes)
 
 
 def check_choice(backend: str, spark: Any) -> str:

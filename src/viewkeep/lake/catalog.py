@@ -166,6 +166,10 @@ class Catalog:
             raise CatalogError(f'view "{name}" was never finished; create it again, or drop it')
         return view
 
+    def readable(self, name: str) -> Definition:
+        """A table, or a view that is there."""
+        return self.tables.get(name) or self.finished_view(name)
+
     @staticmethod
     def _get(name: str, entries: Mapping[str, T], what: str) -> T:
         if name not in entries:

@@ -28,6 +28,7 @@ from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.scans import SIDE
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
 from viewkeep.tables.log.entries import Commit
+from viewkeep.tables.log.memory import remembered_logs
 from viewkeep.tables.row_differences import differing_rows
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 
@@ -36,14 +37,19 @@ BEGINNING = -1
 """The version before the first one: an empty table."""
 
 
-def changes_since(
-    lake: Lake, entry: TableDefinition | ViewDefinition, since: int | None, until: int | None
-) -> pa.Table:
-    """The changes of all versions after one up to another, oldest first.
+def changes_since(lake: Lake, name: str, since: int | None, until: int | None) -> pa.Table:
+    """The changes of a table or view in all versions after one up to another, oldest first.
 
     Every row has its `operation` (insert, update or delete), its `version`, and the row `before`
     and `after` it, NULL where there is none.
     """
+    with lake.marked(), remembered_logs():
+        return _changes(lake, lake.catalog.read().readable(name), since, until)
+
+
+def _changes(
+    lake: Lake, entry: TableDefinition | ViewDefinition, since: int | None, until: int | None
+) -> pa.Table:
     table = lake.at(entry.location)
     newest = newest_version(lake, entry)
     last = newest if until is None else until

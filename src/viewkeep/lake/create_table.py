@@ -33,9 +33,18 @@ Constraints = Mapping[str, Any]
 
 
 def create_table(
-    lake: Lake, name: str, data: Any, key: Sequence[str], constraints: Constraints, rows: Any
+    lake: Lake,
+    name: str,
+    data: Any,
+    key: Sequence[str],
+    constraints: Constraints,
+    rows: Any,
+    if_not_exists: bool = False,
 ) -> None:
-    """Make a table of rows, of a schema, or of a schema and its rows, and define it."""
+    """Make a table of rows, of a schema, or of a schema and its rows, and define it; with
+    `if_not_exists`, one that is defined is left as it is."""
+    if if_not_exists and name in lake.catalog.read().tables:
+        return
     declared = declared_table(data, key, constraints)
     if not declared.key:
         raise SchemaError(f'table "{name}" needs a key, as in key=["id"]: changes name rows by it')

@@ -1,6 +1,6 @@
 """What is defined in a lake, as values for people and programs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeep.errors import ViewkeepError
@@ -55,7 +55,19 @@ class ViewDescription:
     layout: str = "auto"
 
 
-def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) -> TableDescription:
+def describe_tables(lake: Lake) -> list[TableDescription]:
+    """All base tables."""
+    catalog = lake.catalog.read()
+    return [_describe_table(lake, catalog, each) for each in catalog.tables.values()]
+
+
+def describe_views(lake: Lake, names: Sequence[str]) -> list[ViewDescription]:
+    """The views that are named, or all of them."""
+    catalog = lake.catalog.read()
+    return [_describe_view(catalog, catalog.view(name)) for name in names or catalog.views]
+
+
+def _describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) -> TableDescription:
     """A table with what its log tells; what is wrong with it is told, not raised."""
     table = definition.table
     declared = TableDescription(
@@ -80,7 +92,7 @@ def describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) ->
     return replace(declared, version=snapshot.version, rows=rows, size=snapshot.size)
 
 
-def describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescription:
+def _describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescription:
     """A view as it is defined; what only Viewkeep sees is left out."""
     shown = {field.name for field in definition.table.visible}
     return ViewDescription(

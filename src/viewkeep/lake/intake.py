@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.lake.apply import UserChanges
+from viewkeep.lake.apply import UserChanges, changeable_table
 from viewkeep.lake.catalog import TableDefinition
 from viewkeep.lake.lake import OWN, Lake
 from viewkeep.lake.transactions import Transactions
@@ -163,13 +163,22 @@ class Intake:
         table = self.lake.at(definition.location)
         return table, Transactions(self.lake).visible_version(definition)
 
+    def quarantined(self) -> pa.Table:
+        """The records in quarantine."""
+        return self.rows(self.quarantine)
+
     def clear_quarantine(self) -> int:
         """Forget the records in quarantine; how many there were."""
         if not self.exists(self.quarantine):
             return 0
-        keys = to_rows(self.rows(self.quarantine).select(list(QUARANTINE.key)))
+        keys = to_rows(self.quarantined().select(list(QUARANTINE.key)))
         Transactions(self.lake).run([(self.quarantine, user_rows(QUARANTINE, deletes=keys))])
         return len(keys)
+
+
+def intake_of(lake: Lake, name: str) -> Intake:
+    """The intake of a table that takes changes."""
+    return Intake(lake, changeable_table(lake.catalog.read(), name))
 
 
 def count_quarantined(lake: Lake, definition: TableDefinition) -> int:

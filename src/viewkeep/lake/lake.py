@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from viewkeep.errors import SchemaError
-from viewkeep.lake.catalog import CatalogStore
+from viewkeep.lake.catalog import CatalogError, CatalogStore
 from viewkeep.lake.marks import marked
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES
@@ -88,6 +88,15 @@ class Lake:
     def marked(self) -> AbstractContextManager[None]:
         """A block that reads versions of tables, which `vacuum` then leaves alone."""
         return marked(local_path(self.uri))
+
+
+def open_lake(lake: Lake, create: bool) -> Lake:
+    """The lake, made where there is none if `create` is true."""
+    if not lake.catalog.exists():
+        if not create:
+            raise CatalogError(f"there is no lake in {lake.uri}; `viewkeep init` makes one")
+        lake.catalog.create()
+    return lake
 
 
 def located(uri: str | os.PathLike[str]) -> str:

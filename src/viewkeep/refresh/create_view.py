@@ -5,6 +5,8 @@ dies leaves a name that can be created again. A replacement is computed before i
 """
 
 import dataclasses
+from dataclasses import dataclass
+from datetime import date, datetime
 
 from viewkeep.errors import problem_of
 from viewkeep.execute.engines import Engines
@@ -12,9 +14,12 @@ from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.views.problems import forget_problem
+from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
+from viewkeep.query.clock import clock_of
 from viewkeep.refresh.all_views import RefreshError, pinned_inputs, refresh_views
 from viewkeep.refresh.build_view import build_view, commit_view, compute_view
+from viewkeep.refresh.lag import check_lag
 from viewkeep.tables.log.delta import ConflictError, StorageError
 from viewkeep.tables.log.memory import remembered_logs
 
@@ -27,7 +32,44 @@ def is_failure(error: Exception) -> bool:
     return isinstance(error, FAILURES) or from_spark
 
 
-def create_view(
+@dataclass(frozen=True)
+class ViewRequest:
+    """A view that a user asks for: its name and text, and what is to happen to one of that name.
+
+    `as_of` is the moment of clocks in its query.
+    """
+
+    name: str
+    sql: object
+    options: ViewOptions
+    replace: bool = False
+    if_not_exists: bool = False
+    backend: str | None = None
+    as_of: datetime | date | str | None = None
+
+
+def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> RefreshReport:
+    """Define a view and fill it, or replace or leave one that is there, as is asked for."""
+    statement = plans.statement(request.name, request.sql)
+    is_replaced = request.replace or statement.replace
+    is_kept = (request.if_not_exists or statement.if_not_exists) and not is_replaced
+    catalog = plans.lake.catalog.read()
+    old = catalog.views.get(request.name)
+    if old is not None and old.ready and is_kept:
+        return plans.view(old, catalog).stored().report
+    engines, clock = engines.forcing(request.backend), clock_of(request.as_of)
+    if old is None or (old.ready and not is_replaced):  # an unfinished one may be created again
+        catalog.check_free(request.name)
+    check_lag(request.options.lag)
+    with statement.whole_text_errors():
+        definition = plans.define(catalog, request.name, statement.query, request.options)
+    if old is not None and old.ready:
+        with plans.lake.marked():
+            return _replace(plans, catalog, definition, engines, clock)
+    return _create(plans, definition, old, engines, clock)
+
+
+def _create(
     plans: ViewPlans,
     definition: ViewDefinition,
     old: ViewDefinition | None,
@@ -49,7 +91,7 @@ def create_view(
     return report
 
 
-def replace_view(
+def _replace(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines, clock: int
 ) -> RefreshReport:
     """Compute first, then swap the definition, then show: whoever dies between the last two

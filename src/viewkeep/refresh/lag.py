@@ -26,8 +26,7 @@ def seconds_of(lag: float | str) -> float:
     return float(found[1]) * _UNITS[found[2] or "s"]
 
 
-def check_lag(lag: str) -> str:
-    """The lag of a view, or why it is none."""
+def check_lag(lag: str) -> None:
+    """Refuse what is no lag of a view."""
     if lag and lag != DOWNSTREAM:
         seconds_of(lag)
-    return lag

@@ -15,6 +15,7 @@ from viewkeep.lake.catalog import Catalog
 from viewkeep.lake.views.lineage import replaced_history
 from viewkeep.lake.views.status import unseen_changes
 from viewkeep.lake.views.view import View
+from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.refresh.build_view import build_choice
 from viewkeep.refresh.relations import ViewRelations
@@ -26,8 +27,14 @@ MOST = 1000
 """The most differing rows that are looked at."""
 
 
-def verify_view(view: View, catalog: Catalog, engines: Engines) -> Verification:
+def verify_view(plans: ViewPlans, name: str, engines: Engines) -> Verification:
     """Compare the newest version of a view with its query at the versions that it reflects."""
+    with plans.lake.marked():
+        catalog = plans.lake.catalog.read()
+        return _verification(plans.finished_view(name, catalog), catalog, engines)
+
+
+def _verification(view: View, catalog: Catalog, engines: Engines) -> Verification:
     start = perf_counter()
     stored = view.stored()
     if stored.state.build != view.definition.build:

@@ -12,15 +12,27 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.errors import ArgumentError, SchemaError
+from viewkeep.lake.apply import changeable_table
 from viewkeep.lake.intake import IngestReport, TakenPart
+from viewkeep.lake.lake import Lake
 from viewkeep.sources.debezium import envelope_record, message_text
 from viewkeep.sources.flat_records import row_records
+from viewkeep.sources.ingest import DEBEZIUM, check_records
 from viewkeep.sources.record import UPSERT, Record, operation_column
 from viewkeep.sources.target import ReadPart, Target, TargetRound
 
 QUERY_ID = "sql.streaming.queryId"
 """The property of a stream's thread in which Spark tells the query, the same after restarts."""
 VALUE, KEY = "value", "key"
+
+
+def open_sink(
+    lake: Lake, name: str, records: str, query: str, after: Callable[[], object]
+) -> "BatchSink":
+    """A sink of a table for batches of one kind of records."""
+    definition = changeable_table(lake.catalog.read(), name)
+    target = Target(lake, definition, check_records(records) == DEBEZIUM)
+    return BatchSink(target, query, after)
 
 
 @dataclass(frozen=True)

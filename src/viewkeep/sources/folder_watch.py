@@ -1,18 +1,22 @@
 """Folders that a watcher looks at: what comes into them is taken in, and told."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.lake.intake import IngestReport
+from viewkeep.lake.lake import Lake
 from viewkeep.sources.folder import FoundFile, list_files
-from viewkeep.sources.ingest import FolderSource
+from viewkeep.sources.ingest import FolderSource, open_folder
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds before a source that failed is tried again; each time twice as many."""
 Listing = Sequence[FoundFile]
+FolderPaths = Mapping[str, str | os.PathLike[str]]
+"""Folders by the tables that they change."""
 
 
 @dataclass
@@ -23,6 +27,17 @@ class _State:
     waiting: tuple[Any, ...] = ()
     pause: float = FIRST_PAUSE
     until: float = 0.0
+
+
+def watch_folders(lake: Lake, folders: Mapping[str, FolderPaths]) -> "FolderWatch":
+    """A watch on folders by table, for each kind of records."""
+    return FolderWatch(
+        [
+            open_folder(lake, name, folder, records)
+            for records, by_table in folders.items()
+            for name, folder in by_table.items()
+        ]
+    )
 
 
 @dataclass

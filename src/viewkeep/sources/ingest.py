@@ -1,11 +1,13 @@
 """Takes files of a folder into a table, each of them exactly once: lists those that are whole,
 reads the records of parts that are new, and commits them with the table (`target`)."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewkeep.errors import ArgumentError, did_you_mean
+from viewkeep.lake.apply import changeable_table
 from viewkeep.lake.catalog import TableDefinition
 from viewkeep.lake.intake import IngestReport, WaitingFile
 from viewkeep.lake.lake import Lake
@@ -46,6 +48,15 @@ def check_records(name: str) -> str:
         hint = did_you_mean(name, READERS)
         raise ArgumentError(f'records="{name}": expected one of {", ".join(READERS)}{hint}')
     return name
+
+
+def open_folder(
+    lake: Lake, name: str, folder: str | os.PathLike[str], records: str
+) -> "FolderSource":
+    """A folder of one kind of records as a source of a table."""
+    definition = changeable_table(lake.catalog.read(), name)
+    place = os.path.abspath(os.path.expanduser(os.fspath(folder)))
+    return FolderSource(lake, definition, place, check_records(records))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeep.errors import ArgumentError
 from viewkeep.execute.errors import SparkStartError
 from viewkeep.execute.spark.files import WRITE_SETTINGS, read_frame
+from viewkeep.execute.spark.user_functions import register_functions
 from viewkeep.query.expressions import quote
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
@@ -50,11 +51,20 @@ def session(cores: int = 2, name: str = "viewkeep", **settings: str) -> SparkSes
     return spark
 
 
-def local_session(log: str = os.devnull) -> SparkSession:
-    """The session that is active, or one with all cores and half of the memory of this machine.
+def local_session(
+    log: str = os.devnull, functions: Mapping[str, Any] | None = None
+) -> SparkSession:
+    """The session that is active, or one with all cores and half of the memory of this machine,
+    with some user-defined functions.
 
     What Spark itself has to say goes to the file `log`.
     """
+    spark = _local_session(log)
+    register_functions(spark, functions or {})
+    return spark
+
+
+def _local_session(log: str) -> SparkSession:
     _context_logger().setLevel(logging.CRITICAL)
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -3,9 +3,18 @@
 from collections.abc import Iterator
 
 from viewkeep.diffs.programs.theory import theory_of
+from viewkeep.diffs.script import Script
+from viewkeep.errors import QueryError
 from viewkeep.lake.views.balance import balance_of_view
 from viewkeep.lake.views.row_layout import COPY_ON_WRITE, MERGE_ON_READ, advice
 from viewkeep.lake.views.view import View
+
+
+def script_of(view: View) -> Script:
+    """The delta script of a view for all kinds of changes; an error if it has none."""
+    if not view.is_incremental:
+        raise QueryError(f'view "{view.name}" has no script: {view.decision.reason}')
+    return view.script
 
 
 def explain_view(view: View, next_refresh: str, script: bool = True) -> str:

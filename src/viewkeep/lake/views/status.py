@@ -17,6 +17,7 @@ from viewkeep.lake.views.problems import noted_problem
 from viewkeep.lake.views.view import StoredView, View
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.log.delta import StorageError
+from viewkeep.tables.log.memory import remembered_logs
 
 Plan = Callable[[ViewDefinition, Catalog], View]
 
@@ -51,7 +52,16 @@ class ViewStatus:
         return not self.behind and not self.problem
 
 
-def view_status(
+def view_statuses(lake: Lake, names: Sequence[str], plan: Plan) -> list[ViewStatus]:
+    """The status of the views that are named, or of all; each log is read once."""
+    catalog = lake.catalog.read()
+    with remembered_logs():
+        return [
+            _view_status(lake, catalog, catalog.view(name), plan) for name in names or catalog.views
+        ]
+
+
+def _view_status(
     lake: Lake,
     catalog: Catalog,
     definition: ViewDefinition,

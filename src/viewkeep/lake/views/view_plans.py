@@ -12,6 +12,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.row_layout import check_layout
 from viewkeep.lake.views.spark_types import RecordedTypes
 from viewkeep.lake.views.view import STATE, Source, View
+from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.query.algebra import Scan
 from viewkeep.query.clock import CLOCK
 from viewkeep.query.tables import Table
@@ -65,6 +66,11 @@ class ViewPlans:
             view = self._planned(definition, query, catalog, sources)
         return view
 
+    def finished_view(self, name: str, catalog: Catalog | None = None) -> View:
+        """The view of that name with its plan, by default of the newest definitions."""
+        catalog = catalog or self.lake.catalog.read()
+        return self.view(catalog.finished_view(name), catalog)
+
     def at(self, clock: int) -> Callable[[ViewDefinition, Catalog], View]:
         """What gives views with their plans, all to be brought to one moment."""
         return lambda definition, catalog: self.view(definition, catalog).at(clock)
@@ -116,25 +122,17 @@ class ViewPlans:
         catalog: Catalog,
         name: str,
         sql: str,
-        strategy: str,
-        policy: str,
-        functions: tuple[str, ...] = (),
-        aggregates: tuple[str, ...] = (),
-        feed: bool = False,
-        lag: str = "",
-        layout: str = "auto",
+        options: ViewOptions,
     ) -> ViewDefinition:
         """A definition whose SQL and columns are checked, and that closes no cycle of views."""
-        check_layout(layout, local_path(self.lake.uri) is not None)
+        check_layout(options.layout, local_path(self.lake.uri) is not None)
         location, build = self.lake.place(name), uuid4().hex[:12]
         unknown = Table({"none": "int"})
         draft = ViewDefinition(
-            *(name, sql, (), unknown, location, strategy, policy, build, True),
-            functions=functions,
-            aggregates=aggregates,
-            feed=feed,
-            lag=lag,
-            layout=layout,
+            *(name, sql, (), unknown, location),
+            build=build,
+            ready=True,
+            **dataclasses.asdict(options),
         )
         readable = _readable(catalog, name)
         shared = self._shared(draft, readable)
@@ -162,9 +160,7 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                own = view.strategy, view.policy, view.functions, view.aggregates
-                about = view.feed, view.lag, view.layout
-                new = self.define(catalog, view.name, view.sql, *own, *about)
+                new = self.define(catalog, view.name, view.sql, ViewOptions.of(view))
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'
