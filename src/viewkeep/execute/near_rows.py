@@ -6,13 +6,20 @@ relations:
     rows(d ⋈[pid] uses, -)  =  rows(d, -) ⋈ rows(uses, the pids of d)
 
 With keys, the rows of a node that have one of them are exact; there may be others, which whoever
-has named the keys drops. A query that would read a large relation without keys is not computed.
+has named the keys drops. A node that reaches its large relations without keys needs none. A query
+that would read a large relation as a whole is not computed.
+
+Rows may come later (`MissingError`): then all that a query is known to look up is looked up before
+it is given up, so that few rounds bring everything.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from viewkeep.errors import QueryError
+from viewkeep.execute.budget import check_time
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,
@@ -30,6 +37,7 @@ from viewkeep.query.algebra import (
     Values,
     Window,
 )
+from viewkeep.query.evaluate.exact import InexactError
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import (
     Paired,
@@ -52,6 +60,14 @@ from viewkeep.query.types.inference import find_field
 
 Columns = frozenset[str]
 _NONE: Columns = frozenset()
+MOST_PAIRS = 500_000
+"""The most pairs of rows that a condition without an equality is tried on."""
+CHECKED_ROWS = 10_000
+"""So many rows of a join are made between two looks at the clock."""
+
+
+class MissingError(Exception):
+    """Rows that come later."""
 
 
 class UnboundedError(Exception):
@@ -99,15 +115,39 @@ class Leaves(Protocol):
         """The rows that have one of the keys."""
 
 
+def no_substitute(node: Node, inputs: Sequence[Rows], error: Exception) -> Rows:
+    """Refuse an operator that Python does not compute exactly."""
+    raise error
+
+
+def never_whole(leaf: Leaf) -> bool:
+    """Large relations are never read as a whole."""
+    return False
+
+
+def no_keys_ahead(first: Node, second: Node, columns: Sequence[str]) -> Set[Row] | None:
+    """Keys of rows that are missing are not known."""
+    return None
+
+
 @dataclass
 class Evaluation:
-    """Queries over the same relations; `most` bounds the rows of a join."""
+    """Queries over the same relations.
+
+    `most` bounds the rows of a join. `substitute` computes an operator over its inputs where Python
+    would not do so exactly. `is_readable` says which large relations may be read as a whole where
+    no keys reach them. `keys_ahead` gives a superset of the values of some columns of one side of a
+    join whose rows are missing, to look up the other side by; None if they are not known.
+    """
 
     leaves: Leaves
     most: int
+    substitute: Callable[[Node, Sequence[Rows], Exception], Rows] = no_substitute
+    is_readable: Callable[[Leaf], bool] = never_whole
+    keys_ahead: Callable[[Node, Node, Sequence[str]], Set[Row] | None] = no_keys_ahead
     _rows: dict[int, Rows] = field(default_factory=dict)
     _large: dict[int, bool] = field(default_factory=dict)
-    _bounded: dict[tuple[int, Columns], bool] = field(default_factory=dict)
+    _bounded: dict[tuple[int, Columns, bool], bool] = field(default_factory=dict)
 
     def rows(self, node: Node, keys: KeyValues | None = None) -> Rows:
         """The rows of a node; with keys, at least those that have one of them."""
@@ -115,58 +155,70 @@ class Evaluation:
             case Scan() | Stored():
                 return self._leaf(node, keys)
             case Values():
-                return constant_rows(node)
-        if keys is not None:
+                return self._operated(node, ())
+        if keys is not None and not self._is_bounded(node, _NONE):
             return self._computed(node, keys)
         if id(node) not in self._rows:
+            check_time()
             self._rows[id(node)] = self._computed(node, None)
         return self._rows[id(node)]
 
     def _computed(self, node: Node, keys: KeyValues | None) -> Rows:
         if isinstance(node, Join | SemiJoin | AntiJoin):
             return self._joined(node, keys)
-        inputs = [
-            self.rows(child, keys and keys.passed(names)) for child, names in _passed_down(node)
-        ]
-        match node:
-            case UnionAll():
-                return [row for each in inputs for row in each]
-            case Select():
-                return select(node, inputs[0])
-            case Project():
-                return project(node, inputs[0])
-            case Distinct():
-                return distinct(node, inputs[0])
-            case GroupBy():
-                return group(node, inputs[0])
-            case Unnest():
-                return unnest(node, inputs[0])
-            case Window():
-                return window(node, inputs[0])
-        raise AssertionError(node)
+        inputs, missing = [], None
+        for child, names in _passed_down(node):
+            try:
+                inputs.append(self.rows(child, keys and keys.passed(names)))
+            except MissingError as error:
+                missing = error
+        if missing is not None:
+            raise missing
+        return self._operated(node, inputs)
+
+    def _operated(self, node: Node, inputs: Sequence[Rows]) -> Rows:
+        try:
+            match node:
+                case Join() | SemiJoin() | AntiJoin():
+                    return self._paired(node, *inputs)
+            return _operate(node, inputs)
+        except (InexactError, QueryError) as error:
+            return self.substitute(node, inputs, error)
 
     def _leaf(self, leaf: Leaf, keys: KeyValues | None) -> Rows:
         if not self.leaves.is_large(leaf):
             return self.leaves.whole(leaf)
-        if keys is None:
+        if keys is not None:
+            return self.leaves.near(leaf, keys)
+        if not self.is_readable(leaf):
             raise UnboundedError(f"all of {leaf.name} is read")
-        return self.leaves.near(leaf, keys)
+        return self.leaves.whole(leaf)
 
     # --- joins ------------------------------------------------------------------------------------
 
     def _joined(self, node: Paired, keys: KeyValues | None) -> Rows:
-        order = self._order(node, frozenset(keys.names) if keys else _NONE)
+        columns = frozenset(keys.names) if keys else _NONE
+        order = self._order(node, columns, False) or self._order(node, columns, True)
         if order is None:
             raise UnboundedError("no side of a join has few rows")
         left_first, with_keys = order
         first, second = (node.left, node.right) if left_first else (node.right, node.left)
         own = keys.passed({name: name for name in first.names}) if keys and with_keys else None
-        first_rows = self.rows(first, own)
+        try:
+            first_rows = self.rows(first, own)
+        except MissingError:
+            self._look_ahead(node, left_first)
+            raise
         if not first_rows and (left_first or not isinstance(node, AntiJoin)):
             return []
         second_keys = self._keys(node, left_first, first_rows) if self._is_large(second) else None
         second_rows = self.rows(second, second_keys)
         left, right = (first_rows, second_rows) if left_first else (second_rows, first_rows)
+        return self._operated(node, (left, right))
+
+    def _paired(self, node: Paired, left: Rows, right: Rows) -> Rows:
+        if len(left) * len(right) > MOST_PAIRS and not looked_up_columns(node):
+            raise TooManyRowsError
         met = meetings(node, left, right)
         match node:
             case Join():
@@ -182,27 +234,34 @@ class Evaluation:
             result.append(row)
             if len(result) > self.most:
                 raise TooManyRowsError
+            if not len(result) % CHECKED_ROWS:
+                check_time()
         return result
+
+    def _look_ahead(self, node: Paired, left_first: bool) -> None:
+        """Look up what the second side of a join is sure to need while the first is missing."""
+        first, second = (node.left, node.right) if left_first else (node.right, node.left)
+        with suppress(MissingError, UnboundedError, TooManyRowsError):
+            if self._is_bounded(second, _NONE):
+                self.rows(second)
+                return
+            own, _ = _sides(node, left_first)
+            values = self.keys_ahead(first, second, own) if own else None
+            if values:
+                self.rows(second, _key_values(node, left_first, values))
 
     def _keys(self, node: Paired, left_first: bool, rows: Rows) -> KeyValues | None:
         """What the other side of a join is looked up by."""
-        pairs = looked_up_columns(node)
-        if not pairs:
+        own, _ = _sides(node, left_first)
+        if not own:
             return None
         first = node.left if left_first else node.right
-        own, others = zip(*((a, b) if left_first else (b, a) for a, b, _ in pairs), strict=True)
-        strict = [place for place, pair in enumerate(pairs) if not pair[2]]
-        values = frozenset(map(key_of(own, first.schema), rows))
-        values = frozenset(v for v in values if all(v[i] is not None for i in strict))
-        columns = tuple(
-            Field(other, find_field(name, first.schema).type)
-            for name, other in zip(own, others, strict=True)
-        )
-        return KeyValues(columns, values)
+        return _key_values(node, left_first, frozenset(map(key_of(own, first.schema), rows)))
 
-    def _order(self, node: Paired, columns: Columns) -> tuple[bool, bool] | None:
-        """Whether the left side comes first, and whether it is asked for by the keys that are
-        there; None where neither side can come first."""
+    def _order(self, node: Paired, columns: Columns, whole: bool) -> tuple[bool, bool] | None:
+        """Whether the left side comes first, and whether it is looked up by the keys that are
+        there; None where neither side can come first. With `whole`, relations that keys do not
+        reach may be read as a whole."""
         pairs = looked_up_columns(node)
         sides = [
             (True, node.left, node.right, frozenset(pair[1] for pair in pairs)),
@@ -215,41 +274,89 @@ class Evaluation:
                 own = columns & frozenset(first.names) if with_keys else _NONE
                 if with_keys and not own:
                     continue
-                if self._is_bounded(first, own) and self._is_bounded(second, looked_up):
+                if self._is_bounded(first, own, whole) and self._is_bounded(
+                    second, looked_up, whole
+                ):
                     return left_first, with_keys
         return None
 
     # --- what can be computed ---------------------------------------------------------------------
 
-    def _is_bounded(self, node: Node, columns: Columns) -> bool:
-        """Whether keys of these columns reach all large relations of a node."""
+    def _is_bounded(self, node: Node, columns: Columns, whole: bool = False) -> bool:
+        """Whether keys of these columns reach all large relations of a node; with `whole`, or
+        these may be read as a whole."""
         if not self._is_large(node):
             return True
-        key = id(node), columns
+        key = id(node), columns, whole
         if key not in self._bounded:
-            self._bounded[key] = self._finds_keys(node, columns)
+            self._bounded[key] = self._finds_keys(node, columns, whole)
         return self._bounded[key]
 
-    def _finds_keys(self, node: Node, columns: Columns) -> bool:
+    def _finds_keys(self, node: Node, columns: Columns, whole: bool) -> bool:
         match node:
             case Scan() | Stored():
-                return bool(columns)
+                return bool(columns) or (whole and self.is_readable(node))
             case Join() | SemiJoin() | AntiJoin():
-                return self._order(node, columns) is not None
+                return self._order(node, columns, whole) is not None
         return all(
-            self._is_bounded(child, frozenset(names[each] for each in columns if each in names))
+            self._is_bounded(
+                child, frozenset(names[each] for each in columns if each in names), whole
+            )
             for child, names in _passed_down(node)
         )
 
     def _is_large(self, node: Node) -> bool:
-        known = self._large.get(id(node))
-        if known is None:
+        is_large = self._large.get(id(node))
+        if is_large is None:
             if isinstance(node, Leaf):
-                known = self.leaves.is_large(node)
+                is_large = self.leaves.is_large(node)
             else:
-                known = any(map(self._is_large, children(node)))
-            self._large[id(node)] = known
-        return known
+                is_large = any(map(self._is_large, children(node)))
+            self._large[id(node)] = is_large
+        return is_large
+
+
+def _operate(node: Node, inputs: Sequence[Rows]) -> Rows:
+    """The rows of an operator but a join over those of its inputs."""
+    match node:
+        case Values():
+            return constant_rows(node)
+        case UnionAll():
+            return [row for each in inputs for row in each]
+        case Select():
+            return select(node, inputs[0])
+        case Project():
+            return project(node, inputs[0])
+        case Distinct():
+            return distinct(node, inputs[0])
+        case GroupBy():
+            return group(node, inputs[0])
+        case Unnest():
+            return unnest(node, inputs[0])
+        case Window():
+            return window(node, inputs[0])
+    raise AssertionError(node)
+
+
+def _sides(node: Paired, left_first: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of the first side of a join that equal columns of the second, and these."""
+    pairs = looked_up_columns(node)
+    left, right = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+    return (left, right) if left_first else (right, left)
+
+
+def _key_values(node: Paired, left_first: bool, values: Set[Row]) -> KeyValues:
+    """Values of the first side of a join as keys of the second; NULL is one only where it is equal
+    to NULL."""
+    first = node.left if left_first else node.right
+    own, others = _sides(node, left_first)
+    strict = [place for place, pair in enumerate(looked_up_columns(node)) if not pair[2]]
+    columns = tuple(
+        Field(other, find_field(name, first.schema).type)
+        for name, other in zip(own, others, strict=True)
+    )
+    kept = frozenset(each for each in values if all(each[i] is not None for i in strict))
+    return KeyValues(columns, kept)
 
 
 def _passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:

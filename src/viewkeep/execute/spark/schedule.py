@@ -19,10 +19,11 @@ from viewkeep.diffs.script import Apply, Compute, Script
 from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
+from viewkeep.execute.near_rows import MissingError
 from viewkeep.execute.spark.apply_diff import Part
 from viewkeep.execute.spark.driver.changed_rows import looked_up
 from viewkeep.execute.spark.driver.collect import Collected, collect, with_schema
-from viewkeep.execute.spark.driver.look_up import MissingError, NotHereError
+from viewkeep.execute.spark.driver.look_up import NotHereError
 from viewkeep.execute.spark.driver.queries import MOST_AHEAD, Driver
 from viewkeep.execute.spark.report import SPARK_ERRORS, named
 from viewkeep.execute.spark.script_relations import ScriptRelations

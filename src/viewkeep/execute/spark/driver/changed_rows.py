@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame
 
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.apply_rows import apply_to_rows, keys_and_values, matched_ids
+from viewkeep.execute.near_rows import MissingError
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Part, TargetChanges
 from viewkeep.execute.spark.driver.collect import collect
-from viewkeep.execute.spark.driver.look_up import LookUps, MissingError, NotHereError
+from viewkeep.execute.spark.driver.look_up import LookUps, NotHereError
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows, key_of
 from viewkeep.tables.arrow_rows import to_arrow, to_rows

@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from viewkeep.execute.near_rows import MissingError, UnboundedError
 from viewkeep.execute.spark.driver.collect import Collected, with_schema
 from viewkeep.execute.spark.driver.key_filter import MAX_KEYS, between, has_literals, one_of
 from viewkeep.execute.spark.driver.layered import Layered
@@ -34,11 +35,7 @@ KeySets = Mapping[Columns, set[Row]]
 """Keys by the columns that have them."""
 
 
-class MissingError(Exception):
-    """Rows that the next job fetches."""
-
-
-class NotHereError(Exception):
+class NotHereError(UnboundedError):
     """What the driver cannot or should not compute."""
 
 
@@ -89,6 +86,10 @@ class LookUps:
         pending = self._pending.setdefault(source, {}).setdefault(order, set())
         pending |= keys - index.keys()
         raise MissingError(source)
+
+    def is_small(self, source: Source) -> bool:
+        """Whether a relation has so few rows that all of them are read."""
+        return self._whole(source) is not None
 
     def all_rows(self, source: Source) -> Rows:
         """All rows of a relation that is small; others are Spark's."""

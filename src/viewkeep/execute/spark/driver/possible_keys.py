@@ -23,9 +23,8 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.evaluate.forms import Row
-from viewkeep.query.evaluate.rows import Pair, Paired, Rows, comparable, equal_columns, key_of
+from viewkeep.query.evaluate.rows import Paired, Rows, key_of, looked_up_columns
 from viewkeep.query.expressions import Column
-from viewkeep.query.types.inference import find_field
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class PossibleKeys:
 
     def _joined(self, node: Paired, columns: Columns) -> set[Row] | None:
         """From the side that has all columns, or others that are equal to them."""
-        pairs = [] if isinstance(node, AntiJoin) else usable_pairs(node)
+        pairs = () if isinstance(node, AntiJoin) else looked_up_columns(node)
         to_left = {right: left for left, right, _ in pairs}
         to_right = {left: right for left, right, _ in pairs}
         for side, equal in ((node.left, to_left), (node.right, to_right)):
@@ -104,13 +103,3 @@ class PossibleKeys:
                 if values is not None:
                     return values
         return None
-
-
-def usable_pairs(node: Paired) -> list[Pair]:
-    """The equalities that keys can be looked up by."""
-
-    def usable(pair: Pair) -> bool:
-        left = find_field(pair[0], node.left.schema).type
-        return comparable(left, find_field(pair[1], node.right.schema).type)
-
-    return list(filter(usable, equal_columns(node)))
