@@ -17,7 +17,7 @@ import pytest
 
 from tests.keeper.lakes import check
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.lake import RefreshReport
+from viewkeep.lake import RefreshReport, retry
 from viewkeep.refresh import watch
 from viewkeep.refresh.lag import seconds_of
 
@@ -116,7 +116,7 @@ def test_a_view_that_fails_is_tried_again_later(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others stay fresh, and it is not tried all the time."""
-    monkeypatch.setattr(watch, "FIRST_PAUSE", 0.2)
+    monkeypatch.setattr(retry, "FIRST_SECONDS", 0.2)
     keeper = Keeper(place, durable=False)
     keeper.create_view("ratio", "SELECT pid, 100 / price AS r FROM parts", policy="incremental")
     with watching(place) as told:

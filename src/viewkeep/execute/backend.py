@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.row_changes import RowChanges
+from viewkeep.query.algebra import Leaf, Scan
 from viewkeep.query.verbatim import Query
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile
@@ -24,6 +25,11 @@ Source = tuple[str, str] | str
 Relations = Mapping[Source, Relation]
 Counted = dict[tuple[Any, ...], int]
 """Rows with how many more of them there are on the left than on the right."""
+
+
+def source_of(leaf: Leaf) -> Source:
+    """The relation that a leaf of a query reads."""
+    return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
-from viewkeep.errors import ConstraintError, did_you_mean
+from viewkeep.errors import ConstraintError, ViewkeepError, did_you_mean
 from viewkeep.query.expressions import conjuncts, constant_column
 
 if TYPE_CHECKING:
@@ -324,14 +324,21 @@ def _qualified(text: str, form: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _items(values: Iterable[str], name: str) -> tuple[str, ...]:
+    return listed_items(values, name, (str,), ConstraintError)
+
+
+def listed_items(
+    values: Iterable[T], name: str, kinds: tuple[type, ...], error: type[ViewkeepError]
+) -> tuple[T, ...]:
+    """The items of a user's list; an error if it is none, or has items of other kinds."""
     if isinstance(values, str):
-        raise ConstraintError(f'{name}="{values}": give a list, as in {name}=["{values}"]')
+        raise error(f'{name}="{values}": give a list, as in {name}=["{values}"]')
     if not isinstance(values, Iterable) or isinstance(values, bytes):
-        raise ConstraintError(f"{name}={values!r}: expected a list")
+        raise error(f"{name}={values!r}: expected a list")
     items = tuple(values)
     for item in items:
-        if not isinstance(item, str):
-            raise ConstraintError(f"{name}: {item!r} is not text")
+        if not isinstance(item, kinds):
+            raise error(f"{name}: {item!r} is not text")
     return items
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from viewkeep.errors import ConstraintError, SchemaError, did_you_mean
-from viewkeep.query.constraints import ForeignKey, FunctionalDependency
+from viewkeep.query.constraints import ForeignKey, FunctionalDependency, listed_items
 from viewkeep.query.types.data_types import BIGINT, Field, Type, parse_type
 
 T = TypeVar("T")
@@ -178,15 +178,8 @@ def _dependency(fd: str | FunctionalDependency) -> FunctionalDependency:
 
 
 def _sequence(values: Iterable[T], name: str) -> tuple[T, ...]:
-    if isinstance(values, str):
-        raise SchemaError(f'{name}="{values}": give a list, as in {name}=["{values}"]')
-    if not isinstance(values, Iterable) or isinstance(values, bytes):
-        raise SchemaError(f"{name}={values!r}: expected a list")
-    items = tuple(values)
-    for item in items:
-        if not isinstance(item, str | Reference | FunctionalDependency):
-            raise SchemaError(f"{name}: {item!r} is not text")
-    return items
+    kinds = (str, Reference, FunctionalDependency)
+    return listed_items(values, name, kinds, SchemaError)
 
 
 def _check_distinct(names: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.lease import Lease
+from viewkeep.lake.retry import RetryPause
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.view import View
 from viewkeep.query.clock import clock_of
@@ -26,8 +27,6 @@ from viewkeep.tables.log.durable import local_path
 
 SHORTEST, LONGEST = 0.05, 1.0
 """Seconds between two looks at the logs."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
-"""Seconds before a view that failed is tried again; each time twice as many."""
 LONG_AGO = float("inf")
 
 Plan = Callable[[ViewDefinition, Catalog], View]
@@ -53,18 +52,6 @@ class ViewFigures:
 
 
 @dataclass
-class _Pause:
-    """When a view or source that failed is tried again."""
-
-    seconds: float = FIRST_PAUSE
-    until: float = 0.0
-
-    def extend(self, now: float) -> None:
-        self.until = now + self.seconds
-        self.seconds = min(2 * self.seconds, LONGEST_PAUSE)
-
-
-@dataclass
 class Watcher:
     """Watches one lake; `lag` is that of views that say nothing else."""
 
@@ -74,23 +61,23 @@ class Watcher:
     lag: float = 0.0
     figures: dict[str, ViewFigures] = field(default_factory=dict)
     look_at_sources: Callable[[Tell], None] = no_sources
-    _pauses: dict[str, _Pause] = field(default_factory=dict)
+    _pauses: dict[str, RetryPause] = field(default_factory=dict)
     _seen: dict[str, tuple[ViewDefinition, Mapping[str, int]]] = field(default_factory=dict)
 
     def run(self, stop: Event, tell: Tell) -> None:
         """Work until the event is set; every refresh and every failure is told."""
         lease = Lease(local_path(self.lake.uri), "watch")
-        pause = _Pause()
+        pause = RetryPause()
         try:
             while not stop.is_set():
                 try:
                     if lease.is_held():
                         self._look(tell)
-                    pause = _Pause()
+                    pause = RetryPause()
                 except ViewkeepError as error:  # the lake itself: perhaps it comes back
                     tell(RefreshReport("", "none", error=problem_of(error)))
-                    pause.extend(time.time())
-                    stop.wait(pause.until - time.time())
+                    pause.extend()
+                    stop.wait(pause.left)
                 stop.wait(min(max(self.lag / 10, SHORTEST), LONGEST))
         finally:
             lease.release()
@@ -115,7 +102,7 @@ class Watcher:
         figures = self.figures.setdefault(report.view, ViewFigures())
         if report.error:
             figures.errors += 1
-            self._pauses.setdefault(report.view, _Pause()).extend(time.time())
+            self._pauses.setdefault(report.view, RetryPause()).extend()
             return
         self._pauses.pop(report.view, None)
         if report.changed:
@@ -147,7 +134,7 @@ class Watcher:
         figures.lag = 0.0 if waiting is None else min(waiting, now)
         lag = self._lag(definition)
         pause = self._pauses.get(definition.name)
-        if waiting is None or lag is None or (pause is not None and now < pause.until):
+        if waiting is None or lag is None or (pause is not None and pause.left):
             return False
         return waiting >= lag - min(2 * figures.last_seconds + SHORTEST, lag / 2)
 

@@ -1,7 +1,6 @@
 """Folders that a watcher looks at: what comes into them is taken in, and told."""
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,11 +8,10 @@ from typing import Any
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.lake.intake import IngestReport
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.retry import RetryPause
 from viewkeep.sources.folder import FoundFile, list_files
 from viewkeep.sources.ingest import FolderSource, open_folder
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
-"""Seconds before a source that failed is tried again; each time twice as many."""
 Listing = Sequence[FoundFile]
 FolderPaths = Mapping[str, str | os.PathLike[str]]
 """Folders by the tables that they change."""
@@ -25,8 +23,7 @@ class _State:
 
     listing: Listing | None = None
     waiting: tuple[Any, ...] = ()
-    pause: float = FIRST_PAUSE
-    until: float = 0.0
+    pause: RetryPause = field(default_factory=RetryPause)
 
 
 def watch_folders(lake: Lake, folders: Mapping[str, FolderPaths]) -> "FolderWatch":
@@ -52,7 +49,7 @@ class FolderWatch:
         for each in self.sources:
             key = each.definition.name, each.folder
             state = self._states.setdefault(key, _State())
-            if time.monotonic() >= state.until:
+            if not state.pause.left:
                 self._look(each, state, tell)
 
     def _look(
@@ -64,11 +61,10 @@ class FolderWatch:
                 return
             report = source.ingest()
         except ViewkeepError as error:
-            state.until = time.monotonic() + state.pause
-            state.pause = min(2 * state.pause, LONGEST_PAUSE)
+            state.pause.extend()
             tell(IngestReport(source.definition.name, -1, error=problem_of(error)))
             return
-        state.listing, state.pause = listing, FIRST_PAUSE
+        state.listing, state.pause = listing, RetryPause()
         if report.changed or report.waiting != state.waiting:
             tell(report)
         state.waiting = report.waiting

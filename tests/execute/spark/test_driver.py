@@ -16,8 +16,9 @@ from tests.diffs.test_random_views import CASES
 from tests.diffs.test_random_views import TABLES as RANDOM_TABLES
 from tests.diffs.views import TABLES, VIEWS
 from viewkeep.diffs.script import Script
+from viewkeep.execute.backend import Source
 from viewkeep.execute.near_rows import MissingError
-from viewkeep.execute.spark.driver.look_up import LookUps, NotHereError, Source
+from viewkeep.execute.spark.driver.look_up import LookUps, NotHereError
 from viewkeep.execute.spark.driver.possible_keys import Inputs
 from viewkeep.execute.spark.driver.queries import Driver
 from viewkeep.query.algebra import Node, Project, Scan, Select, Stored

@@ -8,11 +8,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.execute.backend import Relations, Source
+from viewkeep.execute.backend import Relations, Source, source_of
 from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.file_schemas import FILE_SCHEMAS
 from viewkeep.execute.duckdb.statements import typed
-from viewkeep.query.algebra import Leaf, Scan
+from viewkeep.query.algebra import Leaf
 from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
@@ -56,16 +56,16 @@ class OpenRelations:
 
     def of_leaf(self, leaf: Leaf) -> str:
         """The relation of a leaf of a query, opened."""
-        self.open([_source(leaf)])
-        return self.names[_source(leaf)]
+        self.open([source_of(leaf)])
+        return self.names[source_of(leaf)]
 
     def text_of_leaf(self, leaf: Leaf) -> str:
         """The text of the relation of a leaf, for a query that is run once."""
-        return self.text(self._relations[_source(leaf)])
+        return self.text(self._relations[source_of(leaf)])
 
     def open_leaves(self, leaves: Iterable[Leaf]) -> None:
         """Make what a query reads known to DuckDB."""
-        self.open(map(_source, leaves))
+        self.open(map(source_of, leaves))
 
     def open(self, sources: Iterable[Source]) -> None:
         """Make relations known to DuckDB, once."""
@@ -214,10 +214,6 @@ def typical_first(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
     mean = max(1.0, sum(each.rows for each in files) / len(files))
     first = min(files, key=lambda each: abs(log(max(1, each.rows) / mean)))
     return (first, *(each for each in files if each is not first))
-
-
-def _source(leaf: Leaf) -> Source:
-    return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
 
 
 def _nullable_schema(fields: Iterable[Field]) -> pa.Schema:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.script import Script
-from viewkeep.execute.backend import Counted, Relations, Source, Target, Written
+from viewkeep.execute.backend import Counted, Relations, Source, Target, Written, source_of
 from viewkeep.execute.budget import budgeted
 from viewkeep.execute.spark.driver import collect
 from viewkeep.execute.spark.driver.layered import Layered
@@ -22,7 +22,7 @@ from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.execute.spark.script_relations import Input
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.execute.spark.verbatim import verbatim_frame
-from viewkeep.query.algebra import Leaf, Scan
+from viewkeep.query.algebra import Leaf
 from viewkeep.query.expressions import quote
 from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
@@ -131,7 +131,7 @@ class SparkRelations(Mapping[Source, Input]):
 
     def of_leaf(self, leaf: Leaf) -> DataFrame:
         """The rows of a leaf of a query."""
-        return self._rows((leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
+        return self._rows(source_of(leaf))
 
     def of_table(self, name: str) -> DataFrame:
         """The rows of a table after the changes."""

@@ -8,6 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.diffs.script import Compute, Script
+from viewkeep.execute.backend import Source, source_of
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.driver.collect import (
     Collected,
@@ -19,7 +20,7 @@ from viewkeep.execute.spark.driver.collect import (
     with_schema,
 )
 from viewkeep.execute.spark.driver.layered import Layered
-from viewkeep.execute.spark.driver.look_up import LookUps, Source
+from viewkeep.execute.spark.driver.look_up import LookUps
 from viewkeep.execute.spark.driver.possible_keys import Inputs
 from viewkeep.execute.spark.driver.scanned import Scanned
 from viewkeep.execute.spark.frames import Builder
@@ -197,8 +198,7 @@ def _input(frames: Frames, name: Source) -> Input:
 
 def input_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
     """The relation of a leaf."""
-    rows = _input(frames, (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name)
-    return _as_frame(spark, rows)
+    return _as_frame(spark, _input(frames, source_of(leaf)))
 
 
 @lru_cache(maxsize=64)

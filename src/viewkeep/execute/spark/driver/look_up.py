@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from viewkeep.execute.backend import Source
 from viewkeep.execute.near_rows import MissingError, UnboundedError
 from viewkeep.execute.spark.driver.collect import Collected, with_schema
 from viewkeep.execute.spark.driver.key_filter import MAX_KEYS, between, has_literals, one_of
@@ -23,9 +24,6 @@ from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_rows
-
-Source = tuple[str, str] | str
-"""A table by name and state, all else by name."""
 
 WHOLE_ROWS = 10_000
 """Relations with fewer rows are read as a whole: looking rows up takes as long."""

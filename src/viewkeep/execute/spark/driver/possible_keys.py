@@ -7,7 +7,8 @@ are certain to be among a few values.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from viewkeep.execute.spark.driver.look_up import Columns, LookUps, Source
+from viewkeep.execute.backend import Source
+from viewkeep.execute.spark.driver.look_up import Columns, LookUps
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,

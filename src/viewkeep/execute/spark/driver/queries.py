@@ -12,6 +12,7 @@ whole.
 from collections.abc import Sequence, Set
 from typing import Any
 
+from viewkeep.execute.backend import source_of
 from viewkeep.execute.near_rows import (
     Evaluation,
     KeyValues,
@@ -19,7 +20,7 @@ from viewkeep.execute.near_rows import (
     TooManyRowsError,
     UnboundedError,
 )
-from viewkeep.execute.spark.driver.look_up import Columns, NotHereError, Source
+from viewkeep.execute.spark.driver.look_up import Columns, NotHereError
 from viewkeep.execute.spark.driver.possible_keys import Inputs, PossibleKeys
 from viewkeep.query.algebra import Leaf, Node, Project, Scan, Select
 from viewkeep.query.evaluate.forms import Row
@@ -68,7 +69,7 @@ class Driver:
 
     def whole(self, leaf: Leaf) -> Rows:
         """All rows of a diff, or of a table, cache or view that is small."""
-        key = _source(leaf), leaf.names
+        key = source_of(leaf), leaf.names
         if key not in self._memory:
             rows = None if isinstance(leaf, Scan) else self._inputs.rows(leaf.name)
             self._memory[key] = self._all_rows(leaf) if rows is None else rows
@@ -78,23 +79,23 @@ class Driver:
     def _all_rows(self, leaf: Leaf) -> Rows:
         if not isinstance(leaf, Scan) and self._inputs.pending(leaf.name) is not None:
             raise MissingError(leaf.name)
-        if not self._inputs.has_frame(_source(leaf)):
+        if not self._inputs.has_frame(source_of(leaf)):
             raise NotHereError(f"{leaf.name} as a whole")
-        return self._arranged(leaf, self._inputs.look_ups.all_rows(_source(leaf)))
+        return self._arranged(leaf, self._inputs.look_ups.all_rows(source_of(leaf)))
 
     def _is_readable(self, leaf: Leaf) -> bool:
         """Whether a relation is so small that all of it is read."""
-        source = _source(leaf)
+        source = source_of(leaf)
         return self._inputs.has_frame(source) and self._inputs.look_ups.is_small(source)
 
     def near(self, leaf: Leaf, keys: KeyValues) -> Rows:
         """The rows that have one of the keys; all rows, where these cannot be looked up."""
-        memory_key = _source(leaf), leaf.names, keys
+        memory_key = source_of(leaf), leaf.names, keys
         if memory_key not in self._memory:
             below = dict(zip(leaf.names, _below(leaf), strict=True))
             columns = tuple(below[name] for name in keys.names)
             try:
-                rows = self._inputs.look_ups.look_up(_source(leaf), columns, keys.values)
+                rows = self._inputs.look_ups.look_up(source_of(leaf), columns, keys.values)
             except NotHereError:
                 return self.whole(leaf)
             self._memory[memory_key] = self._arranged(leaf, rows)
@@ -103,7 +104,7 @@ class Driver:
 
     def _arranged(self, leaf: Leaf, rows: Rows) -> Rows:
         """Rows in the order of a leaf's columns; one that no query reads is NULL."""
-        have = [field.name for field in self._inputs.look_ups.schema(_source(leaf))]
+        have = [field.name for field in self._inputs.look_ups.schema(source_of(leaf))]
         names = list(_below(leaf))
         if have == names:
             return rows
@@ -122,10 +123,6 @@ class Driver:
         """Whether all tables are there; one that turns out not to be needed need not be."""
         scans = [each for each in walk(node) if isinstance(each, Scan)]
         return all(self._inputs.has_frame((scan.name, scan.state)) for scan in scans)
-
-
-def _source(leaf: Leaf) -> Source:
-    return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
 
 
 def _below(leaf: Leaf) -> Columns:
