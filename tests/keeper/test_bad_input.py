@@ -158,8 +158,8 @@ DEFINITIONS: dict[str, tuple[Attempt, str]] = {
         r'column "y" has the type time64.*which views cannot read; convert it or leave it out',
     ),
     "a key that cannot be compared": (
-        lambda k: k.create_table("t", {"x": "int", "y": "array<int>"}, ["y"]),
-        r'key column "y" is array<int>: .* only carried, not compared; choose other columns',
+        lambda k: k.create_table("t", {"x": "int", "y": "map<int,int>"}, ["y"]),
+        r'key column "y" is map<int,int>: .* only carried, not compared; choose other columns',
     ),
     "a column name of Viewkeep's own": (
         lambda k: k.create_table("t", {"x": "int", "x#pre": "int"}, ["x"]),

@@ -126,10 +126,10 @@ class Table:
         if len(set(self.key)) < len(self.key):
             raise SchemaError(f"key ({', '.join(self.key)}): a column stands twice")
         for each in self.columns:
-            if each.name in self.key and each.type.is_opaque:
+            if each.name in self.key and each.type.has_map:
                 raise SchemaError(
-                    f'key column "{each.name}" is {each.type}: values of this type are only '
-                    "carried, not compared; choose other columns"
+                    f'key column "{each.name}" is {each.type}: maps are only carried, not '
+                    "compared; choose other columns"
                 )
         for reference in self.foreign_keys:
             self._check_known(f'foreign key "{reference}"', reference.columns)

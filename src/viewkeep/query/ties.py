@@ -55,4 +55,4 @@ def _projected(node: Project) -> tuple[str, ...]:
 
 
 def _comparable(node: Node) -> tuple[str, ...]:
-    return tuple(field.name for field in node.schema if not field.type.is_opaque)
+    return tuple(field.name for field in node.schema if not field.type.has_map)

@@ -79,6 +79,10 @@ class Dialect:
         """A column by which rows are grouped, or told apart."""
         return self.quote(name)
 
+    def order_key(self, name: str, type_: Type) -> str:
+        """A column by which rows are ordered."""
+        return self.group_key(name, type_)
+
     def value(self, node: Expression, schema: Schema) -> str:
         """A scalar expression."""
         return expression(node)
@@ -89,7 +93,7 @@ class Dialect:
 
     def window(self, node: Window, column: WindowColumn) -> str:
         """A column of a window."""
-        over = over_text(node, column, self.group_key, self.range_offset)
+        over = over_text(node, column, self.group_key, self.order_key, self.range_offset)
         if column.function in WINDOW_FUNCTIONS:
             return self.window_function(column, node.child.schema, over)
         return self.aggregate(aggregate_of(column), node.child.schema, over)
@@ -240,7 +244,7 @@ class _Printer:
         source = self._from(node.child)
         if node.limit is None or node.partition_by:
             return source
-        order = ", ".join(order_text(node, self._dialect.group_key))
+        order = ", ".join(order_text(node, self._dialect.order_key))
         rows = f"SELECT {self._read(node.child)}{source}"
         ordered = f"\nORDER BY {order}" if order else ""
         return f"\nFROM ({rows}{ordered}\nLIMIT {node.limit}) AS {self._quote('_1')}"

@@ -21,11 +21,13 @@ OffsetText = Callable[[int, Type], str]
 """How far a range reaches, in units of the order column."""
 
 
-def over_text(node: Window, column: WindowColumn, key: KeyText, offset: OffsetText) -> str:
+def over_text(
+    node: Window, column: WindowColumn, key: KeyText, order_key: KeyText, offset: OffsetText
+) -> str:
     """OVER and what stands in its brackets, for one column of a window."""
     schema = node.child.schema
     partition = [key(name, find_field(name, schema).type) for name in node.partition_by]
-    order = order_text(node, key, column.is_by_place)
+    order = order_text(node, order_key, column.is_by_place)
     if not order and (column.function in RANKING or column.function in OFFSET):
         order = ["NULL"]  # any order will do, but Spark asks for one
     parts = [f"PARTITION BY {', '.join(partition)}"] if partition else []

@@ -64,10 +64,10 @@ def _numbered_tables(view: Node) -> dict[str, Table]:
 def _numbered(name: str, table: Table, columns: set[str]) -> Table:
     fields = [each for each in table.columns if each.name in columns]
     for each in fields:
-        if each.type.is_opaque:
+        if each.type.has_map:
             raise MissingKeyError(name, f'and values of "{each.name}", {each.type}, do not compare')
     # Where only rows are counted, any column tells them.
-    comparable = [each for each in table.columns if not each.type.is_opaque]
+    comparable = [each for each in table.columns if not each.type.has_map]
     chosen = fields or comparable[:1]
     if not chosen or COPY in table.names:
         raise MissingKeyError(name)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from math import nan
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
@@ -51,6 +52,8 @@ def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bo
 
     def compare(left: Any, right: Any) -> bool:
         kind = type(left)
+        if kind is tuple and type(right) is tuple:
+            return operation(normal(left), normal(right))
         if kind is type(right) and (kind is not float or (left == left and right == right)):
             return operation(left, right)
         return operation(*_comparable(left, right))
@@ -60,6 +63,17 @@ def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bo
 
 equal = comparison(eq)
 """Whether two values are the same; those of unrelated types never are."""
+
+
+def normal(value: Any) -> Any:
+    """The value, equal in Python to those that equal it in Spark: there is one NaN, and no -0.0.
+
+    >>> normal((float("nan"), None)) == normal((float("nan"), None))
+    True
+    """
+    if isinstance(value, float):
+        return value + 0.0 if value == value else nan
+    return tuple(map(normal, value)) if isinstance(value, tuple) else value
 
 
 def _comparable(left: Any, right: Any) -> tuple[Any, Any]:

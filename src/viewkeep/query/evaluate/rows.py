@@ -8,7 +8,6 @@ value, and -0.0 for 0.0, as Spark does.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from math import nan
 from operator import itemgetter
 from typing import Any
 
@@ -30,7 +29,7 @@ from viewkeep.query.evaluate.exact import (
     compile_exact_condition,
     fitting,
 )
-from viewkeep.query.evaluate.forms import Evaluator, Row
+from viewkeep.query.evaluate.forms import Evaluator, Row, normal
 from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
@@ -156,9 +155,9 @@ def key_of(columns: Sequence[str], schema: Schema) -> Callable[[Row], Row]:
     """The function from a row to its values of some columns, equal where Spark's are."""
     names = [field.name for field in schema]
     places = [names.index(column) for column in columns]
-    if not any(schema[i].type in (DOUBLE, FLOAT) for i in places):
+    if not any(schema[i].type.has_float for i in places):
         return _places(places)
-    return lambda row: tuple([_normal(row[i]) for i in places])
+    return lambda row: tuple([normal(row[i]) for i in places])
 
 
 def _places(places: Sequence[int]) -> Callable[[Row], Row]:
@@ -168,12 +167,6 @@ def _places(places: Sequence[int]) -> Callable[[Row], Row]:
         return lambda row: ()
     [place] = places
     return lambda row: (row[place],)
-
-
-def _normal(value: Any) -> Any:
-    if isinstance(value, float):
-        return value + 0.0 if value == value else nan
-    return value
 
 
 def _pair(part: Expression, node: Paired) -> Pair | None:

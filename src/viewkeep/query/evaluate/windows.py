@@ -113,15 +113,18 @@ def _sort_key(place: int, order: Order) -> Callable[[Row], Any]:
 
     def key(row: Row) -> Any:
         value = row[place]
-        if value is None:
-            return null
-        return (
-            (0, value != value, value + 0.0 if value == value else 0.0)
-            if isinstance(value, float)
-            else (0, value)
-        )
+        return null if value is None else (0, *_ordered_value(value))
 
     return key
+
+
+def _ordered_value(value: Any) -> tuple[Any, ...]:
+    """What is in order where values that are not NULL are; inside of others, NULL is least."""
+    if isinstance(value, float):
+        return (value != value, value + 0.0 if value == value else 0.0)
+    if isinstance(value, tuple):
+        return ([() if each is None else _ordered_value(each) for each in value],)
+    return (value,)
 
 
 def _number(value: Any) -> int:

@@ -20,13 +20,13 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.functions import (
-    ONLY_CARRIED,
     Function,
     Rule,
     Typed,
     clash,
     of_numbers,
     of_same,
+    refusal,
 )
 from viewkeep.query.types.rules import bounded_decimal, decimal_type, digits, is_decimal
 
@@ -48,8 +48,17 @@ BY_ORDER = ("max_by", "min_by")
 COLLECTIONS = ("collect_list", "collect_set")
 """Aggregates of all values, as an array."""
 
+COMPARISONS = {"count": "=", "min": "<", "max": "<"}
+"""The comparisons that aggregates ask of values of types that views carry."""
+
 ORDERED = (*PERCENTILES, "mode", "listagg")
 """Aggregates that WITHIN GROUP gives an order."""
+
+
+def comparison_of(aggregate: str) -> str:
+    """The function that tells by `refusal` which types an aggregate takes: its own name, if none
+    that are only carried."""
+    return COMPARISONS.get(aggregate, aggregate)
 
 
 def aggregate_result(function: str, arguments: Sequence[Typed], grouped: bool) -> Typed:
@@ -69,8 +78,9 @@ def aggregate_result(function: str, arguments: Sequence[Typed], grouped: bool) -
         return Typed(BIGINT, nullable=False)
     found.check_count(len(arguments))
     for argument in arguments:
-        if argument.type.is_opaque:
-            raise QueryError(f"{function}() cannot take {argument.type}: {ONLY_CARRIED}")
+        reason = refusal(argument.type, comparison_of(function))
+        if reason is not None:
+            raise QueryError(f"{function}() cannot take {argument.type}: {reason}")
     by_values = any(each.nullable for each in arguments) or not grouped
     return Typed(
         found.rule(arguments), {"never": False, "always": True}.get(found.nullable, by_values)

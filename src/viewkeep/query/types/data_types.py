@@ -30,13 +30,28 @@ class Type:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether views carry values of the type, and compute nothing with them."""
+        """Whether views carry values of the type, and compute nothing but comparisons with them."""
         return self.name in OPAQUE
 
     @property
     def has_map(self) -> bool:
         """Whether there is a map in its values, which Spark cannot compare."""
         return self.name == "map" or any(part.type.has_map for part in self.parts)
+
+    @property
+    def has_float(self) -> bool:
+        """Whether there is a floating-point number in its values."""
+        return self.name in ("float", "double") or any(part.type.has_float for part in self.parts)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether its values have parts: arrays, structs and maps."""
+        return self.name in NESTED
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether views compare its values by order, and not only for equality."""
+        return not self.is_nested
 
 
 def DECIMAL(precision: int, scale: int) -> Type:  # noqa: N802 - reads like the constants beside it
@@ -60,8 +75,11 @@ VOID = Type("void")
 
 TIMESTAMP_NTZ = Type("timestamp_ntz")
 
-OPAQUE = frozenset({"array", "map", "struct", "timestamp_ntz"})
-"""The names of the types that views only carry."""
+NESTED = frozenset({"array", "map", "struct"})
+"""The names of the types whose values have parts."""
+
+OPAQUE = NESTED | {"timestamp_ntz"}
+"""The names of the types that views carry, and compare unless there are maps in them."""
 
 
 def ARRAY(element: Type) -> Type:  # noqa: N802 - as above

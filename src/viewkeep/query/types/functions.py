@@ -64,7 +64,31 @@ PARTS = (FIELD, ITEM, ENTRY)
 CARRIED = frozenset({"isnull", "isnotnull", "case", "coalesce", COMPARABLE, *PARTS})
 """The functions that take values of every type, also of those that views only carry."""
 
+EQUALITIES = frozenset({"=", "<>", "<=>", "in", "nullif"})
+"""The functions that ask whether values are equal."""
+
+ORDERINGS = frozenset({"<", "<=", ">", ">=", "greatest", "least"})
+"""The functions that ask for the order of values."""
+
 ONLY_CARRIED = "views carry such columns as they are, and compute nothing with them"
+UNORDERED = "views compare values of this type for equality only"
+
+
+def refusal(type_: Type, function: str) -> str | None:
+    """Why a function does not take values of a type that views carry; None where it does.
+
+    >>> from viewkeep.query.types.data_types import parse_type
+    >>> refusal(parse_type("array<int>"), "="), refusal(parse_type("array<int>"), "<")
+    (None, 'views compare values of this type for equality only')
+    """
+    if not type_.is_opaque or function in CARRIED:
+        return None
+    if function in EQUALITIES:
+        return ONLY_CARRIED if type_.has_map else None
+    if function in ORDERINGS and not type_.has_map:
+        return None if type_.is_ordered else UNORDERED
+    return ONLY_CARRIED
+
 
 Rule = Callable[[Sequence[Typed]], Type]
 """The result type of the arguments' types; raises QueryError on a clash."""
@@ -91,10 +115,10 @@ class Function:
         bigint
         """
         self.check_count(len(arguments))
-        if self.name not in CARRIED:
-            for argument in arguments:
-                if argument.type.is_opaque:
-                    raise QueryError(f"{self.name} cannot take {argument.type}: {ONLY_CARRIED}")
+        for argument in arguments:
+            reason = refusal(argument.type, self.name)
+            if reason is not None:
+                raise QueryError(f"{self.name} cannot take {argument.type}: {reason}")
         return Typed(self.rule(arguments), self._nullable(arguments))
 
     def check_count(self, count: int) -> None:

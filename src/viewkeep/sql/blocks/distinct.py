@@ -16,6 +16,6 @@ def distinct(node: Node, query: exp.Expr, context: Context) -> Node:
 def refuse_incomparable(node: Node, query: exp.Expr, context: Context) -> None:
     """An error with the column whose values cannot be compared."""
     for field in node.schema:
-        if field.type.is_opaque:
+        if field.type.has_map:
             problem = f'column "{field.name}" is {field.type}, and rows would be compared'
             raise context.source.error(f"{problem}: {ONLY_CARRIED}", query)

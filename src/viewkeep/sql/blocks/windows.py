@@ -11,7 +11,7 @@ from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node, Output, Project, Select, Window
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.ties import tie_columns
-from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, ORDERED
+from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, ORDERED, comparison_of
 from viewkeep.query.types.data_types import BOOLEAN, DATE, INTEGRAL, TIMESTAMP, VOID, Type
 from viewkeep.query.windows import (
     OFFSET,
@@ -107,7 +107,7 @@ class BlockWindows:
         function, arguments, ignores = _call(node.this, translator)
         partition = [translator.translate(each) for each in node.args.get("partition_by") or ()]
         for scalar in partition:
-            translator.refuse_opaque(scalar, node)
+            translator.refuse_carried(scalar, node)
         orders = order_keys(node.args.get("order"), translator)
         if not orders and (function in RANKING or function in OFFSET):
             raise translator.source.error(f"{function}() needs ORDER BY in its window", node)
@@ -164,7 +164,7 @@ def order_keys(order: exp.Expr | None, translator: Translator) -> tuple[OrderKey
     keys: dict[Expression, OrderKey] = {}
     for each in order.expressions if order is not None else ():
         scalar = translator.translate(each.this)
-        translator.refuse_opaque(scalar, each)
+        translator.refuse_carried(scalar, each)
         key = OrderKey(scalar, bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
         if not _is_constant(scalar):
             keys.setdefault(scalar.expression, key)
@@ -249,7 +249,7 @@ def _aggregate(
         values[place] = chosen
     if function != "count":
         for value in values:
-            translator.refuse_opaque(value, call)
+            translator.refuse_carried(value, call, comparison_of(function))
     elif not values[0].typed.nullable:
         values = []
     return function, values

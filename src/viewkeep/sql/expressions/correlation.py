@@ -84,7 +84,7 @@ def _with_domain(
     fields = [find_field(column, outer.schema) for column in read]
     values = [outer.values.get(column, Column(column)) for column in read]
     known = set(outer.rows.names)
-    if any(f.type.is_opaque for f in fields) or any(columns_of(v) - known for v in values):
+    if any(f.type.has_map for f in fields) or any(columns_of(v) - known for v in values):
         return None
     names = {column: f"{alias}.{i}" for i, column in enumerate(read, start=1)}
     outputs = tuple(map(Output, names.values(), values))

@@ -207,7 +207,7 @@ class Subqueries:
         """The only value; more than one is an error, as in Spark."""
         item = answer.items[0]
         typed = type_of(Column(item), answer.node.schema)
-        translator.refuse_opaque(Scalar(Column(item), typed), query)
+        translator.refuse_carried(Scalar(Column(item), typed), query, "<")
         value, count = (
             AggregateColumn("value", "max", Column(item)),
             AggregateColumn("all", "count"),

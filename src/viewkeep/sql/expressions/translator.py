@@ -9,7 +9,7 @@ from viewkeep.errors import ParseError, QueryError, UnsupportedError
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.types.data_types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Type
-from viewkeep.query.types.functions import FUNCTIONS, ONLY_CARRIED, PARTS
+from viewkeep.query.types.functions import FUNCTIONS, refusal
 from viewkeep.query.types.inference import cast_result
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
 from viewkeep.sql.expressions.arithmetic import constant_value, sum_or_move
@@ -132,8 +132,7 @@ class Translator:
         call = Call(function, tuple(a.expression for a in arguments))
         try:
             for argument in arguments:
-                if function not in ("isnull", "isnotnull", *PARTS):
-                    self.refuse_opaque(argument, node)
+                self.refuse_carried(argument, node, function)
             typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
         except QueryError as error:
             opaque = opaque_call(call, arguments, self.source)
@@ -142,10 +141,11 @@ class Translator:
             raise self.source.type_error(_problem(error), node) from None
         return Scalar(call, typed)
 
-    def refuse_opaque(self, scalar: Scalar, node: exp.Expr) -> None:
-        """An error where something is computed with a value that views only carry."""
-        if scalar.typed.type.is_opaque:
-            problem = f"{scalar.expression} is {scalar.typed.type}: {ONLY_CARRIED}"
+    def refuse_carried(self, scalar: Scalar, node: exp.Expr, function: str = "=") -> None:
+        """An error where a function does not take a value of a type that views carry."""
+        reason = refusal(scalar.typed.type, function)
+        if reason is not None:
+            problem = f"{scalar.expression} is {scalar.typed.type}: {reason}"
             raise self.source.type_error(problem, node)
 
     def compare(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
@@ -204,7 +204,7 @@ class Translator:
                 raise self.source.error(f"{argument.expression} is not a date", node)
         cast = Cast(argument.expression, target)
         try:
-            self.refuse_opaque(argument, node)
+            self.refuse_carried(argument, node, "cast")
             typed = cast_result(argument.typed, target)
         except QueryError as error:
             opaque = opaque_call(cast, [argument], self.source)

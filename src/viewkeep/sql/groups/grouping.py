@@ -17,7 +17,12 @@ from viewkeep.query.expressions import (
     columns_of,
     literal,
 )
-from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, aggregate_result
+from viewkeep.query.types.aggregates import (
+    AGGREGATES,
+    BY_ORDER,
+    aggregate_result,
+    comparison_of,
+)
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, TINYINT, VOID
 from viewkeep.query.types.functions import Typed
 from viewkeep.sql.blocks.clauses import (
@@ -101,7 +106,7 @@ def _read_key(
 ) -> tuple[exp.Expr, Scalar]:
     written = _key_expression(node, select, translator)
     scalar = translator.translate(written)
-    translator.refuse_opaque(scalar, node)
+    translator.refuse_carried(scalar, node)
     return written, scalar
 
 
@@ -338,7 +343,7 @@ class GroupedTranslator(Translator):
         ordered = tuple(key.scalar for key in read.order)
         if function != "count" or distinct:
             for value in (*values, *ordered):
-                self.refuse_opaque(value, node)
+                self.refuse_carried(value, node, comparison_of(function))
         counted = function == "count" and len(values) > 1
         given = (self._counted(values, node),) if counted else values
         expressions = _distinct((*values, *ordered)) if distinct else ()

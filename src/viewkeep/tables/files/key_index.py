@@ -13,6 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from viewkeep.query.evaluate.forms import normal
+from viewkeep.tables.arrow_rows import column_values
+
 Places = npt.NDArray[np.int64]
 """Positions of rows; -1 where there is none."""
 
@@ -107,10 +110,18 @@ class _ColumnIndex:
 
     def places(self, column: pa.ChunkedArray) -> Places:
         """For each value of another column of the same type, its place; -1 if it has none."""
+        if pa.types.is_nested(column.type):  # Arrow looks no such values up
+            place = self._nested.get
+            return np.fromiter((place(value, -1) for value in _nested_values(column)), np.int64)
         if self._dense is not None:
             return _addressed(*self._dense, column)
         places = pc.index_in(_normal(column), value_set=self._value_set)
         return _integers(places.fill_null(-1))
+
+    @cached_property
+    def _nested(self) -> dict[Any, int]:
+        values = _nested_values(self.values)
+        return dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
 
     @cached_property
     def _value_set(self) -> pa.Array:
@@ -159,6 +170,10 @@ def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     nan = pa.scalar(float("nan"), column.type)
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+
+
+def _nested_values(column: pa.ChunkedArray) -> list[Any]:
+    return list(map(normal, column_values(column)))
 
 
 def _tuples(rows: pa.Table) -> list[tuple[Any, ...]]:

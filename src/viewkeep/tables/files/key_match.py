@@ -5,6 +5,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from viewkeep.query.evaluate.forms import normal
+from viewkeep.tables.arrow_rows import column_values
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.log.delta import DataFile
 
@@ -25,8 +27,8 @@ def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
     """Whether each column for itself has one of the values; cheap, and often enough."""
     near = None
     for name in keys.column_names:
-        if _is_float(keys[name].type):  # Arrow takes 0.0 and -0.0 for different values
-            continue
+        if _is_float(keys[name].type) or pa.types.is_nested(keys[name].type):
+            continue  # Arrow takes 0.0 and -0.0 for different values, and looks no nested ones up
         values = keys[name].combine_chunks().cast(rows[name].type)
         met = pc.is_in(rows[name], value_set=values)
         near = met if near is None else pc.and_(near, met)
@@ -37,14 +39,15 @@ def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
 
 def key_tuples(keys: pa.Table) -> list[Key]:
     """Keys as tuples that are equal where the keys are."""
-    columns = [column.to_pylist() for column in keys.columns]
-    floats = [_is_float(column.type) for column in keys.columns]
-    if any(floats):
-        columns = [
-            ["NaN" if is_float and value != value else value for value in column]
-            for column, is_float in zip(columns, floats, strict=True)
-        ]
+    columns = [_values(column) for column in keys.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * keys.num_rows
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_nested(column.type):
+        return list(map(normal, column_values(column)))
+    values: list[Any] = column.to_pylist()
+    return list(map(normal, values)) if _is_float(column.type) else values
 
 
 def may_hold(file: DataFile, keys: pa.Table) -> bool:

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from viewkeep.execute.duckdb.dialect.aggregates import aggregate_text
 from viewkeep.execute.duckdb.dialect.expressions import expression_text
+from viewkeep.execute.duckdb.dialect.key_text import in_order, without_negative_zero
 from viewkeep.execute.duckdb.dialect.text import Text, quote, type_name
 from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin, Unnest
 from viewkeep.query.expressions import Expression, columns_of
-from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, INT, TIMESTAMP, Type
+from viewkeep.query.types.data_types import DATE, INT, TIMESTAMP, Type
 from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WindowColumn, window_result
@@ -34,8 +35,11 @@ class DuckdbDialect(Dialect):
 
     def group_key(self, name: str, type_: Type) -> str:
         """A key, in which there is no -0.0."""
-        zero = f" + CAST(0 AS {type_name(type_)})" if type_ in (DOUBLE, FLOAT) else ""
-        return f"({quote(name)}{zero})" if zero else quote(name)
+        return without_negative_zero(quote(name), type_)
+
+    def order_key(self, name: str, type_: Type) -> str:
+        """A key of an order, in which NULLs inside of values come first."""
+        return in_order(without_negative_zero(quote(name), type_), type_)
 
     def value(self, node: Expression, schema: Schema) -> str:
         """A scalar expression; one that may fail is volatile."""

@@ -15,7 +15,7 @@ from viewkeep.execute.spark.files import read_frame
 from viewkeep.query.expressions import quote
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import Schema
-from viewkeep.tables.arrow_rows import arrow_schema, arrow_type
+from viewkeep.tables.arrow_rows import arrow_column, arrow_schema
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import look_up
 from viewkeep.tables.files.parquet import Folder
@@ -87,7 +87,7 @@ class Scanned:
     ) -> pa.Table:
         own = [fields[self.names[name]] for name in names]
         columns = zip(*values, strict=True) if values else [()] * len(own)
-        arrays = [pa.array(c, arrow_type(f.type)) for c, f in zip(columns, own, strict=True)]
+        arrays = [arrow_column(f.type, c) for c, f in zip(columns, own, strict=True)]
         return pa.Table.from_arrays(arrays, [field.name for field in own])
 
 

@@ -1,0 +1,49 @@
+"""Keys of groups and orders in DuckDB's text, as Spark compares them: also arrays and structs."""
+
+from viewkeep.execute.duckdb.dialect.text import quote, string, type_name
+from viewkeep.query.types.data_types import Type
+
+
+def without_negative_zero(value: str, type_: Type, depth: int = 1) -> str:
+    """The value with 0.0 in the place of -0.0, also inside.
+
+    >>> from viewkeep.query.types.data_types import parse_type
+    >>> print(without_negative_zero("x", parse_type("array<double>")))
+    list_transform(x, lambda e1: (e1 + CAST(0 AS DOUBLE)))
+    """
+    if not type_.has_float:
+        return value
+    if type_.name == "array":
+        each = without_negative_zero(f"e{depth}", type_.parts[0].type, depth + 1)
+        return f"list_transform({value}, lambda e{depth}: {each})"
+    if type_.name != "struct":
+        return f"({value} + CAST(0 AS {type_name(type_)}))"
+    parts = [
+        f"{quote(part.name)} := {without_negative_zero(_part(value, part.name), part.type, depth)}"
+        for part in type_.parts
+    ]
+    return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(parts)}) END"
+
+
+def in_order(value: str, type_: Type, depth: int = 1) -> str:
+    """What DuckDB orders as Spark orders the values: NULL parts come first.
+
+    >>> from viewkeep.query.types.data_types import parse_type
+    >>> print(in_order("x", parse_type("array<int>")))
+    list_transform(x, lambda e1: row(e1 IS NOT NULL, e1))
+    """
+    if type_.name == "array":
+        each = in_order(f"e{depth}", type_.parts[0].type, depth + 1)
+        return f"list_transform({value}, lambda e{depth}: row(e{depth} IS NOT NULL, {each}))"
+    if type_.name != "struct":
+        return value
+    parts = [
+        f"{_part(value, part.name)} IS NOT NULL, "
+        f"{in_order(_part(value, part.name), part.type, depth)}"
+        for part in type_.parts
+    ]
+    return f"CASE WHEN {value} IS NOT NULL THEN row({', '.join(parts)}) END"
+
+
+def _part(value: str, name: str) -> str:
+    return f"struct_extract({value}, {string(name)})"
