@@ -59,6 +59,10 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "FROM orders o WHERE o.customer = c.id ORDER BY o.day DESC LIMIT 2) q ON TRUE",
         "LATERAL subqueries": "SELECT c.id, q.n FROM customers c, LATERAL (SELECT count(*) AS n "
         "FROM orders o WHERE o.customer = c.id) q",
+        "set operations in LATERAL": "SELECT c.id, q.x FROM customers c, LATERAL (SELECT "
+        "o.id AS x FROM orders o WHERE o.customer = c.id EXCEPT SELECT c.id + 1) q",
+        "LATERAL groups of outer values": "SELECT c.id, q.n FROM customers c, LATERAL (SELECT "
+        "o.state, count(*) + c.id AS n FROM orders o WHERE o.customer > c.id GROUP BY o.state) q",
     },
     "Groups": {
         "GROUP BY, sum, count, avg": "SELECT customer, sum(amount), avg(amount), count(*) "
@@ -116,6 +120,12 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
     "Nested values": {
         "arrays, maps, structs as columns": "SELECT id, tags, place FROM orders",
         "fields and elements": "SELECT id, place.city, prices['a'], tags[0] FROM orders",
+        "groups by arrays, structs": "SELECT tags, place, count(*) FROM orders "
+        "GROUP BY tags, place",
+        "joins by arrays, structs": "SELECT a.id, b.id AS other FROM orders a JOIN orders b "
+        "ON a.tags = b.tags",
+        "explode with a condition": "SELECT id, tag FROM orders LEFT JOIN LATERAL "
+        "explode(tags) t(tag) ON tag > state",
         "explode, LATERAL VIEW": "SELECT id, tag FROM orders LATERAL VIEW explode(tags) t AS tag",
         "explode in the select list": "SELECT id, explode(tags) AS tag FROM orders",
     },

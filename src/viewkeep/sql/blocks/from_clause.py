@@ -8,13 +8,13 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import UnsupportedError, did_you_mean
-from viewkeep.query.algebra import Node, Scan, Select, Values
-from viewkeep.query.expressions import TRUE, Column, Expression, conjunction, literal
+from viewkeep.query.algebra import Distinct, Node, Output, Project, Scan, Select, Values
+from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, literal
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.sql.blocks.context import Context, LateralJoin, NamedScalars, cycle_problem
-from viewkeep.sql.blocks.generators import is_generator, read_generator
+from viewkeep.sql.blocks.generators import Generator, is_generator, read_generator
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.pivot import Pivoted
@@ -51,6 +51,30 @@ def _lateral(left: Relation, node: exp.Lateral, outer: bool, context: Context) -
     """Rows beside those that explode or its kin makes of them: LATERAL VIEW, or a join."""
     if not is_generator(node.this):
         raise context.source.unsupported(_kind(node), node.this, (TokenType.LATERAL,))
+    generator, columns = _generator(left, node, context)
+    return Relation(generator.over(left.node, outer), (*left.columns, *columns))
+
+
+def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Context) -> Relation:
+    """Rows beside those that explode or its kin makes of them and for which a condition holds, or
+    beside NULLs: each array is taken apart once, and joined to the rows that have it."""
+    generator, columns = _generator(left, node, context)
+    if generator.values.typed.type.has_map:
+        raise context.source.unsupported("LEFT JOIN LATERAL of a map with a condition", on)
+    array, value = f"{generator.alias}.#key", generator.values.expression
+    arrays = Distinct(Project(left.node, (Output(array, value),)))
+    apart = replace(generator, values=Scalar(Column(array), generator.values.typed)).over(arrays)
+    scope = Scope((*left.columns, *columns), context.outer)
+    condition = Translator(context.source, scope).condition(on).expression
+    same = Call("<=>", (value, Column(array)))
+    joined = join("left", left.node, apart, conjunction([same, condition]))
+    return _retyped(Relation(joined, scope.columns))
+
+
+def _generator(
+    left: Relation, node: exp.Lateral, context: Context
+) -> tuple[Generator, tuple[ScopeColumn, ...]]:
+    """A call of explode or its kin over rows, and the names of its columns."""
     translator = Translator(context.source, Scope(left.columns, context.outer))
     generator = read_generator(node.this, node.alias, translator, context.names)
     alias = node.args.get("alias")
@@ -62,7 +86,7 @@ def _lateral(left: Relation, node: exp.Lateral, outer: bool, context: Context) -
         ScopeColumn(node.alias, name, scalar)
         for name, scalar in zip(names or generator.names, generator.columns, strict=True)
     ]
-    return Relation(generator.over(left.node, outer), (*left.columns, *columns))
+    return generator, tuple(columns)
 
 
 def _generated(node: exp.Table, context: Context) -> Relation:
@@ -222,7 +246,7 @@ def _joined_lateral(kind: str, left: Relation, item: exp.Join, context: Context)
         raise context.source.unsupported("JOIN LATERAL with a subquery in its condition", on)
     if is_generator(item.this.this):
         if on is not None and outer:
-            raise context.source.unsupported("LEFT JOIN LATERAL of explode with a condition", on)
+            return _lateral_on(left, item.this, on, context)
         relation = _lateral(left, item.this, outer, context)
     else:
         relation = _lateral_query(left, item.this, outer, context, on if outer else None)

@@ -28,10 +28,14 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
 
 
 def _combined(query: exp.SetOperation, context: Context) -> Node:
-    left, right = context.nested(query.this), context.nested(query.expression)
-    if isinstance(query, exp.Union):
-        return union_of(left, right, query, context)
+    return combine(context.nested(query.this), context.nested(query.expression), query, context)
+
+
+def combine(left: Node, right: Node, query: exp.SetOperation, context: Context) -> Node:
+    """The rows of two sides as a set operation combines them."""
     left, right = _fitting(left, right, query, context)
+    if isinstance(query, exp.Union):
+        return _united(left, right, query, context)
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
     keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
     if query.args.get("distinct"):
@@ -42,9 +46,8 @@ def _combined(query: exp.SetOperation, context: Context) -> Node:
     return Project(compared, tuple(Output(each, Column(each)) for each in left.names))
 
 
-def union_of(left: Node, right: Node, query: exp.Union, context: Context) -> Node:
+def _united(left: Node, right: Node, query: exp.Union, context: Context) -> Node:
     """The rows of both sides of a UNION; without ALL, equal ones once."""
-    left, right = _fitting(left, right, query, context)
     union = UnionAll((*_inputs(left), *_inputs(right)))
     context.placed(union, query.expression, TokenType.UNION)
     return distinct(union, query.expression, context) if query.args.get("distinct") else union

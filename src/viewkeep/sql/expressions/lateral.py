@@ -3,11 +3,13 @@
 A subquery of plain rows is a join whose condition is what links it to the rows around it. Groups,
 DISTINCT, windows and LIMIT are computed for all values of the links at once, and joined by them; an
 aggregate of all rows is joined from the left, since it has a row also where there are none. A
-union is the union of what its sides are.
+set operation combines what its sides are. A subquery that reads the rows beside it elsewhere than
+in WHERE is computed for all values that it reads of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -29,12 +31,12 @@ from viewkeep.sql.blocks.context import Context, LateralJoin, LateralRows, with_
 from viewkeep.sql.blocks.items import Item, item_names, select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.scope import Scalar
-from viewkeep.sql.blocks.set_operation import union_of
+from viewkeep.sql.blocks.set_operation import combine
 from viewkeep.sql.blocks.top import has_top, unwrapped
 from viewkeep.sql.expressions.correlation import Outer
+from viewkeep.sql.expressions.domain import Domain, domain_of
 from viewkeep.sql.expressions.subqueries import Answer, Subqueries, Total
 from viewkeep.sql.expressions.translator import Translator, attached
-from viewkeep.sql.expressions.unique import is_unique
 
 
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
@@ -52,27 +54,45 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
     try:
         answer = subqueries.open(query, around)
     except UnsupportedError:
-        if not isinstance(written, exp.Union) or has_top(written) or kind.outer:
+        if _is_union_all(written) and not kind.outer:
+            return _of_sides(written, left, with_common_tables(written, context))
+        domain = domain_of(written, left, context)
+        if domain is None:
             raise
-        return _of_union(written, left, with_common_tables(written, context))
+        answer = _by_domain(written, domain, subqueries, context)
     if isinstance(answer, Total):
         return _beside_total(answer, subqueries.attached(left), kind, around, query)
     return _beside(answer, left, kind)
 
 
-def _of_union(query: exp.Union, left: Node, context: Context) -> LateralRows:
-    """The rows beside those of one side, and beside those of the other."""
+def _is_union_all(query: exp.Expr) -> TypeGuard[exp.Union]:
+    return isinstance(query, exp.Union) and not (query.args.get("distinct") or has_top(query))
+
+
+def _by_domain(
+    query: exp.Expr, domain: Domain, subqueries: Subqueries, context: Context
+) -> Answer | Total:
+    """The rows of a subquery for each of the values that it reads."""
+    if isinstance(query, exp.Select):
+        return subqueries.open_by_domain(query, domain)
+    if not isinstance(query, exp.SetOperation) or has_top(query):
+        raise context.source.unsupported("LATERAL with ORDER BY of a set operation", query)
+    inside = with_common_tables(query, replace(context, outer=domain.scope))
+    rows = _of_sides(query, domain.node, inside)
+    return Answer(rows.node, domain.links, tuple(name for name, _ in rows.columns))
+
+
+def _of_sides(query: exp.SetOperation, left: Node, context: Context) -> LateralRows:
+    """The rows beside those of one side, and beside those of the other, as a set operation
+    combines them; without UNION ALL, the rows beside them are distinct."""
     refuse_clauses(query, context.source)
-    if query.args.get("distinct") and not is_unique(left, set(left.names)):
-        construct = "LATERAL with UNION beside rows that may be equal (UNION ALL is not)"
-        raise context.source.unsupported(construct, query.expression)
     alias = context.names.take("lateral")
     sides = [
         lateral_rows(side, left, context, LateralJoin(False))
         for side in (query.this, query.expression)
     ]
     first, second = (_beside_items(side, left, alias) for side in sides)
-    node = union_of(first, second, query, context)
+    node = combine(first, second, query, context)
     names = [name for name, _ in sides[0].columns]
     return _named(node, names, [Column(name) for name in first.names[len(left.names) :]])
 

@@ -52,6 +52,7 @@ from viewkeep.sql.blocks.top import apply_top, read_top, unwrapped
 from viewkeep.sql.blocks.windows import BlockWindows
 from viewkeep.sql.expressions.clock import clock_column
 from viewkeep.sql.expressions.correlation import Link, Outer, link
+from viewkeep.sql.expressions.domain import Domain
 from viewkeep.sql.expressions.translator import Translator, attached
 from viewkeep.sql.expressions.unique import is_unique
 from viewkeep.sql.groups.aggregation import aggregate
@@ -312,15 +313,29 @@ class Subqueries:
         refuse_clauses(written, context.source)
         return self._opened(written, with_common_tables(written, context), items_matter)
 
-    def _opened(self, written: exp.Select, context: Context, items_matter: bool) -> Answer | Total:
+    def open_by_domain(self, written: exp.Select, domain: Domain) -> Answer | Total:
+        """The rows of a subquery for each row of a domain, which all of its clauses may read."""
+        refuse_clauses(written, self._context.source)
+        context = with_common_tables(written, replace(self._context, outer=domain.scope))
+        return self._opened(written, context, True, domain)
+
+    def _opened(
+        self,
+        written: exp.Select,
+        context: Context,
+        items_matter: bool,
+        domain: Domain | None = None,
+    ) -> Answer | Total:
         """The rows of a block; which of them windows and LIMIT choose, outer row by outer row."""
-        block, links = self._block(written, context)
+        block, links = self._block(written, context, domain)
         if is_grouped(written) and not written.args.get("group"):
-            return self._total(written, block, links, context)
+            return self._total(written, block, links, context, domain)
         if is_grouped(written):
-            inner: Translator = group_translator(written, block, context)
+            constants = domain.node.names if domain else ()
+            inner: Translator = group_translator(written, block, context, constants)
         else:
-            inner = Translator(context.source, block.scope, correlated=not items_matter)
+            correlated = domain is not None or not items_matter
+            inner = Translator(context.source, block.scope, correlated=correlated)
             inner.attachments = context.attachments(block.node)
         windows = inner.windows = BlockWindows(named_windows(written))
         items = select_items(written, inner)
@@ -342,8 +357,13 @@ class Subqueries:
         names = item_names(items, context.source) if items_matter else ()
         return Answer(Distinct(node) if written.args.get("distinct") else node, links, names)
 
-    def _block(self, select: exp.Select, context: Context) -> tuple[Block, tuple[Link, ...]]:
+    def _block(
+        self, select: exp.Select, context: Context, domain: Domain | None
+    ) -> tuple[Block, tuple[Link, ...]]:
         block = translate_block(select, context, correlated=True)
+        if domain is not None:
+            joined = Join(domain.node, block.node, conjunction(block.correlated))
+            return replace(block, node=joined, correlated=()), domain.links
         alias = context.names.take("outer")
         linked = link(block.node, block.correlated, self._outer, alias)
         if linked is None:
@@ -364,13 +384,19 @@ class Subqueries:
         return Answer(renamed(node, names, self._context.places), (), node.names)
 
     def _total(
-        self, select: exp.Select, block: Block, links: tuple[Link, ...], context: Context
+        self,
+        select: exp.Select,
+        block: Block,
+        links: tuple[Link, ...],
+        context: Context,
+        domain: Domain | None,
     ) -> Total:
         """An aggregate without GROUP BY: no rows have a count of 0 and other aggregates of NULL."""
         if chooses_rows(select):
             construct = "LIMIT or QUALIFY of one row in a correlated subquery"
             raise context.source.unsupported(construct, select)
-        groups = GroupedTranslator(context.source, block.scope, ())
+        beside = domain.values if domain else {}
+        groups = GroupedTranslator(context.source, block.scope, (), tuple(beside))
         groups.rows.attachments = context.attachments(block.node)
         if not links:
             groups.attachments = context.attachments(block.node, {})
@@ -396,7 +422,10 @@ class Subqueries:
         counts = {each.name for each in columns_made if each.function in _COUNTS}
 
         def over(scalar: Scalar) -> Scalar:
-            value = substitute(scalar.expression, lambda c: _after_join(c.name, alias, counts))
+            value = substitute(
+                scalar.expression,
+                lambda c: beside.get(c.name) or _after_join(c.name, alias, counts),
+            )
             return Scalar(value, scalar.typed)
 
         values = tuple(over(item.scalar) for item in items)

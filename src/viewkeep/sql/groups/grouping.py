@@ -156,10 +156,18 @@ _ONE = constant(literal(1))
 class GroupedTranslator(Translator):
     """Translates expressions over groups, and collects the aggregates they use."""
 
-    def __init__(self, source: Source, scope: Scope, keys: Sequence[GroupKey]) -> None:
-        super().__init__(source, scope)
-        self.rows = Translator(source, scope)
+    def __init__(
+        self,
+        source: Source,
+        scope: Scope,
+        keys: Sequence[GroupKey],
+        constants: Sequence[str] = (),
+    ) -> None:
+        super().__init__(source, scope, correlated=bool(constants))
+        self.rows = Translator(source, scope, correlated=bool(constants))
         self.keys = keys
+        self.constants = frozenset(map(Column, constants))
+        """Columns of the query around that are the same in all rows of a group."""
         self.sets: tuple[frozenset[str], ...] = ()
         self.base: Node | None = None
         """The rows that are grouped, where more is to be known of them than their columns."""
@@ -205,6 +213,8 @@ class GroupedTranslator(Translator):
         for key in self.keys:
             if key.scalar.expression == column.scalar.expression:
                 return key.column
+        if column.scalar.expression in self.constants:
+            return column.scalar
         problem = f'column "{column.name}" must be in GROUP BY or inside an aggregate'
         raise self.source.error(problem, node)
 

@@ -1,6 +1,6 @@
 """GROUP BY and HAVING of one query block: from rows to the groups that pass."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -22,9 +22,12 @@ from viewkeep.sql.groups.grouping import (
 from viewkeep.sql.groups.grouping_sets import declared_keys, expand, has_sets, sets_of
 
 
-def group_translator(select: exp.Select, block: Block, context: Context) -> GroupedTranslator:
-    """What translates the select list of a block with groups, and collects its aggregates."""
-    rows = Translator(context.source, block.scope)
+def group_translator(
+    select: exp.Select, block: Block, context: Context, constants: Sequence[str] = ()
+) -> GroupedTranslator:
+    """What translates the select list of a block with groups, and collects its aggregates; some
+    columns of the query around it may be the same in all rows of a group."""
+    rows = Translator(context.source, block.scope, correlated=bool(constants))
     rows.attachments = context.attachments(block.node)
     group = select.args.get("group")
     sets: tuple[frozenset[str], ...] = ()
@@ -36,7 +39,7 @@ def group_translator(select: exp.Select, block: Block, context: Context) -> Grou
             sets = ()
     else:
         keys = group_keys(select, rows)
-    groups = GroupedTranslator(context.source, block.scope, keys)
+    groups = GroupedTranslator(context.source, block.scope, keys, constants)
     groups.rows, groups.sets, groups.base = rows, sets, block.node
     groups.attachments = context.attachments(block.node, {k.name: k.scalar for k in keys})
     groups.correlated_scalars = False  # as in Spark, unless it is a key or in HAVING
