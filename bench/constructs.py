@@ -61,8 +61,8 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "FROM orders o WHERE o.customer = c.id) q",
         "set operations in LATERAL": "SELECT c.id, q.x FROM customers c, LATERAL (SELECT "
         "o.id AS x FROM orders o WHERE o.customer = c.id EXCEPT SELECT c.id + 1) q",
-        "LATERAL groups of outer values": "SELECT c.id, q.n FROM customers c, LATERAL (SELECT "
-        "o.state, count(*) + c.id AS n FROM orders o WHERE o.customer > c.id GROUP BY o.state) q",
+        "LATERAL with outer values": "SELECT c.id, q.n FROM customers c, LATERAL (SELECT "
+        "o.id + c.id AS n FROM orders o WHERE o.customer = c.id ORDER BY o.id LIMIT 1) q",
     },
     "Groups": {
         "GROUP BY, sum, count, avg": "SELECT customer, sum(amount), avg(amount), count(*) "

@@ -1,7 +1,8 @@
 """ROLLUP, CUBE and GROUPING SETS: every row once for each set of keys, and then one group-by.
 
 A set is part of each group's key, so that no rows give no groups, not even the one of all rows
-beside others: that is what Spark answers.
+beside others: that is what Spark answers. The set of no keys alone, `GROUPING SETS (())`, is one
+group of all rows, also where there are none.
 """
 
 from collections.abc import Sequence
