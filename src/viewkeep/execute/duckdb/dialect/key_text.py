@@ -11,7 +11,7 @@ def without_negative_zero(value: str, type_: Type, depth: int = 1) -> str:
     >>> print(without_negative_zero("x", parse_type("array<double>")))
     list_transform(x, lambda e1: (e1 + CAST(0 AS DOUBLE)))
     """
-    if not type_.has_float:
+    if not type_.has_float or type_.has_map:  # maps are carried only
         return value
     if type_.name == "array":
         each = without_negative_zero(f"e{depth}", type_.parts[0].type, depth + 1)
