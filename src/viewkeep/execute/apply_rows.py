@@ -2,6 +2,7 @@
 rows after it."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
@@ -9,10 +10,13 @@ from viewkeep.diffs.model import DELETE, INSERT, DiffSchema
 from viewkeep.diffs.script import Materialized
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows, key_of
-from viewkeep.query.types.inference import find_field
-from viewkeep.tables.arrow_rows import arrow_schema, to_rows
+from viewkeep.query.types.data_types import BOOLEAN, DATE, DOUBLE, INTEGRAL, STRING
+from viewkeep.query.types.inference import Schema, find_field
+from viewkeep.tables.arrow_rows import arrow_schema, to_arrow, to_rows
 
 Pairs = list[tuple[Row, Row]]
+_SAME = frozenset({*INTEGRAL, STRING, BOOLEAN, DATE, DOUBLE})
+"""Types whose values in rows are those that Arrow gives back."""
 
 
 def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
@@ -23,14 +27,36 @@ def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
 def keys_and_values(kept: Materialized, schema: DiffSchema, diff: pa.Table) -> Pairs:
     """The key of each row of a diff and the values that it sets, in the types of the relation; an
     error of Arrow where a value does not fit them."""
-    ids = matched_ids(kept, schema)
-    sets = {INSERT: kept.definition.names, DELETE: ()}.get(schema.kind, schema.changed)
-    names = list(dict.fromkeys((*ids, *sets)))
-    fields = tuple(find_field(name, kept.definition.schema) for name in names)
+    ids, sets, fields = _read_columns(kept, schema)
+    names = [each.name for each in fields]
     columns = diff.select([schema.value_after(name) for name in names]).rename_columns(names)
     nullable = pa.schema([each.with_nullable(True) for each in arrow_schema(fields)])
     key, values = key_of(ids, fields), key_of(sets, fields)
     return [(key(row), values(row)) for row in to_rows(columns.cast(nullable))]
+
+
+def keys_and_values_of_rows(
+    kept: Materialized, schema: DiffSchema, columns: Schema, rows: Rows
+) -> Pairs:
+    """The same of a diff in rows with these columns."""
+    ids, sets, fields = _read_columns(kept, schema)
+    own = [find_field(schema.value_after(each.name), columns) for each in fields]
+    if any(a.type != b.type or a.type not in _SAME for a, b in zip(own, fields, strict=True)):
+        nullable = [replace(each, nullable=True) for each in columns]
+        return keys_and_values(kept, schema, to_arrow(nullable, rows))
+    key = key_of([schema.value_after(name) for name in ids], columns)
+    values = key_of([schema.value_after(name) for name in sets], columns)
+    return [(key(row), values(row)) for row in rows]
+
+
+def _read_columns(
+    kept: Materialized, schema: DiffSchema
+) -> tuple[tuple[str, ...], tuple[str, ...], Schema]:
+    """The IDs that rows are found by, the columns that a diff sets, and all of them."""
+    ids = matched_ids(kept, schema)
+    sets = {INSERT: kept.definition.names, DELETE: ()}.get(schema.kind, schema.changed)
+    names = dict.fromkeys((*ids, *sets))
+    return ids, tuple(sets), tuple(find_field(name, kept.definition.schema) for name in names)
 
 
 def apply_to_rows(

@@ -69,6 +69,9 @@ class ScriptRun(Protocol):
     def accesses(self) -> int | None:
         """Look-ups and rows read or written, where they were counted."""
 
+    def held_rows(self, name: str) -> int | None:
+        """How many rows a changed relation has after the changes; None if not all are at hand."""
+
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
 

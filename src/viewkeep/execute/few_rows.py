@@ -19,12 +19,19 @@ from viewkeep.changes.values import same
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script
 from viewkeep.errors import QueryError
-from viewkeep.execute.apply_rows import apply_to_rows, keys_and_values, matched_ids
+from viewkeep.execute.apply_rows import (
+    Pairs,
+    apply_to_rows,
+    keys_and_values,
+    keys_and_values_of_rows,
+    matched_ids,
+)
 from viewkeep.execute.backend import Relations, Source, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.near_rows import Evaluation, KeyValues, TooManyRowsError, UnboundedError
 from viewkeep.execute.row_changes import RowChanges, changed_relation
+from viewkeep.execute.whole_rows import whole_rows
 from viewkeep.query.algebra import Leaf, Node, Scan, Stored
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.evaluate.exact import InexactError
@@ -33,8 +40,6 @@ from viewkeep.query.evaluate.rows import Rows, key_of
 from viewkeep.query.traversal import walk
 from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.copies import copy_numbers, with_numbers
-from viewkeep.tables.files.key_match import without
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
@@ -161,6 +166,10 @@ class FewRowsRun:
         self._evaluation = Evaluation(self, MOST_ROWS)
         self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
 
+    def held_rows(self, name: str) -> int | None:
+        """How many rows a changed relation has after the changes; None if not all are here."""
+        return None if self._is_large(name) else len(self._after[name])
+
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
         kept = self._kept[name]
@@ -266,7 +275,7 @@ class FewRowsRun:
 
     def _stored(self, source: Source, names: tuple[str, ...]) -> Rows:
         if (source, names) not in self._rows:
-            self._rows[source, names] = to_rows(_read(self._relations[source], list(names)))
+            self._rows[source, names] = whole_rows(source, self._relations[source], names)
         return self._rows[source, names]
 
     # --- changes --------------------------------------------------------------------------------
@@ -304,7 +313,7 @@ class FewRowsRun:
 
     def _values_by_key(self, apply: Apply, kept: Materialized) -> dict[Row, Row]:
         try:
-            pairs = keys_and_values(kept, apply.schema, self._diff(apply.diff))
+            pairs = self._pairs(apply, kept)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise LeftToEngineError(str(error)) from error
         by_key: dict[Row, Row] = {}
@@ -313,11 +322,11 @@ class FewRowsRun:
                 raise RunError(f"{apply}: two rows of the diff set the same row differently")
         return by_key
 
-    def _diff(self, name: str) -> pa.Table:
-        if name in self._diffs:
-            rows, query = self._diffs[name]
-            return to_arrow([replace(f, nullable=True) for f in query.schema], rows)
-        return self._relations[name]
+    def _pairs(self, apply: Apply, kept: Materialized) -> Pairs:
+        if apply.diff not in self._diffs:
+            return keys_and_values(kept, apply.schema, self._relations[apply.diff])
+        rows, query = self._diffs[apply.diff]
+        return keys_and_values_of_rows(kept, apply.schema, query.schema, rows)
 
     def _difference(self, name: str, old: Rows) -> RowChanges:
         before, after = Counter(old), Counter(self._after[name])
@@ -353,21 +362,3 @@ def _own_names(leaf: Leaf) -> dict[str, str]:
 
 def _source(leaf: Leaf) -> Source:
     return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name
-
-
-def _read(relation: Relation, names: list[str]) -> pa.Table:
-    """Some columns of a relation, in memory."""
-    match relation:
-        case StoredRows():
-            stored = [relation.names[name] for name in names]
-            whole = Folder(relation.table).read(relation.files, relation.snapshot.fields)
-            return whole.select(stored).rename_columns(names)
-        case OverlaidRows():
-            needed = list(dict.fromkeys((*names, *relation.covered.column_names)))
-            base = without(_read(relation.base, needed), relation.covered)
-            live = relation.live.select(needed).cast(base.schema)
-            return pa.concat_tables([base, live]).select(names)
-        case NumberedRows():
-            rows = _read(relation.base, list(relation.base.names))
-            return with_numbers(rows, copy_numbers(rows)).select(names)
-    return relation.select(names)

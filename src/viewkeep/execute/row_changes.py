@@ -18,6 +18,11 @@ class RowChanges:
     old_rows: pa.Table
     new_rows: pa.Table
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all rows stay as they are."""
+        return not (self.old_rows.num_rows or self.new_rows.num_rows)
+
 
 def changed_relation(
     relation: StoredRows | OverlaidRows, changes: RowChanges, ids: tuple[str, ...]

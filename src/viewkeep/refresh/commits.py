@@ -23,6 +23,7 @@ class RunningCommits:
 
     def __init__(self) -> None:
         self._running: dict[str, Future[RefreshReport]] = {}
+        self._busy: list[Future[RefreshReport]] = []
 
     def __enter__(self) -> "RunningCommits":
         return self
@@ -37,11 +38,12 @@ class RunningCommits:
 
     def start(self, view: str, commit: CommitView) -> None:
         """Commit beside what the caller does next."""
-        busy = [each for each in self._running.values() if not each.done()]
-        if len(busy) >= THREADS:
-            wait(busy, return_when=FIRST_COMPLETED)
+        self._busy = [each for each in self._busy if not each.done()]
+        if len(self._busy) >= THREADS:
+            wait(self._busy, return_when=FIRST_COMPLETED)
         # In a copy of the context, logs are remembered as where the commit was made ready.
         self._running[view] = _pool(os.getpid()).submit(copy_context().run, commit)
+        self._busy.append(self._running[view])
 
     def results(self, views: Iterable[str]) -> dict[str, RefreshReport]:
         """What the commits of some views did, of those that run: the first error is raised."""

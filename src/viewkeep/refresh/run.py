@@ -6,14 +6,14 @@ the caller wants it, perhaps while the next view is computed.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import ViewkeepError, problem_of
-from viewkeep.execute.backend import Backend, ScriptRun
+from viewkeep.execute.backend import Backend
 from viewkeep.execute.base_diffs import BaseDiffs, diff_inputs
 from viewkeep.execute.budget import OverBudgetError
 from viewkeep.execute.engines import Choice, Engines, JobCount
@@ -24,7 +24,7 @@ from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes, clock_rows
 from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
 from viewkeep.query.clock import CLOCK
-from viewkeep.refresh.build_view import cache_target, commit_view, compute_view, view_target
+from viewkeep.refresh.build_view import commit_view, compute_view
 from viewkeep.refresh.plan import (
     RECOMPUTE,
     SKIP,
@@ -40,16 +40,14 @@ from viewkeep.refresh.plan import (
     writes_caches,
 )
 from viewkeep.refresh.relations import ViewRelations
+from viewkeep.refresh.write_changes import Outcome, WrittenView, write_caches, write_view
 from viewkeep.tables import feed
-from viewkeep.tables.change_data import pair_rows
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
 from viewkeep.tables.files.key_index import KeyIndex
-from viewkeep.tables.files.mark import mark_rows
-from viewkeep.tables.files.rewrite import Rewrite, rewrite
-from viewkeep.tables.log.delta import DataFile, Snapshot
-from viewkeep.tables.net_changes import changes_between
+from viewkeep.tables.files.rewrite import Rewrite
+from viewkeep.tables.log.delta import DataFile
 from viewkeep.tables.relations import OverlaidRows, StoredRows
-from viewkeep.tables.table_changes import TableChanges, rows_schema
+from viewkeep.tables.table_changes import TableChanges
 
 KeptRows = dict[str, StoredRows | OverlaidRows]
 """The caches and the view as they are before the changes, by their names in the script."""
@@ -68,32 +66,6 @@ def compute_refresh(view: View, inputs: Pins, tables: Pins, engines: Engines) ->
     stored = view.stored()
     stage = plan_view(view, stored, inputs, engines)
     return _StageRun(view, stored, inputs, tables, engines, stage).run()
-
-
-@dataclass
-class _Outcome:
-    """Changed rows (None: too many to hold), and what writes whole relations."""
-
-    rows: dict[str, RowChanges | None] = field(default_factory=dict)
-    whole: ScriptRun | None = None
-    jobs: int = 0
-    accesses: int | None = 0
-
-    def add(self, done: ScriptRun) -> None:
-        """Count what a run took."""
-        self.jobs += done.jobs
-        unknown = self.accesses is None or done.accesses is None
-        self.accesses = None if unknown else (self.accesses or 0) + (done.accesses or 0)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """The files of a view's next version, the notes about its changes, and the files of its change
-    data feed."""
-
-    files: Rewrite
-    notes: Mapping[str, object] = field(default_factory=dict)
-    fed: tuple[DataFile, ...] = ()
 
 
 class _StageRun:
@@ -250,7 +222,7 @@ class _StageRun:
             experience=self._costs.notes(),
             jobs=jobs.count,
         )
-        unchanged = _Written(Rewrite(), {"changes": None})
+        unchanged = WrittenView(Rewrite(), {"changes": None})
         return self._commit(unchanged, self._stored.state.caches, report)
 
     def _incremental(
@@ -267,8 +239,8 @@ class _StageRun:
         budget = self._budget(about.incremental if about else 0.0)
         timing = timer.phase("compute")
         with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
-            cache_files = self._write_caches(caches, outcome)
-            written = self._write_view(snapshot, outcome)
+            cache_files = write_caches(view, caches, outcome)
+            written = write_view(view, snapshot, outcome)
         files = written.files
         timer.phases["compute"] -= timer.phases["write"]
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
@@ -285,7 +257,7 @@ class _StageRun:
         self,
         caches: Mapping[str, Cache],
         files: Mapping[str, list[DataFile]],
-        written: _Written,
+        written: WrittenView,
         report: RefreshReport,
     ) -> RefreshReport:
         """New versions of the caches that change, then the view, whose state names them."""
@@ -313,9 +285,9 @@ class _StageRun:
     @contextmanager
     def _outcome(
         self, inputs: BaseDiffs, kept: KeptRows, budget: float | None
-    ) -> Iterator[_Outcome]:
+    ) -> Iterator[Outcome]:
         """Run the scripts for these changes; what they found is there inside the block."""
-        backend, outcome = self._engines[self._stage.backend], _Outcome()
+        backend, outcome = self._engines[self._stage.backend], Outcome()
         if self._view.is_recursive:
             self._run_one_by_one(backend, inputs, kept, budget, outcome)
             yield outcome
@@ -333,7 +305,7 @@ class _StageRun:
         inputs: BaseDiffs,
         kept: KeptRows,
         budget: float | None,
-        outcome: _Outcome,
+        outcome: Outcome,
     ) -> None:
         """Scripts with recursive views bring the changes of one table (`diffs.recursive`): the next
         one finds what is kept as the one before has left it."""
@@ -347,7 +319,7 @@ class _StageRun:
                     self._add(outcome, now, name, changes)
             versions = after
 
-    def _add(self, outcome: _Outcome, now: KeptRows, name: str, changes: RowChanges | None) -> None:
+    def _add(self, outcome: Outcome, now: KeptRows, name: str, changes: RowChanges | None) -> None:
         if changes is None:
             raise TooManyRowsError(f"too many rows of {name} change")
         # The scripts of different tables name the same rows by different columns of equal values.
@@ -369,61 +341,7 @@ class _StageRun:
             relations[CLOCK, "pre"] = clock_rows(self._stored.state.clock)
         return relations
 
-    # --- writing --------------------------------------------------------------------------------
-
-    def _write_caches(
-        self, caches: Mapping[str, Cache], outcome: _Outcome
-    ) -> dict[str, list[DataFile]]:
-        """The files of the next versions of the caches that change."""
-        changed = {name: cache for name, cache in caches.items() if name in outcome.rows}
-        return {name: self._cache_files(cache, outcome) for name, cache in changed.items()}
-
-    def _cache_files(self, cache: Cache, outcome: _Outcome) -> list[DataFile]:
-        name = cache.kept.name
-        rows = outcome.rows[name]
-        if outcome.whole is not None and (rows is None or cache.is_heavy):
-            target = cache_target(self._view, cache.kept, cache.table)
-            return outcome.whole.write_whole(name, target)
-        assert rows is not None, "scripts that run one by one hold their rows"
-        return cache.changed(rows.old_rows, rows.new_rows)
-
-    def _write_view(self, snapshot: Snapshot, outcome: _Outcome) -> _Written:
-        """The new files of the view, and its changes where they are few."""
-        view, name = self._view, self._view.script.view.name
-        declared = view.layout.declared
-        if name not in outcome.rows:
-            none = TableChanges.none(view.name, declared) if declared.key else None
-            return _Written(Rewrite(), view.changes_written(none))
-        changes = outcome.rows[name]
-        if changes is None:
-            assert outcome.whole is not None
-            files = outcome.whole.write_whole(name, view_target(view))
-            return _Written(Rewrite(tuple(files), snapshot.files))
-        gone, came = (
-            view.layout.to_public(changes.old_rows),
-            view.layout.to_public(changes.new_rows),
-        )
-        keys = gone.select(list(dict.fromkeys(view.layout.keys)))
-        lake, change = view.lake, mark_rows if view.marks_rows else rewrite
-        files_changed = change(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
-        if not files_changed.remove or not view.table.feeds(snapshot):
-            return _Written(files_changed, view.changes_written(self._batch_of(gone, came)))
-        pairs = pair_rows(keys.column_names, gone, came)
-        fed = pairs.write(view.table, snapshot.fields)
-        batch = pairs.changes(view.name, declared) if declared.key else None
-        notes = view.changes_written(batch, fed)
-        return _Written(files_changed, notes, () if fed is None else (fed,))
-
-    def _batch_of(self, gone: pa.Table, came: pa.Table) -> TableChanges | None:
-        declared = self._view.layout.declared
-        if not declared.key:
-            return None
-        names = list(declared.names)
-        schema = rows_schema(declared)
-        old, new = gone.select(names).cast(schema), came.select(names).cast(schema)
-        return changes_between(self._view.name, declared, old, new)
-
-    def _commit(self, written: _Written, caches: Pins, report: RefreshReport) -> RefreshReport:
+    def _commit(self, written: WrittenView, caches: Pins, report: RefreshReport) -> RefreshReport:
         view = self._view
         state = view.state(self._inputs, self._tables, caches)
         report = view.timed(report, self._timer)

@@ -55,10 +55,19 @@ def former_lake(owned: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
+def _has_links(root: str, below: str) -> bool:
+    """Whether a part of a path below a folder is a link, or leads upwards."""
+    names = [name for name in below.split("/") if name not in ("", ".")]
+    places = ("/".join([root, *names[: n + 1]]) for n in range(len(names)))
+    return ".." in names or any(map(os.path.islink, places))
+
+
 def check_inside(lake: str, uri: str) -> None:
     """Refuse a folder that is in the lake by its name, and by a link somewhere else."""
     root, path = local_path(lake), local_path(uri)
     if root is None or path is None or not path.startswith(f"{root}/"):
+        return
+    if not _has_links(root, path.removeprefix(f"{root}/")):
         return
     real = os.path.realpath(path)
     if not real.startswith(f"{os.path.realpath(root)}/"):

@@ -72,6 +72,10 @@ class DuckdbRun:
         )
         self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
 
+    def held_rows(self, name: str) -> int | None:
+        """None: rows that stay as they are are not read."""
+        return None
+
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
         kept = self._kept[name]

@@ -103,6 +103,10 @@ class SparkRun:
             return None
         return self._done.look_ups.accesses + sum(rows or 0 for rows in written)
 
+    def held_rows(self, name: str) -> int | None:
+        """None: rows that stay as they are are not read."""
+        return None
+
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
         return _write(self._done.changed[name].after, target)

@@ -61,7 +61,7 @@ class Layout:
         public = {stored: name for name, stored in reversed(self.columns)}
         return tuple(public[name] for name in self.ids or ())
 
-    @property
+    @cached_property
     def declared(self) -> Table:
         """The view as a table that other views read: the columns of the SQL, and the IDs that it
         does not select, which are the key.
@@ -82,7 +82,7 @@ class Layout:
         own = rows.select([stored for _, stored in self.columns])
         return own.rename_columns([public for public, _ in self.columns])
 
-    @property
+    @cached_property
     def public_names(self) -> dict[str, str]:
         """The columns of the table by their names in the script."""
         public = {stored: name for name, stored in reversed(self.columns)}

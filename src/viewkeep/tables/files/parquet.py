@@ -55,9 +55,8 @@ class Folder:
         """A new file with these rows."""
         path = f"{name}-{uuid4()}.parquet"
         with storage_errors(f"{self.uri}/{path}"):
-            self._files.create_dir(f"{self._base}/{path}".rpartition("/")[0], recursive=True)
             footers: list[Any] = []
-            with self._files.open_output_stream(f"{self._base}/{path}") as sink:
+            with self._new_file(f"{self._base}/{path}") as sink:
                 pq.write_table(
                     table,
                     sink,
@@ -72,6 +71,13 @@ class Folder:
             RECENT_FILES.add(f"{self._base}/{path}", table)
         return self._described(path, size, footers[0])
 
+    def _new_file(self, place: str) -> Any:
+        """A file to write into; its folder is made where there is none."""
+        with suppress(FileNotFoundError):
+            return self._files.open_output_stream(place)
+        self._files.create_dir(place.rpartition("/")[0], recursive=True)
+        return self._files.open_output_stream(place)
+
     def make(self, name: str) -> None:
         """A folder in the table's folder, for files that others write."""
         with storage_errors(f"{self.uri}/{name}"):
@@ -80,8 +86,8 @@ class Folder:
     def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
         """The rows of some files, with these columns; what a file does not have is NULL."""
         schema = arrow_schema(fields)
-        tables = [schema.empty_table(), *(self._read(each, schema) for each in files)]
-        return pa.concat_tables(tables)
+        tables = [self._read(each, schema) for each in files]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
         """The rows of a file by its path in the folder."""
@@ -275,7 +281,8 @@ _UNIT = "us"
 def conform(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
     """Rows of a file with the columns of a schema; what the file does not have is NULL."""
     if not each.partition and rows.schema.equals(schema):
-        return rows
+        is_same = rows.schema.equals(schema, check_metadata=True)
+        return rows if is_same else pa.Table.from_arrays(rows.columns, schema=schema)
     columns = []
     for field in schema:
         if field.name in each.partition:

@@ -1,0 +1,126 @@
+"""The files that a refresh writes: of the caches that change, of the view, and of its changes.
+
+What a script has in memory as a whole and in few rows is written anew: that takes less time than
+to bring changes into the files that are there. Of all else only what changes is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+from viewkeep.execute.backend import ScriptRun
+from viewkeep.execute.row_changes import RowChanges
+from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.view import View
+from viewkeep.refresh.build_view import cache_target, view_target
+from viewkeep.tables.change_data import pair_rows
+from viewkeep.tables.files.mark import mark_rows
+from viewkeep.tables.files.rewrite import Rewrite, rewrite
+from viewkeep.tables.log.delta import DataFile, Snapshot
+from viewkeep.tables.net_changes import changes_between
+from viewkeep.tables.table_changes import TableChanges, rows_schema
+
+SMALL_ROWS = 1000
+"""The most rows of a relation that is written as a whole whenever it changes."""
+
+
+@dataclass
+class Outcome:
+    """Changed rows (None: too many to hold), and what writes whole relations."""
+
+    rows: dict[str, RowChanges | None] = field(default_factory=dict)
+    whole: ScriptRun | None = None
+    jobs: int = 0
+    accesses: int | None = 0
+
+    def add(self, done: ScriptRun) -> None:
+        """Count what a run took."""
+        self.jobs += done.jobs
+        unknown = self.accesses is None or done.accesses is None
+        self.accesses = None if unknown else (self.accesses or 0) + (done.accesses or 0)
+
+    def is_small(self, name: str) -> bool:
+        """Whether all rows of a changed relation are in memory, and few."""
+        rows = None if self.whole is None else self.whole.held_rows(name)
+        return rows is not None and rows <= SMALL_ROWS
+
+
+@dataclass(frozen=True)
+class WrittenView:
+    """The files of a view's next version, the notes about its changes, and the files of its change
+    data feed."""
+
+    files: Rewrite
+    notes: Mapping[str, object] = field(default_factory=dict)
+    fed: tuple[DataFile, ...] = ()
+
+
+def write_caches(
+    view: View, caches: Mapping[str, Cache], outcome: Outcome
+) -> dict[str, list[DataFile]]:
+    """The files of the next versions of the caches that change."""
+    changed = [name for name in caches if name in outcome.rows]
+    changed = [name for name in changed if not _is_empty(outcome.rows[name])]
+    return {name: _cache_files(view, caches[name], outcome) for name in changed}
+
+
+def _is_empty(changes: RowChanges | None) -> bool:
+    return changes is not None and changes.is_empty
+
+
+def _cache_files(view: View, cache: Cache, outcome: Outcome) -> list[DataFile]:
+    name = cache.kept.name
+    rows = outcome.rows[name]
+    is_whole = rows is None or cache.is_heavy or outcome.is_small(name)
+    if outcome.whole is not None and is_whole:
+        target = cache_target(view, cache.kept, cache.table)
+        return outcome.whole.write_whole(name, target)
+    assert rows is not None, "scripts that run one by one hold their rows"
+    return cache.changed(rows.old_rows, rows.new_rows)
+
+
+def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
+    """The new files of the view, and its changes where they are few."""
+    declared, changes = view.layout.declared, outcome.rows.get(view.script.view.name)
+    if changes is None and view.script.view.name in outcome.rows:
+        return WrittenView(_written_whole(view, snapshot, outcome))
+    if changes is None or changes.is_empty:
+        none = TableChanges.none(view.name, declared) if declared.key else None
+        return WrittenView(Rewrite(), view.changes_written(none))
+    gone, came = view.layout.to_public(changes.old_rows), view.layout.to_public(changes.new_rows)
+    keys = gone.select(list(dict.fromkeys(view.layout.keys)))
+    files = _changed_files(view, snapshot, outcome, keys, came)
+    if not files.remove or not view.table.feeds(snapshot):
+        return WrittenView(files, view.changes_written(_changes_of(view, gone, came)))
+    pairs = pair_rows(keys.column_names, gone, came)
+    fed = pairs.write(view.table, snapshot.fields)
+    batch = pairs.changes(view.name, declared) if declared.key else None
+    notes = view.changes_written(batch, fed)
+    return WrittenView(files, notes, () if fed is None else (fed,))
+
+
+def _changed_files(
+    view: View, snapshot: Snapshot, outcome: Outcome, keys: pa.Table, came: pa.Table
+) -> Rewrite:
+    """The files of the view with the rows that came instead of those with these keys."""
+    if outcome.is_small(view.script.view.name) and not view.marks_rows:
+        return _written_whole(view, snapshot, outcome)
+    lake, change = view.lake, mark_rows if view.marks_rows else rewrite
+    return change(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
+
+
+def _written_whole(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewrite:
+    assert outcome.whole is not None
+    files = outcome.whole.write_whole(view.script.view.name, view_target(view))
+    return Rewrite(tuple(files), snapshot.files)
+
+
+def _changes_of(view: View, gone: pa.Table, came: pa.Table) -> TableChanges | None:
+    declared = view.layout.declared
+    if not declared.key:
+        return None
+    names = list(declared.names)
+    schema = rows_schema(declared)
+    old, new = gone.select(names).cast(schema), came.select(names).cast(schema)
+    return changes_between(view.name, declared, old, new)
