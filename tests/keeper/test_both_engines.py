@@ -11,6 +11,7 @@ from tests.keeper.lakes import check, check_replayed
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.errors import NeedsSparkError
 from viewkeep.lake.views import caches
+from viewkeep.refresh import write_changes
 
 ROUNDS = 20 if os.environ.get("VIEWKEEP_LONG") else 8
 VIEWS = {
@@ -46,6 +47,7 @@ def test_engines_in_turn(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caches, "OVERLAY_ROWS", 10)  # overlays grow and are compacted
+    monkeypatch.setattr(write_changes, "SMALL_ROWS", 10)
     rng, parts = Random(3), {pid: (pid, "a") for pid in range(20)}
     embedded, both = Keeper(tmp_path), Keeper(tmp_path, spark)
     rows = [(pid, *values) for pid, values in parts.items()]

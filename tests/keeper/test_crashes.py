@@ -27,6 +27,7 @@ from tests.keeper.lakes import as_bag, check, check_verified, rows, versions
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.spark.driver import scanned
 from viewkeep.lake.views import caches
+from viewkeep.refresh import write_changes
 from viewkeep.tables import feed
 
 BACKENDS = ("duckdb", "spark")
@@ -72,6 +73,7 @@ class Victim:
 def victim(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Victim:
     monkeypatch.setattr(caches, "OVERLAY_ROWS", 8)
     monkeypatch.setattr(caches, "OVERLAY_SHARE", 0)
+    monkeypatch.setattr(write_changes, "SMALL_ROWS", 8)
     return Victim(spark, tmp_path / "lake")
 
 

@@ -20,6 +20,7 @@ from viewkeep import Keeper, Table
 from viewkeep.changes import ChangeBatch
 from viewkeep.execute.spark.driver import scanned
 from viewkeep.lake.views import caches
+from viewkeep.refresh import write_changes
 from viewkeep.tables.arrow_rows import to_arrow
 
 BACKENDS = ("auto", "spark")
@@ -157,6 +158,7 @@ class Shop:
 def shop(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     # Overlays of caches grow and are compacted within a few rounds.
     monkeypatch.setattr(caches, "OVERLAY_ROWS", 30)
+    monkeypatch.setattr(write_changes, "SMALL_ROWS", 30)
     return Shop(spark, tmp_path, Random(11))
 
 

@@ -18,7 +18,7 @@ from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.spark.backend import _frame
 from viewkeep.lake.views import caches
 from viewkeep.query.algebra import Stored
-from viewkeep.refresh import create_view
+from viewkeep.refresh import create_view, write_changes
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed
 from viewkeep.tables.files import rewrite
@@ -162,6 +162,7 @@ def test_caches_are_appended_to_and_compacted(
     """Rows that change, come, go and come back, through overlays and compactions."""
     monkeypatch.setattr(caches, "OVERLAY_ROWS", 4)
     monkeypatch.setattr(caches, "OVERLAY_SHARE", 0)
+    monkeypatch.setattr(write_changes, "SMALL_ROWS", 0)
     keeper.create_view(
         "cost", "SELECT did, sum(price) AS cost, max(price) AS m FROM uses JOIN parts USING (pid)"
         " GROUP BY did"
