@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from viewkeep import Keeper
+from viewkeep.lake.catalog import CatalogStore
 from viewkeep.lake.views import view as lake_view
 from viewkeep.lake.views import view_plans
 from viewkeep.tables.feed import Feed
+from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log import delta, durable, read_log
 
 VIEWS = 12
@@ -50,6 +52,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (durable, "_sync"),
         (os, "fsync"),
         (Feed, "read"),
+        (CatalogStore, "_placed"),
         (view_plans, "parse_view"),
         (view_plans, "decide"),
         (lake_view, "generate"),
@@ -115,3 +118,47 @@ def test_a_plan_is_not_shared_when_a_source_changed(keeper: Keeper, calls: Count
     assert calls["parse_view"] == calls["decide"] == 1
     assert str(keeper.operators("high").schema[1].type) == "bigint"
     assert keeper.verify("high").ok
+
+
+def test_a_table_that_views_join_is_read_once(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper.create_table("u", {"id": "int", "h": "int"}, ["id"], rows=[(n, n % 4) for n in range(9)])
+    for number in range(VIEWS):
+        sql = f"SELECT h, sum(n) AS s{number} FROM t JOIN u USING (id) GROUP BY h"
+        keeper.create_view(f"v{number}", sql)
+    keeper.apply("u", inserts=[(12, 1)])
+    read: Counter[str] = Counter()
+    read_file = Folder._read_stored
+
+    def counted(self: Folder, *given: Any) -> Any:
+        read[self.uri.rpartition("/")[2]] += 1
+        return read_file(self, *given)
+
+    monkeypatch.setattr(Folder, "_read_stored", counted)
+    assert {each.strategy for each in keeper.refresh()} == {"id"}
+    assert read["t"] == 1
+    assert all(keeper.verify(f"v{number}").ok for number in range(VIEWS))
+
+
+def test_definitions_are_read_once_however_many_views_are_computed_anew(
+    keeper: Keeper, calls: Counter[str]
+) -> None:
+    """Each of them looks whether its definition is still the same, in the log alone."""
+    for number in range(VIEWS):
+        keeper.create_view(f"v{number}", SQL.format(number), strategy="recompute")
+    keeper.apply("t", updates=[{"id": 19, "n": 700}])
+    calls.clear()
+    assert {each.strategy for each in keeper.refresh()} == {"recompute"}
+    assert calls["_placed"] <= 1
+
+
+def test_definitions_are_read_again_when_others_have_changed_them(
+    keeper: Keeper, tmp_path: Path
+) -> None:
+    keeper.create_view("v", SQL.format(0))
+    other = Keeper(tmp_path / "lake")
+    assert list(other.views) == ["v"]
+    keeper.drop_view("v")
+    keeper.create_view("w", SQL.format(0))
+    assert list(other.views) == ["w"]

@@ -16,8 +16,9 @@ from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
+from viewkeep.tables.file_marks import file_mark
 from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.log.delta import ConflictError, LakeTable, StorageError
+from viewkeep.tables.log.delta import ConflictError, LakeTable, Snapshot, StorageError
 from viewkeep.tables.log.memory import remembered_logs
 from viewkeep.tables.places import absolute_location, former_lake, stored_location
 
@@ -251,6 +252,13 @@ class Catalog:
         return self.excluding(view.name) if self.entries.get(view.name) == view else self
 
 
+_RECENT: dict[str, tuple[tuple[Any, ...], Catalog]] = {}
+"""The catalogs that this process has read last, each with the version, the files and their marks on
+the disk: as long as these are the same, definitions are not read again."""
+LAKES = 16
+"""So many of them are kept."""
+
+
 class CatalogStore:
     """The catalog of a lake, where it is kept."""
 
@@ -273,6 +281,18 @@ class CatalogStore:
         """The newest definitions, also where other logs are remembered."""
         with remembered_logs():
             snapshot = self._table.snapshot()
+        marks = [file_mark(each.location(self._table.uri)) for each in snapshot.files]
+        form = self._lake, snapshot.version, snapshot.identity, snapshot.identities, marks
+        recent = _RECENT.get(self._table.uri)
+        if recent is not None and recent[0] == form and None not in marks:
+            return recent[1]
+        catalog = self._read(snapshot)
+        if len(_RECENT) >= LAKES:
+            _RECENT.clear()
+        _RECENT[self._table.uri] = form, catalog
+        return catalog
+
+    def _read(self, snapshot: Snapshot) -> Catalog:
         rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
         try:
             definitions = self._placed([_entry(*row) for row in rows])
