@@ -49,7 +49,7 @@ class Stream:
         relations = live.query.relations
         self._layouts = {name: Layout.of(live.query, name, tables) for name in relations}
         self._others = {name: table for name, table in tables.items() if name not in relations}
-        self._told: dict[Row, OutputChange] = {}
+        self._net_changes: dict[Row, OutputChange] = {}
         self._reading: CsvFile | None = None
 
     def load(self, sources: Sequence[tuple[str, str]], header: bool | None = None) -> None:
@@ -93,8 +93,8 @@ class Stream:
 
     def take_changes(self) -> list[OutputChange]:
         """The net change of every output tuple since the last call."""
-        changes = [each for each in self._told.values() if each.before != each.after]
-        self._told.clear()
+        changes = [each for each in self._net_changes.values() if each.before != each.after]
+        self._net_changes.clear()
         return changes
 
     def result(self, given: Mapping[str, Any]) -> Iterator[tuple[Row, Any]]:
@@ -162,5 +162,5 @@ class Stream:
 
     def _tell(self, changes: list[OutputChange]) -> None:
         for change in changes:
-            earlier = self._told.get(change.row, change)
-            self._told[change.row] = OutputChange(change.row, earlier.before, change.after)
+            earlier = self._net_changes.get(change.row, change)
+            self._net_changes[change.row] = OutputChange(change.row, earlier.before, change.after)

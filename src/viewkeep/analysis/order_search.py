@@ -107,7 +107,7 @@ class OrderSearch:
         self._measure = measure
         self._minimum = least
         self._admits = admits
-        self._known: dict[Component, tuple[Fraction, str]] = {}
+        self._cheapest: dict[Component, tuple[Fraction, str]] = {}
         self._at_least: dict[Component, Fraction] = {}
         self._budget = BUDGET
 
@@ -120,8 +120,8 @@ class OrderSearch:
 
     def _least(self, component: Component, limit: Fraction | None) -> Fraction | None:
         """The least cost of the component, or None if it does not stay below the limit."""
-        if component in self._known:
-            cost = self._known[component][0]
+        if component in self._cheapest:
+            cost = self._cheapest[component][0]
             return cost if limit is None or cost < limit else None
         floor = max(
             self._minimum, self._at_least.get(component, ZERO), self._floor(component, limit)
@@ -130,7 +130,7 @@ class OrderSearch:
             return None
         best = self._branch(component, limit, floor)
         if best is not None:
-            self._known[component] = best
+            self._cheapest[component] = best
             return best[0]
         if limit is not None:
             self._at_least[component] = limit
@@ -165,7 +165,7 @@ class OrderSearch:
         return cost
 
     def _order(self, component: Component) -> VariableOrder:
-        root = self._known[component][1]
+        root = self._cheapest[component][1]
         children = self._shape.components(component - {root})
         outside = self._shape.outside(component)
         depends_on = tuple(v for v in self._shape.levels if v in outside)

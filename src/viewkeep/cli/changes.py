@@ -52,12 +52,12 @@ def changes(
     with opened(lake, "reading ...") as keeper:
         newest = keeper.version(name)
         if not follow:
-            told = _told(keeper, name, since, newest)
+            changes = _change_rows(keeper, name, since, newest)
             columns = _columns(keeper, name)
             answer(
                 as_json,
-                lambda: row_changes_json(name, newest, told),
-                lambda: row_changes_page(columns, told),
+                lambda: row_changes_json(name, newest, changes),
+                lambda: row_changes_page(columns, changes),
             )
             return
         _follow(keeper, name, newest if since is None else since, every, as_json)
@@ -70,16 +70,18 @@ def _follow(keeper: "Keeper", name: str, since: int, every: float, as_json: bool
     while True:
         newest = keeper.version(name)
         if newest > since:
-            told = _told(keeper, name, since, newest)
+            changes = _change_rows(keeper, name, since, newest)
             if as_json:
-                write("".join(json.dumps(row_change_json(each)) + "\n" for each in told))
-            elif told:
-                show(row_changes_page(_columns(keeper, name), told))
+                write("".join(json.dumps(row_change_json(each)) + "\n" for each in changes))
+            elif changes:
+                show(row_changes_page(_columns(keeper, name), changes))
             since = newest
         time.sleep(every)
 
 
-def _told(keeper: "Keeper", name: str, since: int | None, until: int) -> list[dict[str, Any]]:
+def _change_rows(
+    keeper: "Keeper", name: str, since: int | None, until: int
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = keeper.changes(name, since, until, backend="duckdb").to_pylist()
     return rows
 

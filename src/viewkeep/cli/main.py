@@ -43,8 +43,8 @@ app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(f"viewkeep {version('viewkeep')}")
         raise typer.Exit
 

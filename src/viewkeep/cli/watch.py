@@ -151,7 +151,7 @@ def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *given: object) -> None:
+        def log_message(self, *arguments: object) -> None:
             """Nothing is told of requests."""
 
     return Handler

@@ -108,13 +108,13 @@ class _Counter:
                 inside = substitute(condition, lambda c: values.get(c.name, c))
                 return self._probe(outer, inner.child, inside)
             case GroupBy():
-                keys = _about(condition, {*outer.names, *inner.keys})
+                keys = _conditions_on(condition, {*outer.names, *inner.keys})
                 return self._probe(outer, inner.child, keys)
             case Window():
-                keys = _about(condition, {*outer.names, *inner.partition_by})
+                keys = _conditions_on(condition, {*outer.names, *inner.partition_by})
                 return self._probe(outer, inner.child, keys)
             case Unnest():
-                keys = _about(condition, {*outer.names, *inner.child.names})
+                keys = _conditions_on(condition, {*outer.names, *inner.child.names})
                 return self._probe(outer, inner.child, keys)
             case UnionAll():
                 return sum(self._probe(outer, each, condition) for each in inner.inputs)
@@ -127,11 +127,11 @@ class _Counter:
         if isinstance(inner, Join) and not _equalities(outer, inner.left, condition):
             sides = (inner.right, inner.left)
         first, second = sides
-        about_first = _about(condition, {*outer.names, *first.names})
-        rest = conjunction(p for p in conjuncts(condition) if p not in conjuncts(about_first))
-        so_far = Join(outer, first, about_first)
+        on_first = _conditions_on(condition, {*outer.names, *first.names})
+        rest = conjunction(p for p in conjuncts(condition) if p not in conjuncts(on_first))
+        so_far = Join(outer, first, on_first)
         then = conjunction((rest, inner.condition))
-        return self._probe(outer, first, about_first) + self._probe(so_far, second, then)
+        return self._probe(outer, first, on_first) + self._probe(so_far, second, then)
 
     def _look_up(self, outer: Node, leaf: Leaf, condition: Expression) -> int:
         by_key = conjunction(_equalities(outer, leaf, condition))
@@ -167,7 +167,7 @@ def _equalities(outer: Node, inner: Node, condition: Expression) -> list[Express
     ]
 
 
-def _about(condition: Expression, names: Iterable[str]) -> Expression:
+def _conditions_on(condition: Expression, names: Iterable[str]) -> Expression:
     """The parts of a condition that read only these columns."""
     own = set(names)
     return conjunction(part for part in conjuncts(condition) if columns_of(part) <= own)

@@ -166,8 +166,8 @@ def _applied(
     net_changes = net_user_changes(definition.name, definition.table, changes, matches)
     if net_changes.is_empty:
         return snapshot.version, net_changes
-    about = (net_changes, matches, driver_bytes, notes)
-    return _commit(scans, definition, table, snapshot, *about), net_changes
+    version = _commit(scans, definition, table, snapshot, net_changes, matches, driver_bytes, notes)
+    return version, net_changes
 
 
 def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:

@@ -61,7 +61,7 @@ def _changes(
                 f"and {BEGINNING} stands for the empty table before the first one"
             )
     history = _History(lake, entry, table)
-    parts = [history.told(version) for version in range(last, first, -1)]
+    parts = [history.version_changes(version) for version in range(last, first, -1)]
     return pa.concat_tables([history.schema.empty_table(), *reversed(parts)])
 
 
@@ -92,7 +92,7 @@ class _History:
         kinds = {OPERATION: pa.string(), VERSION: pa.int64(), BEFORE: row, AFTER: row}
         return pa.schema(list(kinds.items()))
 
-    def told(self, version: int) -> pa.Table:
+    def version_changes(self, version: int) -> pa.Table:
         """The changes of one version."""
         try:
             return self._rows(self._changes(version), version)

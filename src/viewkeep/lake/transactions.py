@@ -122,8 +122,10 @@ class Transactions:
             if start is not None and table.version() != start:
                 raise MovedTableError(f'table "{definition.name}": another process changed it')
 
-        about = (lake.driver_bytes, settle, {NOTE: asdict(mark)})
-        version, _ = apply_changes(lake.scans, definition, table, rows, *about)
+        notes = {NOTE: asdict(mark)}
+        version, _ = apply_changes(
+            lake.scans, definition, table, rows, lake.driver_bytes, settle, notes
+        )
         return version
 
     def _give_up(self, mark: Mark, definitions: Sequence[TableDefinition]) -> None:

@@ -17,7 +17,7 @@ from viewkeep.query.expressions import Call, Column, Expression, Literal, column
 Names = frozenset[str]
 
 
-def determined_columns(node: Node, known: Names) -> Names:
+def determined_columns(node: Node, columns: Names) -> Names:
     """The columns that follow from some of a node's, by keys, groups and equalities.
 
     >>> from viewkeep.query.tables import Table
@@ -28,47 +28,47 @@ def determined_columns(node: Node, known: Names) -> Names:
     match node:
         case Scan():
             key = {f"{node.alias}.{column}" for column in node.table.key}
-            return frozenset(node.names) if key and key <= known else known
+            return frozenset(node.names) if key and key <= columns else columns
         case Select():
-            return _fixpoint((node.child,), node.condition, known)
+            return _fixpoint((node.child,), node.condition, columns)
         case Join():
-            return _fixpoint((node.left, node.right), node.condition, known)
+            return _fixpoint((node.left, node.right), node.condition, columns)
         case SemiJoin() | AntiJoin():
-            return determined_columns(node.left, known)
+            return determined_columns(node.left, columns)
         case Window():
-            own = known.intersection(node.child.names)
-            return known | determined_columns(node.child, own)
+            own = columns.intersection(node.child.names)
+            return columns | determined_columns(node.child, own)
         case Distinct():
-            return determined_columns(node.child, known)
+            return determined_columns(node.child, columns)
         case GroupBy():
-            return frozenset(node.names) if known.issuperset(node.keys) else known
+            return frozenset(node.names) if columns.issuperset(node.keys) else columns
         case Project():
-            return _projected(node, known)
-    return known
+            return _projected(node, columns)
+    return columns
 
 
-def _projected(node: Project, known: Names) -> Names:
+def _projected(node: Project, columns: Names) -> Names:
     outputs = [(each.name, each.expression) for each in node.outputs]
-    plain = (e.name for name, e in outputs if name in known and isinstance(e, Column))
+    plain = (e.name for name, e in outputs if name in columns and isinstance(e, Column))
     below = determined_columns(node.child, frozenset(plain))
-    return known | {name for name, expression in outputs if columns_of(expression) <= below}
+    return columns | {name for name, expression in outputs if columns_of(expression) <= below}
 
 
-def _fixpoint(inputs: tuple[Node, ...], condition: Expression, known: Names) -> Names:
+def _fixpoint(inputs: tuple[Node, ...], condition: Expression, columns: Names) -> Names:
     while True:
-        more = _with_equal(condition, known)
+        more = _with_equal(condition, columns)
         for each in inputs:
             more |= determined_columns(each, more.intersection(each.names))
-        if more == known:
-            return known
-        known = more
+        if more == columns:
+            return columns
+        columns = more
 
 
-def _with_equal(condition: Expression, known: Names) -> Names:
+def _with_equal(condition: Expression, columns: Names) -> Names:
     for part in conjuncts(condition):
         match part:
-            case Call("=", (Column(first), Column(second))) if {first, second} & known:
-                known |= {first, second}
+            case Call("=", (Column(first), Column(second))) if {first, second} & columns:
+                columns |= {first, second}
             case Call("=", (Column(name), Literal())) | Call("=", (Literal(), Column(name))):
-                known |= {name}
-    return known
+                columns |= {name}
+    return columns

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from viewkeep.lake.intake import TakenPart, WaitingFile
+from viewkeep.tables.file_marks import FileMark, file_mark
 from viewkeep.tables.log.delta import StorageError
 
 CSV, JSON, PARQUET = "CSV", "JSON lines", "Parquet"
@@ -20,8 +21,6 @@ ROUND_BYTES = 64 * 1024 * 1024
 """About so many bytes of files are taken in at once."""
 _DRAFTS = (".tmp", ".part", ".partial", ".crdownload", "~", ".swp", ".crc")
 
-FileMark = tuple[int, int, int]
-"""The size, time and number of a file: while they stay, so does its content."""
 Marks = dict[str, FileMark]
 """Marks of files of a folder that were taken in as they are."""
 FindParts = Callable[[Sequence[str]], Mapping[str, Sequence[TakenPart]]]
@@ -36,6 +35,16 @@ class FoundFile:
     kind: str
     mark: FileMark
 
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.mark[1]
+
+    @property
+    def modified(self) -> int:
+        """The time of its last change, in nanoseconds."""
+        return self.mark[2]
+
 
 @dataclass(frozen=True)
 class FilePart:
@@ -49,41 +58,35 @@ class FilePart:
     @property
     def taken(self) -> TakenPart:
         """The part as it is noted."""
-        about = (len(self.content), sha256(self.content).hexdigest(), self.file.mark[1])
-        return TakenPart(self.file.name, self.number, *about)
+        fingerprint = sha256(self.content).hexdigest()
+        return TakenPart(
+            *(self.file.name, self.number, len(self.content), fingerprint, self.file.modified)
+        )
 
 
 def list_files(folder: str) -> tuple[list[FoundFile], list[WaitingFile]]:
     """The files of a folder by their names, and those of no known format; drafts and hidden files
-    are nobody's business."""
+    are left out."""
     try:
         with os.scandir(folder) as entries:
             listed = sorted((e for e in entries if e.is_file()), key=lambda e: e.name)
-            found = [f for e in listed if not _is_draft(e.name) for f in _found(e)]
+            files = [f for e in listed if not _is_draft(e.name) for f in _source_file(e)]
     except OSError as error:
         raise StorageError(f'cannot read the folder "{folder}": {error.strerror}') from None
-    known = [each for each in found if each.kind]
     reason = f"its name ends in none of {', '.join(KINDS)}"
-    return known, [WaitingFile(each.name, reason) for each in found if not each.kind]
+    waiting = [WaitingFile(each.name, reason) for each in files if not each.kind]
+    return [each for each in files if each.kind], waiting
 
 
 def _is_draft(name: str) -> bool:
     return name.startswith((".", "_")) or name.lower().endswith(_DRAFTS)
 
 
-def _found(entry: "os.DirEntry[str]") -> Iterator[FoundFile]:
+def _source_file(entry: "os.DirEntry[str]") -> Iterator[FoundFile]:
     kind = KINDS.get(os.path.splitext(entry.name)[1].lower(), "")
-    mark = _mark(entry.path)
-    if mark is not None:
+    mark = file_mark(entry.path)
+    if mark is not None:  # else it is gone meanwhile
         yield FoundFile(entry.name, entry.path, kind, mark)
-
-
-def _mark(path: str) -> FileMark | None:
-    try:
-        about = os.stat(path)
-    except OSError:  # gone meanwhile
-        return None
-    return about.st_size, about.st_mtime_ns, about.st_ino
 
 
 def new_parts(
@@ -95,7 +98,7 @@ def new_parts(
     size = 0
     for file in unseen:
         parts = taken.get(file.name, ())
-        if any((part.bytes, part.modified) == file.mark[:2] for part in parts):
+        if any((part.bytes, part.modified) == (file.size, file.modified) for part in parts):
             seen[file.name] = file.mark
             continue
         part = _new_part(file, parts)
@@ -115,7 +118,7 @@ def _new_part(file: FoundFile, taken: Sequence[TakenPart]) -> FilePart | Waiting
             content = source.read()
     except OSError as error:
         return WaitingFile(file.name, f"it cannot be read: {error.strerror}")
-    if len(content) != file.mark[0] or _mark(file.path) != file.mark:
+    if len(content) != file.size or file_mark(file.path) != file.mark:
         return WaitingFile(file.name, "somebody is writing it")
     reason = _unfinished(file.kind, content)
     if reason:

@@ -122,9 +122,9 @@ SCALAR_FUNCTIONS = (
 """Those that have a value for each row."""
 
 
-def unknown_function(name: str, known: Collection[str], may_declare: bool) -> str:
+def unknown_function(name: str, names: Collection[str], may_declare: bool) -> str:
     """Why a function may not be called, with the closest that may be."""
-    hint = did_you_mean(name.lower(), sorted(filter(str.isidentifier, known)))
+    hint = did_you_mean(name.lower(), sorted(filter(str.isidentifier, names)))
     if not hint and may_declare:
         hint = f'; if it is yours and deterministic, declare it: functions=["{name}"]'
     return f"unknown function {name}(){hint}"

@@ -76,9 +76,9 @@ def _base_tables(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]
 
 def _resolved(node: exp.Table, tables: Mapping[str, Table], source: Source) -> str:
     name = ".".join(part.name for part in node.parts)
-    for known in tables:
-        if known.lower() == name.lower():
-            return known
+    for table in tables:
+        if table.lower() == name.lower():
+            return table
     listed = f" ({', '.join(tables)})" if tables else ""
     raise source.error(f'unknown table "{name}"{listed}{did_you_mean(name, tables)}', node)
 
@@ -98,12 +98,12 @@ def _refuse_unstable(query: exp.Expr, source: Source, tables: Mapping[str, Table
             raise source.unsupported(f"the non-deterministic function {name}()", node)
 
 
-def _refuse_unknown(query: exp.Expr, source: Source, known: Collection[str]) -> None:
+def _refuse_unknown(query: exp.Expr, source: Source, functions: Collection[str]) -> None:
     """Refuse functions of a catalog of the user: nobody said that they are deterministic."""
     for node in query.find_all(exp.Anonymous):
         name = node.name.lower()
-        if name not in known and not isinstance(node.parent, exp.Dot):
-            raise source.error(unknown_function(node.name, known, True), node)
+        if name not in functions and not isinstance(node.parent, exp.Dot):
+            raise source.error(unknown_function(node.name, functions, True), node)
 
 
 def _called(node: exp.Expr) -> str:

@@ -9,7 +9,7 @@ FileMark = tuple[int, int, int]
 def file_mark(path: str) -> FileMark | None:
     """The mark of a file as it is now; None if there is none."""
     try:
-        about = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return about.st_ino, about.st_size, about.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

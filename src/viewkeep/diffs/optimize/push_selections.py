@@ -63,22 +63,22 @@ def push_selections(root: Node) -> Node:
     what all places ask for goes into it. Branches of unions in which a condition never holds fall
     away, so a condition on the optional side of an outer join makes it an inner one.
     """
-    asked: dict[Node, list[Conditions]] = {root: [()]}
+    requests: dict[Node, list[Conditions]] = {root: [()]}
     pushed: dict[Node, Pushed] = {}
     for node in reversed(list(walk(root))):  # operators come before their inputs
-        if node in asked:
-            pushed[node] = _push(node, _common(node, asked[node]))
+        if node in requests:
+            pushed[node] = _push(node, _common(node, requests[node]))
             for child, below in zip(children(node), pushed[node].below, strict=True):
                 if below is not None:
-                    asked.setdefault(child, []).append(below)
-    return _built(root, pushed, {node: _common(node, each) for node, each in asked.items()})
+                    requests.setdefault(child, []).append(below)
+    return _built(root, pushed, {node: _common(node, each) for node, each in requests.items()})
 
 
-def _common(node: Node, asked: Sequence[Conditions]) -> Conditions:
+def _common(node: Node, requests: Sequence[Conditions]) -> Conditions:
     """What all uses of an operator ask for; where some ask for more, only what cannot fail."""
-    if all(set(other) == set(asked[0]) for other in asked[1:]):
-        return asked[0]
-    common = (part for part in asked[0] if all(part in other for other in asked[1:]))
+    if all(set(other) == set(requests[0]) for other in requests[1:]):
+        return requests[0]
+    common = (part for part in requests[0] if all(part in other for other in requests[1:]))
     return tuple(part for part in common if cannot_fail(part, node.schema))
 
 

@@ -70,7 +70,7 @@ class _RecursiveMaps:
         self._result = JoinMap(everything, self._join.query.outputs)
         self._maps = self._all_maps()
         self._names = {each: f"cache_{number}" for number, each in enumerate(self._maps)}
-        self._made: dict[JoinMap, Factor] = {}
+        self._factors: dict[JoinMap, Factor] = {}
         self._plans = {each: identify(self._group(each)) for each in self._maps}
 
     def script(self, kinds: Kinds | None) -> Script:
@@ -191,9 +191,9 @@ class _RecursiveMaps:
         return made if own.key else only_if_rows(made)
 
     def _map(self, own: JoinMap) -> Factor:
-        if own not in self._made:
-            self._made[own] = as_map(self._factor(own), self._names[own], own_names=True)
-        return self._made[own]
+        if own not in self._factors:
+            self._factors[own] = as_map(self._factor(own), self._names[own], own_names=True)
+        return self._factors[own]
 
     def _group(self, own: JoinMap) -> GroupBy:
         rows = self._map(own).rows

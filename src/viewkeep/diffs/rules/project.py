@@ -27,12 +27,12 @@ def _rows(operator: Operator, expressions: dict[str, Expression], change: Change
     schema, ids = change.schema, _ids(operator, expressions, change)
     if schema.kind == INSERT:
         after = operator.attributes
-        made = DiffSchema(INSERT, operator.ids, (), after, after)
+        emitted = DiffSchema(INSERT, operator.ids, (), after, after)
     else:
         before = _attributes_from(operator, expressions, schema.knows_before)
-        made = DiffSchema(DELETE, ids, before)
-    computed = _computed(change, made, expressions)
-    operator.emit(f"project {schema.kind}", made, computed, change.sources, change.exact)
+        emitted = DiffSchema(DELETE, ids, before)
+    computed = _computed(change, emitted, expressions)
+    operator.emit(f"project {schema.kind}", emitted, computed, change.sources, change.exact)
 
 
 def _update(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
@@ -50,18 +50,18 @@ def _update(operator: Operator, expressions: dict[str, Expression], change: Chan
         )
         recompute(operator, "project u", keys, _ids(operator, expressions, change), change.sources)
         return
-    made = DiffSchema(
+    emitted = DiffSchema(
         UPDATE,
         _ids(operator, expressions, change),
         _attributes_from(operator, expressions, schema.knows_before),
         _attributes_from(operator, expressions, schema.knows_after),
         changed,
     )
-    computed = _computed(change, made, expressions)
-    if set(changed) <= set(made.before):
+    computed = _computed(change, emitted, expressions)
+    if set(changed) <= set(emitted.before):
         pairs = [(pre(c), post(c)) for c in changed]
         computed = select(computed, differ(pairs, computed.schema))
-    operator.emit("project u", made, computed, change.sources, change.exact)
+    operator.emit("project u", emitted, computed, change.sources, change.exact)
 
 
 def _ids(operator: Operator, expressions: dict[str, Expression], change: Change) -> tuple[str, ...]:
@@ -84,12 +84,12 @@ def _attributes_from(
     return tuple(n for n in operator.attributes if knows(columns_of(expressions[n])))
 
 
-def _computed(change: Change, made: DiffSchema, expressions: dict[str, Expression]) -> Node:
+def _computed(change: Change, schema: DiffSchema, expressions: dict[str, Expression]) -> Node:
     values: dict[str, Expression] = {}
-    for name in made.ids:
+    for name in schema.ids:
         values[name] = expressions[name]
-    for name in made.before:
+    for name in schema.before:
         values[pre(name)] = change.before(expressions[name])
-    for name in made.after:
+    for name in schema.after:
         values[post(name)] = change.after(expressions[name])
     return project(change.leaf, values)

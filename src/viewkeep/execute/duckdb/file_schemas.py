@@ -28,16 +28,16 @@ class FileSchemas:
         for path in paths:
             os.stat(path)
         with self._lock:
-            found = {path: self._schemas[path] for path in paths if path in self._schemas}
-        new = {path: _read(path) for path in paths if path not in found}
+            schemas = {path: self._schemas[path] for path in paths if path in self._schemas}
+        new = {path: _read(path) for path in paths if path not in schemas}
         if new:
-            found |= new
+            schemas |= new
             self._remember(new)
-        return [found[path] for path in paths]
+        return [schemas[path] for path in paths]
 
-    def _remember(self, found: dict[str, FileSchema]) -> None:
+    def _remember(self, schemas: dict[str, FileSchema]) -> None:
         with self._lock:
-            for path, schema in found.items():
+            for path, schema in schemas.items():
                 self._schemas[path] = schema
                 self._schemas.move_to_end(path)
             while len(self._schemas) > self._most:

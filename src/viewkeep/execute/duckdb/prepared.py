@@ -65,7 +65,7 @@ class Names:
         """Whether reading it costs accesses: tables, caches and the view do, diffs do not."""
         return isinstance(leaf, Scan) or leaf.name in self._kept
 
-    def is_given(self, name: str) -> bool:
+    def is_input(self, name: str) -> bool:
         """Whether it is a diff that no statement computes."""
         return name not in self._computed and name not in self._kept
 
@@ -94,12 +94,12 @@ class Prepared:
         self._queries: dict[tuple[str, Set[str]], Query | None] = {}
         kept = {each.name: each for each in script.materialized}
         self.changes = tuple(self._change(each, kept) for each in script.applies())
-        self.given = tuple(self._inputs())
+        self.inputs = tuple(self._inputs())
         """The diffs that statements read and none computes."""
 
     def _inputs(self) -> list[str]:
         applied = frozenset(each.statement.diff for each in self.changes)
-        return sorted(filter(self.names.is_given, applied.union(*self._reads.values())))
+        return sorted(filter(self.names.is_input, applied.union(*self._reads.values())))
 
     def query(self, statement: Compute, empty: Set[str]) -> Query | None:
         """The query without what reads empty diffs, or None if it has no rows."""

@@ -48,14 +48,14 @@ class StatementRunner:
         self._sizes: dict[str, int] = {}
         self._temporary: set[str] = set()
 
-    def count_given(self) -> None:
-        """How many rows the diffs have that are given."""
-        given = self._prepared.given
-        if given:
-            with duckdb_errors(f"reading {', '.join(given)}"):
-                text = statements.counts(map(self._names.stored, given))
+    def count_inputs(self) -> None:
+        """Count the rows of the diffs that no statement computes."""
+        inputs = self._prepared.inputs
+        if inputs:
+            with duckdb_errors(f"reading {', '.join(inputs)}"):
+                text = statements.counts(map(self._names.stored, inputs))
                 counts = dict(self._connection.execute(text).fetchall())
-            for number, name in enumerate(given):
+            for number, name in enumerate(inputs):
                 self._set_rows(name, counts[number])
 
     def compute(self, statement: Compute) -> StatementReport:
@@ -109,7 +109,7 @@ class StatementRunner:
     def _create_missing(self, diffs: Iterable[Stored]) -> None:
         """Empty diffs that are read even so: an aggregate without keys has a row of nothing."""
         for diff in diffs:
-            if not (self._names.is_given(diff.name) or diff.name in self._temporary):
+            if not (self._names.is_input(diff.name) or diff.name in self._temporary):
                 self._create_empty(diff.name, diff.schema)
 
     def _create_empty(self, name: str, schema: Schema) -> None:

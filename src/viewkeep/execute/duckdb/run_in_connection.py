@@ -63,7 +63,7 @@ def run_prepared(
     start = perf_counter()
     this = StatementRunner(connection, prepared, count_accesses)
     with _transaction(connection):
-        this.count_given()
+        this.count_inputs()
         computed = [this.compute(statement) for statement in prepared.computes]
         applied = [this.apply(change) for change in prepared.changes]
         this.drop()

@@ -66,7 +66,7 @@ class DuckdbRun:
         kept = {each.name: each for each in prepared.script.materialized}
         self._connection, self._kept = connection, kept
         self._relations, self._prepared = OpenRelations(connection, relations), prepared
-        self._relations.open(prepared.given)
+        self._relations.open(prepared.inputs)
         self._runner = StatementRunner(
             connection, prepared, counted=False, sizes=False, open_=self._relations.open_leaves
         )
@@ -89,7 +89,7 @@ class DuckdbRun:
         return write_query(self._connection, rows, kept.definition.schema, target)
 
     def _changed_rows(self) -> dict[str, RowChanges | None]:
-        self._runner.count_given()
+        self._runner.count_inputs()
         for statement in self._prepared.computes:
             check_time()
             self._runner.compute(statement)

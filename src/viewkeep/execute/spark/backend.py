@@ -117,12 +117,12 @@ class SparkRelations(Mapping[Source, Input]):
 
     def __init__(self, spark: SparkSession, relations: Relations) -> None:
         self._spark, self._relations = spark, relations
-        self._made: dict[Source, Input] = {}
+        self._inputs: dict[Source, Input] = {}
 
     def __getitem__(self, source: Source) -> Input:
-        if source not in self._made:
-            self._made[source] = self._make(self._relations[source])
-        return self._made[source]
+        if source not in self._inputs:
+            self._inputs[source] = self._make(self._relations[source])
+        return self._inputs[source]
 
     def __contains__(self, source: object) -> bool:
         return source in self._relations

@@ -89,8 +89,8 @@ def numbered_rows(
     rows, by_name = _read_files(spark, snapshot, files)
     numbers = {each.path: number for number, each in enumerate(files)}
     schema = [Field(_FILE, STRING), Field(file, BIGINT)]
-    known = to_arrow(schema, [(name, numbers[each.path]) for name, each in by_name.items()])
-    listed = local(spark, known, spark_schema(schema)).frame
+    numbered = to_arrow(schema, [(name, numbers[each.path]) for name, each in by_name.items()])
+    listed = local(spark, numbered, spark_schema(schema)).frame
     return _joined_files(rows.withColumn(row, F.col("_metadata.row_index")), listed, file)
 
 
@@ -147,12 +147,12 @@ def _with_partitions(
     return _joined_files(rows, partitions, _KNOWN)
 
 
-def _joined_files(rows: DataFrame, files: DataFrame, known: str) -> DataFrame:
-    """Rows with what is known of their files, whose column `known` is never NULL."""
+def _joined_files(rows: DataFrame, files: DataFrame, mark: str) -> DataFrame:
+    """Rows with what the log tells of their files, where the column `mark` is never NULL."""
     placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
     joined = placed.join(F.broadcast(files), _FILE, "left")
     lost = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
-    is_known = f"CASE WHEN {quote(known)} IS NOT NULL THEN TRUE ELSE {lost} END"
+    is_known = f"CASE WHEN {quote(mark)} IS NOT NULL THEN TRUE ELSE {lost} END"
     return joined.where(is_known).drop(_FILE)
 
 

@@ -109,7 +109,7 @@ class _Reach:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[frozenset[Degree], frozenset[str]], Cost] = {}
+        self._costs: dict[tuple[frozenset[Degree], frozenset[str]], Cost] = {}
 
     def cost(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
         total, reached = FREE, frozenset[str]()
@@ -121,14 +121,14 @@ class _Reach:
         return total
 
     def _of_part(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
-        if (degrees, goal) not in self._known:
-            self._known[degrees, goal] = cheapest(
+        if (degrees, goal) not in self._costs:
+            self._costs[degrees, goal] = cheapest(
                 Cost(frozenset({each.power}))
                 + self.cost(_unknown(degrees, each.binds), goal - each.binds)
                 for each in degrees
                 if not each.given
             )
-        return self._known[degrees, goal]
+        return self._costs[degrees, goal]
 
 
 def _unknown(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[Degree]:

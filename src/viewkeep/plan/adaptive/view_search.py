@@ -187,15 +187,15 @@ class Names:
     """A name for each view: its relations, and its parts where several views have those."""
 
     def __init__(self, relations: dict[int, str]) -> None:
-        self._relations, self._known = relations, dict[PartView, str]()
+        self._relations, self._names = relations, dict[PartView, str]()
 
     def __call__(self, view: PartView) -> str:
         """A name that no other view has."""
-        if view not in self._known:
+        if view not in self._names:
             letters = [each.letters for each in in_order(view.members)]
             name = "_".join([self.short(view), *filter(None, letters)])
-            self._known[view] = fresh(name, self._known.values())
-        return self._known[view]
+            self._names[view] = fresh(name, self._names.values())
+        return self._names[view]
 
     def short(self, view: PartView) -> str:
         """The relations alone."""

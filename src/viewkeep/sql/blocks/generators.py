@@ -99,15 +99,15 @@ class BlockGenerator:
     """The one such function that the select list of a block may have."""
 
     names: FreshNames
-    found: Generator | None = None
+    call: Generator | None = None
 
     def columns(self, node: exp.Expr, translator: Translator) -> list[tuple[str, Scalar]]:
         """The names and values of the columns that a call becomes."""
-        if self.found is not None:
+        if self.call is not None:
             raise translator.source.error("a select list has one explode() at most", node)
-        self.found = read_generator(node, "", translator, self.names)
-        return list(zip(self.found.names, self.found.columns, strict=True))
+        self.call = read_generator(node, "", translator, self.names)
+        return list(zip(self.call.names, self.call.columns, strict=True))
 
     def apply(self, rows: Node) -> Node:
         """The rows with those that the function makes of each."""
-        return rows if self.found is None else self.found.over(rows)
+        return rows if self.call is None else self.call.over(rows)

@@ -41,7 +41,7 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     if qualify is not None:
         node = Select(node, qualify.expression)
         context.placed(node, select.args["qualify"].this, TokenType.QUALIFY)
-    if generator.found is not None and top is not None:
+    if generator.call is not None and top is not None:
         raise context.source.unsupported("LIMIT beside explode() in the select list", top.place)
     node = project(apply_top(generator.apply(node), top, context), items, context.source)
     if not unique:

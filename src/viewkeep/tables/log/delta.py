@@ -62,8 +62,8 @@ CHANGES = "changes"
 stay as they are."""
 
 Notes = Mapping[str, Any]
-Made = tuple[Snapshot, bytes]
-"""A version that this process made, and the text of its log entry."""
+WrittenVersion = tuple[Snapshot, bytes]
+"""A version that this process has written, and the text of its log entry."""
 
 
 class LakeTable(TableLog):
@@ -81,14 +81,16 @@ class LakeTable(TableLog):
         """Make the table, with a change data feed or without, and with files that may have deletion
         vectors or not; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
-        made = self._create_plain(fields, files, notes, description, feed, has_vectors)
-        if made is None:
+        written = self._create_plain(fields, files, notes, description, feed, has_vectors)
+        if written is None:
             self._refuse_vectors(has_vectors)
             self._sync(self._named_files(files, notes))
-            about = (_properties(notes), description, feed)
+            properties = _properties(notes)
             with storage_errors(self.uri):
-                create_by_deltalake(self.uri, self.options, fields, files, *about)
-        self._settle(0, made)
+                create_by_deltalake(
+                    self.uri, self.options, fields, files, properties, description, feed
+                )
+        self._settle(0, written)
 
     def _create_plain(
         self,
@@ -98,7 +100,7 @@ class LakeTable(TableLog):
         description: str,
         feed: bool,
         has_vectors: bool,
-    ) -> Made | None:
+    ) -> WrittenVersion | None:
         """Write the first entry; None if that is left to deltalake."""
         if self._local is None or not has_plain_paths(files):
             return None
@@ -173,22 +175,22 @@ class LakeTable(TableLog):
         schema = delta_schema(fields)
         if is_reordered(schema, self._open(start).schema()):
             schema = delta_schema(fields, {"viewkeep.after": str(start)})
-        made = self._write(start, files, (), notes, schema)
+        version = self._write(start, files, (), notes, schema)
         with suppress(StorageError):  # it has happened; without bounds it is only slower
-            self._list_bounds(made, both, new)
-        return made
+            self._list_bounds(version, both, new)
+        return version
 
     def _replace_form(
         self, old: Snapshot, fields: Sequence[Field], files: Sequence[DataFile], notes: Notes
     ) -> int:
         """Make the next version of these files only, with these columns and deletion vectors."""
         table = self._open(old.version)
-        about, schema = table.metadata(), delta_schema(fields)
+        metadata, schema = table.metadata(), delta_schema(fields)
         form = TableForm(
-            *(schema.to_json(), about.description, properties_of(fields, old.has_feed)),
+            *(schema.to_json(), metadata.description, properties_of(fields, old.has_feed)),
             has_vectors=True,
             identity=old.identity,
-            created=about.created_time or 0,
+            created=metadata.created_time or 0,
             features=frozenset(table.protocol().writer_features or ()),
         )
         actions = table_replaced(form, files, old.files, notes)
@@ -260,15 +262,15 @@ class LakeTable(TableLog):
         else:
             durable.sync_data(self._local, named, draft)
 
-    def _settle(self, version: int, made: Made | None = None) -> None:
+    def _settle(self, version: int, written: WrittenVersion | None = None) -> None:
         """A commit that has happened is on the disk, and is remembered if this process wrote it."""
         self._forget()
         if self._local is not None and self._is_durable:
-            durable.sync_commit(self._local, version, made is not None)
+            durable.sync_commit(self._local, version, written is not None)
             if version == 0:
                 durable.sync_new(self._local)
-        if made is not None:
-            self._remember(*made)
+        if written is not None:
+            self._remember(*written)
 
     def _write(
         self,
@@ -280,15 +282,15 @@ class LakeTable(TableLog):
         fed: Sequence[DataFile] = (),
     ) -> int:
         """Make the next version after `start`; with a schema, of the added files only."""
-        made = self._write_plain(start, add, remove, notes, fed) if schema is None else None
-        if made is None:
+        written = self._write_plain(start, add, remove, notes, fed) if schema is None else None
+        if written is None:
             self._refuse_vectors(any(each.vector is not None for each in (*add, *remove)))
             self._sync(self._named_files((*add, *fed), notes))
             self._write_by_deltalake(start, add, remove, notes, schema)
         elif is_checkpoint(start + 1):
             with suppress(StorageError), storage_errors(self.uri):  # the commit has happened
                 DeltaTable(self.uri, start + 1, self.options).create_checkpoint()
-        self._settle(start + 1, made)
+        self._settle(start + 1, written)
         return start + 1
 
     def _write_plain(
@@ -298,7 +300,7 @@ class LakeTable(TableLog):
         remove: Sequence[DataFile],
         notes: Notes,
         fed: Sequence[DataFile],
-    ) -> Made | None:
+    ) -> WrittenVersion | None:
         """Write the entry of the next version; None if that is left to deltalake, which writes
         checkpoints with its entries but knows no changed rows and no deletion vectors."""
         old = self._plain_snapshot(start)

@@ -61,16 +61,16 @@ def read_entry(base: str, version: int) -> bytes | None:
 def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
     """An entry that is checked; `notes` is the key of Viewkeep's notes."""
     actions = _parsed(place, text)
-    about: dict[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
+    info: dict[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
     try:
         added = tuple(path for e in actions if "add" in e for path in _paths(e["add"]))
         removed = tuple(path for e in actions if "remove" in e for path in _paths(e["remove"]))
         fed = tuple(e["cdc"]["path"] for e in actions if "cdc" in e)
         return Commit(
             version,
-            int(about.get("timestamp") or 0),
-            str(about.get("operation") or ""),
-            about.get(notes),
+            int(info.get("timestamp") or 0),
+            str(info.get("operation") or ""),
+            info.get(notes),
             added,
             removed,
             fed,
@@ -103,14 +103,14 @@ def recent_entries(
     base: str, newest: int, count: int = RECENT
 ) -> dict[int, tuple[int, int]] | None:
     """The sizes and times of the last entries of a local table; None if one is not there."""
-    found = {}
+    entries = {}
     for version in range(newest, max(-1, newest - count), -1):
         try:
-            about = os.stat(entry_path(base, version))
+            status = os.stat(entry_path(base, version))
         except OSError:
             return None
-        found[version] = about.st_size, about.st_mtime_ns
-    return found
+        entries[version] = status.st_size, status.st_mtime_ns
+    return entries
 
 
 def check_recent(base: str, newest: int) -> None:

@@ -75,8 +75,8 @@ class RecentSnapshots:
 
     def get(self, uri: str, version: int, fingerprint: str) -> Snapshot | None:
         """A version, if its entry is the one that was read."""
-        known = self._snapshots.get((uri, version))
-        return known[1] if known is not None and known[0] == fingerprint else None
+        entry = self._snapshots.get((uri, version))
+        return entry[1] if entry is not None and entry[0] == fingerprint else None
 
     def add(self, snapshot: Snapshot, fingerprint: str) -> None:
         """A version that was read; the oldest ones are forgotten."""
@@ -93,13 +93,13 @@ class RecentSnapshots:
         """Entries of a log that were read or written, with their sizes and times."""
         with self._lock:
             last = max(entries, default=0)
-            known = {**self._entries.get(uri, {}), **entries}
-            self._entries[uri] = {n: each for n, each in known.items() if n > last - KEPT_ENTRIES}
+            seen = {**self._entries.get(uri, {}), **entries}
+            self._entries[uri] = {n: each for n, each in seen.items() if n > last - KEPT_ENTRIES}
 
     def has_seen(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> bool:
         """Whether all these entries are as they were seen."""
-        known = self._entries.get(uri, {})
-        return all(known.get(version) == about for version, about in entries.items())
+        seen = self._entries.get(uri, {})
+        return all(seen.get(version) == mark for version, mark in entries.items())
 
     def last_version(self, uri: str) -> int | None:
         """The version of a table that was read last."""

@@ -134,13 +134,13 @@ class TableLog:
                     f'{self.uri}: column "{unknown[0].name}" has the type {unknown[0].type}, '
                     "which cannot be read here; drop it, or give it another type"
                 )
-            about = table.metadata()
-            partitions, identity = tuple(about.partition_columns), str(about.id)
+            metadata = table.metadata()
+            partitions, identity = tuple(metadata.partition_columns), str(metadata.id)
             has_vectors = may_have_vectors(table)
             files = files_of(table, self._vectors(table.version()) if has_vectors else {})
             plain = is_plain(table, properties_of(fields))
             at = table.version()
-            form = (plain, about.configuration.get(FEED) == "true", has_vectors)
+            form = (plain, metadata.configuration.get(FEED) == "true", has_vectors)
             return Snapshot(self.uri, at, fields, files, partitions, identity, *form)
 
     def _vectors(self, version: int) -> Vectors:

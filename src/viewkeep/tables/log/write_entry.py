@@ -43,15 +43,15 @@ def is_plain(table: DeltaTable, properties: Mapping[str, str]) -> bool:
     """Whether an open version asks nothing of writers but to add and remove files, perhaps with
     deletion vectors, and to tell changed rows: no other features, no properties but these, no
     partitions, and no constraints on columns."""
-    protocol, about = table.protocol(), table.metadata()
+    protocol, metadata = table.protocol(), table.metadata()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     versions = protocol.min_reader_version, protocol.min_writer_version
     own = (FEED, VECTORS_PROPERTY)
-    others = {name: value for name, value in about.configuration.items() if name not in own}
+    others = {name: value for name, value in metadata.configuration.items() if name not in own}
     return (
         (versions in ((1, 2), (1, 4)) or (versions == (3, 7) and features <= _FEATURES))
         and others == dict(properties)
-        and not about.partition_columns
+        and not metadata.partition_columns
         and not any(each.metadata for each in table.schema().fields)
     )
 
@@ -77,7 +77,7 @@ def files_changed(
     changed rows."""
     parameters = {"mode": mode, "partitionBy": "[]"}
     return [
-        _about("WRITE", parameters, notes),
+        _commit_info("WRITE", parameters, notes),
         *(_removed(each) for each in remove),
         *(_added(each) for each in add),
         *(_fed(each) for each in fed),
@@ -100,7 +100,7 @@ class TableForm:
     def actions(self) -> list[Action]:
         """The protocol and the metadata."""
         vectors = {VECTORS_PROPERTY: "true"} if self.has_vectors else {}
-        about: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "id": self.identity,
             "name": None,
             "description": self.description,
@@ -110,7 +110,7 @@ class TableForm:
             "createdTime": self.created,
             "configuration": {**self.properties, **vectors},
         }
-        return [{"protocol": self._protocol()}, {"metaData": about}]
+        return [{"protocol": self._protocol()}, {"metaData": metadata}]
 
     def _protocol(self) -> Action:
         has_feed = FEED in self.properties
@@ -127,16 +127,16 @@ def table_made(
     form: TableForm, files: Iterable[DataFile], notes: Mapping[str, Any]
 ) -> list[Action]:
     """The actions of a table's first commit."""
-    about = _about("CREATE TABLE", {"mode": "ErrorIfExists"}, notes)
-    return [about, *form.actions(), *(_added(each) for each in files)]
+    info = _commit_info("CREATE TABLE", {"mode": "ErrorIfExists"}, notes)
+    return [info, *form.actions(), *(_added(each) for each in files)]
 
 
 def table_replaced(
     form: TableForm, add: Iterable[DataFile], remove: Iterable[DataFile], notes: Mapping[str, Any]
 ) -> list[Action]:
     """The actions of a commit that gives a table another form, and other files."""
-    about, *changed = files_changed(add, remove, "Overwrite", notes)
-    return [about, *form.actions(), *changed]
+    info, *changed = files_changed(add, remove, "Overwrite", notes)
+    return [info, *form.actions(), *changed]
 
 
 def put_entry(
@@ -173,10 +173,10 @@ def _write(path: str, text: bytes) -> None:
             left = left[file.write(left) :]
 
 
-def _about(operation: str, parameters: Mapping[str, str], notes: Mapping[str, Any]) -> Action:
-    about = {"timestamp": _now(), "operation": operation, "operationParameters": parameters}
-    about["engineInfo"] = ENGINE
-    return {"commitInfo": about | ({ENGINE: notes} if notes else {})}
+def _commit_info(operation: str, parameters: Mapping[str, str], notes: Mapping[str, Any]) -> Action:
+    info = {"timestamp": _now(), "operation": operation, "operationParameters": parameters}
+    info["engineInfo"] = ENGINE
+    return {"commitInfo": info | ({ENGINE: notes} if notes else {})}
 
 
 def _vector(each: DataFile) -> dict[str, Any]:
@@ -198,8 +198,8 @@ def _added(each: DataFile) -> Action:
 
 
 def _fed(each: DataFile) -> Action:
-    about = {"path": each.path, "partitionValues": {}, "size": each.size, "dataChange": False}
-    return {"cdc": about}
+    action = {"path": each.path, "partitionValues": {}, "size": each.size, "dataChange": False}
+    return {"cdc": action}
 
 
 def _removed(each: DataFile) -> Action:
