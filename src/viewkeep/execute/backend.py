@@ -85,7 +85,7 @@ class Backend(Protocol):
 
     @property
     def is_warm(self) -> bool:
-        """Whether it has written rows before, so that what it takes tells what work costs."""
+        """Whether it has written rows before, so that its times can be compared with estimates."""
 
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""

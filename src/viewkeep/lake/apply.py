@@ -216,7 +216,7 @@ def _net_rows(name: str, table: Table, changes: UserChanges, rows: pa.Table) -> 
 def _first_misfit(
     table: Table, changes: UserChanges, inserts: Places, updates: Places, deletes: Places
 ) -> UserChanges | None:
-    """The first change in the order of the log that finds no row, or one where it wants none."""
+    """The first misfit: a delete or update whose row is not there, an insert whose row is."""
     none = UserChanges(
         *(part.slice(0, 0) for part in (changes.inserts, changes.updates, changes.deletes))
     )

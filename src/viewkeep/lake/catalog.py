@@ -235,8 +235,8 @@ class Catalog:
         return replace(self, entries={n: d for n, d in self.entries.items() if n != name})
 
     def taking(self, view: ViewDefinition, unfinished: ViewDefinition | None) -> "Catalog":
-        """With a view that is not finished, in place of one that somebody left so long ago that
-        it was seen before; one that was begun since is in the way."""
+        """With an unfinished view, in place of the unfinished one that the caller has seen; a
+        name that another process has taken since is refused."""
         if unfinished is None or self.views.get(view.name) != unfinished:
             self.check_free(view.name)
         return self.including(view)

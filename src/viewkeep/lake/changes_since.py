@@ -73,8 +73,8 @@ def newest_version(lake: Lake, entry: TableDefinition | ViewDefinition) -> int:
 
 
 class _History:
-    """One table or view, whose versions are asked for newest first: the first that cannot be told
-    is the one to start from."""
+    """The versions of one table or view, read newest first, so that an error names the first
+    version that a reader can start from."""
 
     def __init__(
         self, lake: Lake, entry: TableDefinition | ViewDefinition, table: LakeTable
@@ -87,7 +87,7 @@ class _History:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of what is told."""
+        """The columns of the changes."""
         row = pa.struct(list(rows_schema(self._visible)))
         kinds = {OPERATION: pa.string(), VERSION: pa.int64(), BEFORE: row, AFTER: row}
         return pa.schema(list(kinds.items()))
@@ -129,7 +129,7 @@ class _History:
         return commit
 
     def _is_of_this_definition(self, commit: Commit | None) -> bool:
-        """Whether what is noted of a view's changes is about the columns that it has now."""
+        """Whether a commit noted the changes of a view under its present definition."""
         if isinstance(self._entry, TableDefinition) or commit is None:
             return True
         state = (commit.notes or {}).get(STATE)

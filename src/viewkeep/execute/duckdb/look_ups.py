@@ -43,7 +43,7 @@ _KEY = "#looked up"
 
 @dataclass(frozen=True)
 class SharedLookUps:
-    """A script, and by Apply the look-up that has all the rows that it names."""
+    """A script, and by Apply the look-up that has all the rows that it targets."""
 
     script: Script
     sources: Mapping[Apply, str]
@@ -84,7 +84,7 @@ class _Sharing:
         return node if same else replace(node, left=left, right=right)
 
     def _near(self, node: Join | SemiJoin | AntiJoin, is_left: bool) -> Node:
-        """A side of a join, over rows that were looked up if a change names them as well."""
+        """A side of a join, over the shared look-up if an Apply targets the same rows."""
         side, other = (node.left, node.right) if is_left else (node.right, node.left)
         leaf = _only_leaf(side)
         kept = {each.name: each for each in self.script.materialized}.get(leaf.name if leaf else "")
@@ -130,7 +130,7 @@ class _Sharing:
         return Stored(diff, self.queries[diff].schema)
 
     def _of_diff(self, diff: str, columns: Columns) -> Iterator[Origin]:
-        """A diff, and those whose values in some columns its own are among."""
+        """A diff, and the diffs whose values in some columns include its own."""
         if diff in self.queries:
             yield diff, columns
             yield from self._origins(self.queries[diff], columns)

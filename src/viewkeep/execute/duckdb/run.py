@@ -86,7 +86,7 @@ class StatementRunner:
         )
 
     def row_count(self, diff: str) -> int:
-        """The rows of a diff that is given, or was computed."""
+        """The number of rows of a base diff, or of a computed one."""
         return self._rows[diff]
 
     def drop(self) -> None:
@@ -107,7 +107,7 @@ class StatementRunner:
         return rows
 
     def _create_missing(self, diffs: Iterable[Stored]) -> None:
-        """Empty diffs that are read even so: an aggregate without keys has a row of nothing."""
+        """Create empty diffs that are read: an aggregate without keys has a row even then."""
         for diff in diffs:
             if not (self._names.is_input(diff.name) or diff.name in self._temporary):
                 self._create_empty(diff.name, diff.schema)

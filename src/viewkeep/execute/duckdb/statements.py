@@ -75,7 +75,7 @@ def _set_columns(schema: DiffSchema) -> tuple[str, ...]:
 
 
 def _same(ids: Mapping[str, str]) -> str:
-    """Whether a target row is one that a diff row means; without IDs, every row is."""
+    """The condition that a diff row targets a row; without IDs it targets every row."""
     equal = [f"target.{quote(t)} IS NOT DISTINCT FROM diff.{quote(d)}" for t, d in ids.items()]
     return " AND ".join(equal) or "TRUE"
 

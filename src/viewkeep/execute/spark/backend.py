@@ -179,7 +179,7 @@ def _frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame
 
 
 def _write(frame: DataFrame, target: Target) -> list[DataFile]:
-    """Sorted by what is looked up, files hold ranges of it."""
+    """Write rows, sorted by the look-up columns so that each file holds a range of keys."""
     if target.order:
         frame = frame.repartitionByRange(*(F.col(quote(name)) for name in target.order))
         frame = frame.sortWithinPartitions(*(F.col(quote(name)) for name in target.order))

@@ -61,7 +61,7 @@ class Rounds:
                 raise RunError(f"{left[0].name} waits for rows that nothing can bring")
 
     def _collect_inputs(self) -> None:
-        """The diffs that are given; those that are on the driver already need no job."""
+        """Collect the base diffs; those that are on the driver already need no job."""
         names = self._input_names()
         with named(f"reading {', '.join(names)}"):
             remote = self._relations.take_inputs(names)
@@ -91,7 +91,7 @@ class Rounds:
     # --- one round ------------------------------------------------------------------------------
 
     def _round(self, statements: list[Compute]) -> list[Compute]:
-        """Compute or set aside what can be; the statements that have to wait."""
+        """Compute statements or set them aside for Spark; the rest, which has to wait."""
         late: dict[str, Compute] = {}
         for each in statements:
             start = perf_counter()
@@ -102,7 +102,7 @@ class Rounds:
         return list(late.values())
 
     def _try_statement(self, statement: Compute, late: dict[str, Compute]) -> bool:
-        """Compute a statement, or set it aside; whether that could be done."""
+        """Compute a statement or set it aside for Spark; False if it has to wait."""
         driver = Driver(self._relations.inputs())
         try:
             with named(statement.name):

@@ -110,7 +110,7 @@ class ScriptRelations:
         return source in self._frames
 
     def frame(self, source: Source) -> DataFrame:
-        """A relation that is given, as Spark reads it."""
+        """An input relation as a DataFrame."""
         return _as_frame(self.spark, _input(self._frames, source))
 
     def _to_look_up(self, source: Source) -> DataFrame | Scanned | Layered:

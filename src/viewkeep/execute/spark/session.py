@@ -151,7 +151,7 @@ def arrow_frame(spark: Session, rows: Any) -> DataFrame:
 
 
 def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:
-    """What stands for a session until something asks it for more than being there."""
+    """A proxy of a session that is started when an attribute of it is first read."""
     return cast(SparkSession, _LazySession(start))
 
 

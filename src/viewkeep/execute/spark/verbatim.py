@@ -86,7 +86,7 @@ def _field(field: StructField) -> Field:
 
 @contextmanager
 def _readable_errors(query: Verbatim) -> Iterator[None]:
-    """What Spark has against a query, in a line, at its place in the text."""
+    """Raise Spark's analysis error as one line with its position in the text."""
     try:
         yield
     except PySparkException as error:

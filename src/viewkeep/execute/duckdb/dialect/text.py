@@ -87,7 +87,7 @@ def literal_text(node: Literal) -> Text:
 
 
 def error(message: str) -> str:
-    """What fails when it is computed."""
+    """An expression that raises an error when it is evaluated."""
     return f"error({string(message)})"
 
 

@@ -43,7 +43,7 @@ def find_rows(
 
 
 def looked_up(kept: Materialized, parts: Sequence[Part], look_ups: LookUps) -> Rows:
-    """The old rows that diffs mean, each once; what was not fetched is asked for."""
+    """The old rows that diffs target, each once; missing ones are requested."""
     by_key: dict[Row, Row] = {}
     missing: MissingError | None = None
     key = key_of(kept.ids, kept.definition.schema)

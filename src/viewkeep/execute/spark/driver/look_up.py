@@ -34,7 +34,7 @@ KeySets = Mapping[Columns, set[Row]]
 
 
 class NotHereError(UnboundedError):
-    """What the driver cannot or should not compute."""
+    """A query that the driver cannot or should not compute."""
 
 
 class LookUps:
@@ -98,7 +98,7 @@ class LookUps:
         return rows
 
     def _whole(self, source: Source) -> Rows | None:
-        """All rows, read once, if they are so few that it is not worth while to choose."""
+        """All rows of a small relation, read once; None if it is not small."""
         if source not in self._wholes:
             relation = self._relation_of(source)
             base = _base(relation)
@@ -109,7 +109,7 @@ class LookUps:
         return self._wholes[source]
 
     def _is_refused(self, source: Source, columns: Columns, keys: Set[Row]) -> bool:
-        """Whether so many keys have too many rows, or were asked for together with such keys."""
+        """Whether a request with these keys, or with some or more of them, had too many rows."""
         return any(
             (source, columns) == (s, c)
             and (refused <= keys or keys <= refused)
@@ -149,7 +149,7 @@ class LookUps:
     # --- without Spark --------------------------------------------------------------------------
 
     def read_here(self) -> bool:
-        """Read what the driver can of what was asked for since; whether there was any."""
+        """Read requested rows from files that the driver may read; whether there were any."""
         any_here = False
         for name, request in self.requests().items():
             rows = self._read_here(*request)
@@ -167,13 +167,13 @@ class LookUps:
     # --- one job --------------------------------------------------------------------------------
 
     def frames(self) -> dict[str, DataFrame]:
-        """What has to be collected for what was asked for since; one scan of each relation."""
+        """The DataFrames of all open requests: one scan of each relation."""
         self.read_here()
         names, self._for_spark = self._for_spark, []
         return {name: self._frame(*self._requests[name]) for name in names}
 
     def requests(self) -> dict[str, tuple[Source, KeySets]]:
-        """The keys that were asked for since, by a name for what has to be collected."""
+        """The keys that were looked up and are not here, as requests by name; they are open now."""
         requests: dict[str, tuple[Source, KeySets]] = {}
         for source, key_sets in self._pending.items():
             short = {c: keys for c, keys in key_sets.items() if _listed(c, keys)}
@@ -208,7 +208,7 @@ class LookUps:
         return rows.join(F.broadcast(right), condition, "left_semi")
 
     def fill(self, tables: Mapping[str, pa.Table]) -> None:
-        """Take what was collected; a result that is too large is refused from now on."""
+        """Take the collected rows of requests; keys with too many rows are refused from now on."""
         for name in tables.keys() & self._requests.keys():
             if tables[name].num_rows > self.limit:
                 source, key_sets = self._requests.pop(name)
@@ -221,7 +221,7 @@ class LookUps:
         return relation.completed(table) if isinstance(relation, Layered) else to_rows(table)
 
     def put(self, name: str, rows: Rows) -> None:
-        """Take the rows of a request; those that have other keys do not matter."""
+        """Take the rows of a request; rows with other keys are ignored."""
         source, key_sets = self._requests.pop(name)
         self._take(source, key_sets, rows)
 

@@ -21,7 +21,7 @@ Key = tuple[Any, ...]
 
 
 def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[Part]:
-    """Diffs that say the same kind of thing as one; of two rows with the same IDs, the later."""
+    """Merge diffs of equal kind, IDs and columns; of rows with the same IDs, the later wins."""
     groups: dict[object, list[Part]] = {}
     for part in parts:
         alone = not matched_ids(kept, part.schema)
@@ -86,7 +86,7 @@ def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
 
 
 def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> DataFrame:
-    """Diffs that are too large to be collected; of one row, effective diffs say the same."""
+    """Merge diffs in Spark that are too large to collect; rows with the same IDs are equal."""
     frames = []
     for part in group:
         sources = map(part.schema.value_after, names)

@@ -30,7 +30,7 @@ from viewkeep.query.expressions import Column
 
 @dataclass(frozen=True)
 class Inputs:
-    """What queries read, and who computes what Python does not."""
+    """The relations of queries on the driver, and Spark for inexact operators."""
 
     look_ups: LookUps
     rows: Callable[[str], Rows | None]
@@ -55,7 +55,7 @@ class PossibleKeys:
         self._memory: dict[tuple[Node, Columns], set[Row] | None] = {}
 
     def values(self, node: Node, columns: Columns) -> set[Row] | None:
-        """A few values, at least those that some columns will have, if they can be known."""
+        """A superset of the values that some columns will have; None if there is no bound."""
         if (node, columns) not in self._memory:
             self._memory[node, columns] = self._values(node, columns)
         return self._memory[node, columns]
@@ -92,7 +92,7 @@ class PossibleKeys:
         return None if query is None else self.values(query, columns)
 
     def _joined(self, node: Paired, columns: Columns) -> set[Row] | None:
-        """From the side that has all columns, or others that are equal to them."""
+        """The values of one side of a join that has all columns, or columns equal to them."""
         pairs = () if isinstance(node, AntiJoin) else looked_up_columns(node)
         to_left = {right: left for left, right, _ in pairs}
         to_right = {left: right for left, right, _ in pairs}
