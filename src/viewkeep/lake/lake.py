@@ -46,7 +46,7 @@ class Lake:
         return CatalogStore(self.at(f"{self.uri}/{OWN}/catalog"), self.uri)
 
     def at(self, uri: str) -> LakeTable:
-        """A table anywhere; in the lake, not one that a link leads out of it."""
+        """The table at a URI; inside the lake, a link that leads out of it is refused."""
         memory, key = log_memory(), ("inside", uri, None)
         if memory is None or key not in memory:
             check_inside(self.uri, uri)

@@ -172,7 +172,7 @@ class Transactions:
         return newest.part.version - 1
 
     def settled(self, definition: TableDefinition, table: LakeTable) -> Callable[[], None]:
-        """What settles a table, for writers to call before they look at it."""
+        """`settle` of one table, for writers to call before they read it."""
         return lambda: self.settle(definition, table)
 
     def settle(self, definition: TableDefinition, table: LakeTable) -> None:

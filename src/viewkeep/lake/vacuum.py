@@ -67,7 +67,7 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
 
 
 def _beside_tables(lake: Lake, catalog: Catalog) -> list[TableDefinition]:
-    """What is kept beside tables of what they took in from sources."""
+    """The tables of intakes (files, quarantine, positions) of all base tables."""
     beside = []
     for each in catalog.tables.values():
         with suppress(StorageError):
@@ -78,7 +78,7 @@ def _beside_tables(lake: Lake, catalog: Catalog) -> list[TableDefinition]:
 
 
 def _settle_transactions(lake: Lake, tables: Iterable[TableDefinition]) -> None:
-    """What is left of transactions of dead processes is taken back: it needs old files."""
+    """Undo transactions of dead processes, which needs files of old versions."""
     transactions = Transactions(lake)
     for each in tables:
         with suppress(StorageError):
@@ -87,7 +87,7 @@ def _settle_transactions(lake: Lake, tables: Iterable[TableDefinition]) -> None:
 
 
 def check_hours(hours: float, force: bool) -> None:
-    """Refuse what is no time, and, without force, times that are too short beside other work."""
+    """Refuse hours out of range and, without `force`, fewer than are safe beside writers."""
     if not 0 <= hours <= MOST_HOURS:
         raise ArgumentError(f"hours={hours}: expected a number from 0 to {MOST_HOURS}")
     if hours < FLOOR_HOURS and not force:

@@ -19,7 +19,7 @@ THREADS = 8
 
 
 class RunningCommits:
-    """Commits that were started and not asked for yet; a block that ends waits for all of them."""
+    """Commits that run in the background; the end of the block waits for all of them."""
 
     def __init__(self) -> None:
         self._running: dict[str, Future[RefreshReport]] = {}
@@ -37,7 +37,7 @@ class RunningCommits:
         wait(self._running.values())
 
     def start(self, view: str, commit: CommitView) -> None:
-        """Commit beside what the caller does next."""
+        """Start a commit in the background."""
         self._busy = [each for each in self._busy if not each.done()]
         if len(self._busy) >= THREADS:
             wait(self._busy, return_when=FIRST_COMPLETED)
@@ -46,7 +46,7 @@ class RunningCommits:
         self._busy.append(self._running[view])
 
     def results(self, views: Iterable[str]) -> dict[str, RefreshReport]:
-        """What the commits of some views did, of those that run: the first error is raised."""
+        """Wait for the commits of some views; their reports, or the first error."""
         return {name: self._running.pop(name).result() for name in views if name in self._running}
 
 

@@ -27,7 +27,7 @@ FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartErr
 
 
 def is_failure(error: Exception) -> bool:
-    """Whether an error is one that can happen though all that was asked for is right."""
+    """Whether an error is one of storage or of an engine, and not of what the user asked for."""
     from_spark = type(error).__module__.startswith(("pyspark", "py4j"))
     return isinstance(error, FAILURES) or from_spark
 
@@ -49,7 +49,7 @@ class ViewRequest:
 
 
 def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> RefreshReport:
-    """Define a view and fill it, or replace or leave one that is there, as is asked for."""
+    """Define a view and fill it; replace a view of that name, or leave it, as the request says."""
     statement = plans.statement(request.name, request.sql)
     is_replaced = request.replace or statement.replace
     is_kept = (request.if_not_exists or statement.if_not_exists) and not is_replaced
@@ -94,8 +94,8 @@ def _create(
 def _replace(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines, clock: int
 ) -> RefreshReport:
-    """Compute first, then swap the definition, then show: whoever dies between the last two
-    leaves a definition that the next refresh builds."""
+    """Compute the rows, replace the definition, then commit the rows; after a crash between the
+    last two the next refresh builds the view."""
     lake, ready = plans.lake, dataclasses.replace(definition, ready=True)
     plans.replace(catalog, ready)
     start = plans.view(catalog.view(definition.name), catalog).stored()

@@ -61,7 +61,7 @@ def _verification(view: View, catalog: Catalog, engines: Engines) -> Verificatio
 def _differing(
     view: View, inputs: Pins, snapshot: Snapshot, engines: Engines
 ) -> tuple[Counted, Counted]:
-    """The rows that are missing in the view, and those that are too much."""
+    """The rows that the view lacks, and those that it should not have."""
     versions = {(name, "post"): inputs[name] for name in view.sources}
     relations = ViewRelations(view, versions, plain=True)
     shown = dict(zip(view.query.names, view.layout.names, strict=True))

@@ -53,7 +53,7 @@ class ViewFigures:
 
 @dataclass
 class Watcher:
-    """Watches one lake; `lag` is that of views that say nothing else."""
+    """Watches one lake; `lag` is that of views without a lag of their own."""
 
     lake: Lake
     plan: Plan
@@ -169,7 +169,7 @@ class Watcher:
 
 
 def _committed(table: LakeTable, version: int) -> float:
-    """When a version was committed, in seconds; long ago if nothing tells."""
+    """The time of a commit in seconds; long ago if its log entry is gone."""
     try:
         [commit] = table.log(version - 1, version)
     except StorageError:

@@ -48,7 +48,7 @@ class BatchSink:
         self.take_in(batch, batch_id)
 
     def take_in(self, batch: Any, batch_id: int) -> IngestReport:
-        """As a call, and tell what was taken in."""
+        """Take a batch in, unless it was; the report."""
         name = f"stream {self.query or query_of(batch)}"
         records: tuple[Record, ...] | None = None
 

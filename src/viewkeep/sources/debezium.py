@@ -29,7 +29,7 @@ _ORIGIN = ("connector", "name", "db", "schema", "table")
 
 @dataclass(frozen=True)
 class Envelope:
-    """An envelope without what it was wrapped in; `key` is that of the message, if it has one."""
+    """The payload of an envelope; `key` is the key of the message, if it has one."""
 
     body: Json
     key: Json = field(default_factory=dict)
@@ -134,7 +134,7 @@ def _struct(body: Json, name: str) -> Json:
 
 
 def _values(envelope: Envelope, operation: str, table: Table) -> dict[str, Any]:
-    """The key of a row that is gone; else its columns, all but those that are not told."""
+    """The key of a deleted row, else all columns of a row but unavailable ones."""
     if operation == DELETE:
         row = envelope.body.get("before") or envelope.key
         if not row or not isinstance(row, dict):

@@ -43,7 +43,7 @@ READERS: dict[str, dict[str, ReadRecords]] = {
 
 
 def check_records(name: str) -> str:
-    """A kind of records, or what there is instead."""
+    """Refuse a name that is no kind of records."""
     if name not in READERS:
         hint = did_you_mean(name, READERS)
         raise ArgumentError(f'records="{name}": expected one of {", ".join(READERS)}{hint}')
@@ -75,7 +75,7 @@ class FolderSource:
         return Target(self.lake, self.definition, self.records == DEBEZIUM)
 
     def ingest(self) -> IngestReport:
-        """Take in what is there and whole."""
+        """Take in all complete files; rounds go on until one takes nothing in."""
         begun, total = time.monotonic(), IngestReport(self.definition.name, -1)
         while True:
             files, unknown = list_files(self.folder)
@@ -132,7 +132,7 @@ def _read_part(
 
 
 def _sum(total: IngestReport, report: IngestReport) -> IngestReport:
-    """Both rounds as one; what waits is what still did at the last."""
+    """The report of two rounds; waiting files are those of the last round."""
     return replace(
         report,
         files=total.files + report.files,

@@ -60,7 +60,7 @@ def play_records(
 
 
 def record_key(format_: RowFormat, record: Record) -> Key | str:
-    """The key that a record names, or what is wrong with the record; none of one about no row."""
+    """The key that a record names, empty for a record of no row; or the problem with it."""
     if record.problem:
         return record.problem
     if record.operation == NOTHING:
@@ -85,7 +85,7 @@ def _rejected(
 
 
 def modification(record: Record, key: Key, row: Row | None) -> Modification:
-    """What a record does to the row of its key; None if there is none."""
+    """The change that a record makes; `row` is the one with its key, None if there is none."""
     if record.operation == DELETE:
         return Delete(key)
     if record.operation == INSERT or (record.operation != UPDATE and row is None):
@@ -108,7 +108,7 @@ def _key_rows(table: Table, keys: Sequence[Key]) -> pa.Table:
 
 
 def batch_changes(batch: ChangeBatch) -> UserChanges:
-    """The changes of a batch as those of a user."""
+    """The changes of a batch as inserts, updates and deletes."""
     key_of = RowFormat(batch.name, batch.table).key_of
     return user_rows(
         batch.table,

@@ -44,7 +44,7 @@ def _check_identity(view: View, state: ViewState, name: str, version: int) -> No
 
 
 def replaced_cache(view: View, state: ViewState) -> str:
-    """Why the caches are not those that the state names."""
+    """Why a cache is not the version that the state names; empty if all are."""
     for kept in view.script.caches if state.caches and view.is_incremental else ():
         since, table = state.caches[kept.name], view.cache_table(kept)
         try:

@@ -7,14 +7,14 @@ from viewkeep.query.types.data_types import Type, parse_type
 
 
 class ExpressionAnalyst(Protocol):
-    """What knows the types of expressions."""
+    """Types of expressions that the front end does not know."""
 
     def expression_type(self, text: str, arguments: Sequence[Type]) -> str | None:
         """The type of an expression over columns `a0`, `a1`, ...; None if it is refused."""
 
 
 class RecordedTypes:
-    """The types that a definition has, and those that an analyst tells besides."""
+    """The types that a definition has recorded, and new ones that an analyst gives."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ PlanKey: TypeAlias = tuple[str, str, str, tuple[tuple[str, ...], tuple[str, ...]
 
 
 class Analyst(Protocol):
-    """What knows the columns of SQL that the front end does not read."""
+    """Types of queries and expressions that the front end does not read."""
 
     @property
     def reads_any_sql(self) -> bool:
@@ -72,7 +72,7 @@ class ViewPlans:
         return self.view(catalog.finished_view(name), catalog)
 
     def at(self, clock: int) -> Callable[[ViewDefinition, Catalog], View]:
-        """What gives views with their plans, all to be brought to one moment."""
+        """`view` for refreshes whose clock is at one moment."""
         return lambda definition, catalog: self.view(definition, catalog).at(clock)
 
     def _planned(
