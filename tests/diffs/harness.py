@@ -70,8 +70,9 @@ def expect(name: str, found: Bag, expected: Bag) -> None:
 
 
 def rounded(bag: Bag) -> Bag:
-    """Floats with the digits that are sure."""
-    return _mapped(bag, lambda v: round(v, 6) + 0.0 if isinstance(v, float) else v)
+    """Numbers with a fraction with the digits that are sure: quotients of decimals have no scale in
+    Python."""
+    return _mapped(bag, lambda v: round(v, 6) + 0 if isinstance(v, float | Decimal) else v)
 
 
 def plain(bag: Bag) -> Bag:

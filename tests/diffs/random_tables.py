@@ -253,6 +253,8 @@ def value_of(type_: Type, index: int) -> Any:
             return date(2024, 2, 28) + timedelta(days=index)
         case "timestamp":
             return datetime(2024, 2, 28, 22) + timedelta(hours=index)
+        case "array":
+            return tuple(value_of(type_.parts[0].type, i + 1) for i in range(index))
     raise AssertionError(f"no values for {type_}")
 
 
@@ -273,6 +275,12 @@ _ARROW = {
 
 def _arrow_field(name: str, column: Field) -> pa.Field:
     kind = column.type
-    decimal = kind.name == "decimal"
-    type_ = pa.decimal128(kind.precision, kind.scale) if decimal else _ARROW[kind.name]
-    return pa.field(name, type_, nullable=column.nullable)
+    return pa.field(name, _arrow_type(kind), nullable=column.nullable)
+
+
+def _arrow_type(kind: Type) -> pa.DataType:
+    if kind.name == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.name == "array":
+        return pa.list_(_arrow_type(kind.parts[0].type))
+    return _ARROW[kind.name]

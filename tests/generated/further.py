@@ -7,8 +7,8 @@ Every view has one answer: orders are total over the columns that are shown.
 from collections.abc import Callable, Sequence
 
 from tests.generated.scalars import Column, Scalar
-from tests.generated.tables import DATE, TEXT, WHOLE
-from tests.generated.writer import EQUAL, SCANS, From, Query, Writer, listed
+from tests.generated.tables import ARRAY, DATE, TEXT, WHOLE
+from tests.generated.writer import EQUAL, KEYS, SCANS, From, Query, Writer, listed
 
 FURTHER = 0.35
 """The share of query blocks that are of these kinds."""
@@ -31,7 +31,7 @@ class FurtherWriter(Writer):
 
     def _grouping_sets(self, depth: int) -> Query:
         source = self._from(depth)
-        keys = list(dict.fromkeys(c for c in source.columns if c.kind in EQUAL))
+        keys = list(dict.fromkeys(c for c in source.columns if c.kind in KEYS))
         if len(keys) < 2:
             return self._grouped(depth)
         chosen = self.rng.sample(keys, 2 if self.chance(0.8) or len(keys) < 3 else 3)
@@ -183,12 +183,30 @@ class FurtherWriter(Writer):
     def _source(self, depth: int, alias: str, taken: set[str]) -> From:
         if not alias and self.chance(0.04):
             return self._constant_rows(taken)
+        if not alias and self.chance(0.06):
+            return self._with_array(taken)
         return super()._source(depth, alias, taken)
+
+    def _with_array(self, taken: set[str]) -> From:
+        """A table with an array of two of its columns, in which there may be NULLs."""
+        source = self._named(self.rng.choice(list(self.relations)), self._free_alias(taken))
+        [alias] = source.aliases
+        whole = [c.name for c in source.columns if c.kind == WHOLE]
+        if not whole:
+            return source
+        pair = f"array({self.rng.choice(whole)}, {self.rng.choice(whole)}) AS pair"
+        names = ", ".join(c.name for c in source.columns)
+        source.text = f"(SELECT {names}, {pair} FROM {source.text.split()[0]}) {alias}"
+        source.columns.append(Column(f"{alias}.pair", ARRAY, alias))
+        return source
+
+    def _free_alias(self, taken: set[str]) -> str:
+        return next(n for n in ("c", "d", "e", "f", "g2", "g3", "g4") if n not in taken)
 
     def _constant_rows(self, taken: set[str]) -> From:
         """VALUES, with names and values that tables have."""
         self.scans += 1
-        alias = next(n for n in ("c", "d", "e", "f", "g2", "g3", "g4") if n not in taken)
+        alias = self._free_alias(taken)
         number = self.rng.choice(["cid", "oid", "item", "tier"])
         rows = [
             f"({self.literal(WHOLE)}, {self.literal(TEXT) if self.chance(0.8) else 'NULL'})"
@@ -283,7 +301,7 @@ class FurtherWriter(Writer):
             (a, b)
             for a in source.columns
             for b in right.columns
-            if a.kind == b.kind and a.kind in EQUAL
+            if a.kind == b.kind and a.kind in KEYS
         ]
         namesakes = [(a, b) for a, b in pairs if a.name == b.name]
         if not pairs:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Literal
 
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.diffs.harness import Bag, expect, plain
@@ -19,7 +20,7 @@ from tests.diffs.random_tables import Database, as_arrow
 from tests.generated.cases import Case, random_view
 from tests.generated.histories import random_history
 from tests.generated.runners import recomputed
-from tests.generated.tables import TABLES
+from tests.generated.tables import KEYLESS, TABLES
 from tests.generated.writer import Query
 from tests.keeper.lakes import rows
 from viewkeep import Keeper, ViewkeepError
@@ -50,12 +51,24 @@ class GeneratedLake:
     def __init__(self, spark: SparkSession | None, place: Path, case: Case) -> None:
         self.spark, self.case = spark, case
         self.failures: dict[str, Exception] = {}
-        self.keeper = Keeper(place, spark)
+        self.keeper, self._place = Keeper(place, spark), place
         for name, table in TABLES.items():
-            first = list(case.history.states[0][name].values())
-            self.keeper.create_table(name, table, rows=first)
+            if name in KEYLESS:
+                self._write_bag(name, case.history.states[0], "overwrite")
+                self.keeper.register_table(name, self._bag(name))
+            else:
+                first = list(case.history.states[0][name].values())
+                self.keeper.create_table(name, table, rows=first)
         for name, sql in case.views:
             self._create(name, sql)
+
+    def _bag(self, name: str) -> Path:
+        return self._place.parent / f"{self._place.name}_{name}"
+
+    def _write_bag(self, name: str, rows: Database, mode: Literal["append", "overwrite"]) -> None:
+        """A table without the column that tells its rows apart."""
+        table = as_arrow(TABLES[name], rows[name].values()).drop_columns([KEYLESS[name]])
+        write_deltalake(self._bag(name), table, mode=mode)
 
     def _create(self, name: str, sql: str) -> None:
         if set(self.failures) & set(sql.split()):
@@ -85,7 +98,11 @@ class GeneratedLake:
     def advance(self, number: int) -> None:
         """Apply the changes that lead to a state, and refresh."""
         for name, batch in self.case.history.batches(number).items():
-            if not batch.is_empty:
+            if batch.is_empty:
+                continue
+            if name in KEYLESS:
+                self._change_bag(name, batch, self.case.history.states[number])
+            else:
                 self._apply(name, batch)
         try:
             self.keeper.refresh()
@@ -93,6 +110,13 @@ class GeneratedLake:
             for report in error.reports:
                 if report.error and report.view in self.sound:
                     self._failed(report.view, ViewkeepError(report.error), number)
+
+    def _change_bag(self, name: str, batch: ChangeBatch, after: Database) -> None:
+        """Rows are appended where none goes; else all files are written anew."""
+        if batch.deletes or batch.updates:
+            self._write_bag(name, after, "overwrite")
+        else:
+            self._write_bag(name, {name: dict(enumerate(batch.inserts))}, "append")
 
     def _apply(self, name: str, batch: ChangeBatch) -> None:
         names, key = TABLES[name].names, TABLES[name].key

@@ -49,8 +49,13 @@ def answers(
             rows = connection.execute(f"SELECT * FROM {name}").fetchall()
         except duckdb.Error as error:
             raise InvalidCaseError(f"{name}: {error}") from error
-        found[name] = Counter(rows)
+        found[name] = Counter(map(frozen, rows))
     return found
+
+
+def frozen(value: Any) -> Any:
+    """A row of DuckDB, with tuples for lists."""
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def play(case: Case, tuple_based: bool = False) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.generated.tables import DATE, NUMBER, TEXT, WHOLE
+from tests.generated.tables import ARRAY, DATE, NUMBER, TEXT, WHOLE
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Scalars:
                 return self.rng.choice(["0.5", "1.25", "-0.5", "0"])
             case "text":
                 return self.rng.choice(["'a'", "'b'", "'c'", "''"])
+            case "array":
+                return self.rng.choice(["array(0)", "array(0, 1)", "array(1, NULL)"])
         return f"date '2024-02-{self.rng.choice([28, 29])}'"
 
     def one_of(self, columns: Sequence[Column], *kinds: str) -> Column | None:
@@ -69,6 +71,14 @@ class Scalars:
         match column.kind:
             case "text":
                 return self._of_text(columns, column)
+            case "array":
+                test = self.comparison(columns)
+                return self.rng.choice(
+                    [
+                        Scalar(f"coalesce({column.text}, array(0))", ARRAY),
+                        Scalar(f"CASE WHEN {test} THEN {column.text} END", ARRAY),
+                    ]
+                )
             case "date":
                 return self.rng.choice(
                     [
@@ -137,12 +147,12 @@ class Scalars:
                 return Scalar(f"avg({argument.text})", NUMBER)
             case 1 | 2:
                 function = self.rng.choice(["min", "max"])
-                any_column = self.rng.choice(list(columns))
+                any_column = self.rng.choice([c for c in columns if c.kind != ARRAY])
                 return Scalar(f"{function}({any_column.text})", any_column.kind)
             case 3:
                 return Scalar(f"count({self.rng.choice(list(columns)).text})", WHOLE)
             case 4:
-                counted = self.one_of(columns, WHOLE, TEXT, DATE) or column
+                counted = self.one_of(columns, WHOLE, TEXT, DATE, ARRAY) or column
                 return Scalar(f"count(DISTINCT {counted.text})", WHOLE)
         return Scalar(f"sum({argument.text})", argument.kind)
 
@@ -174,6 +184,8 @@ class Scalars:
         if column.kind == NUMBER:
             return f"{column.text} {self.rng.choice(['>', '<'])} 0.3"
         literal = self.literal(column.kind)
+        if column.kind == ARRAY:
+            return self._comparison_of_arrays(columns, column)
         match self.rng.randrange(9):
             case 0:
                 return f"{column.text} IS {self.rng.choice(['', 'NOT '])}NULL"
@@ -191,3 +203,14 @@ class Scalars:
             case 6:
                 return f"coalesce({column.text}, {literal}) <> {self.literal(column.kind)}"
         return f"{column.text} {self.rng.choice(['=', '<>', '<', '>='])} {literal}"
+
+    def _comparison_of_arrays(self, columns: Sequence[Column], column: Column) -> str:
+        """Whether an array equals another one; arrays are not ordered here."""
+        others = [c.text for c in columns if c.kind == ARRAY and c != column]
+        other = self.rng.choice([*others, self.literal(ARRAY)])
+        match self.rng.randrange(3):
+            case 0:
+                return f"{column.text} IS {self.rng.choice(['', 'NOT '])}NULL"
+            case 1:
+                return f"{column.text} IN ({other}, {self.literal(ARRAY)})"
+        return f"{column.text} {self.rng.choice(['=', '<>', '<=>'])} {other}"

@@ -1,4 +1,5 @@
-"""The shop that generated views read: keys of one and two columns, references that may be NULL.
+"""The shop that generated views read: keys of one and two columns or none, references that may be
+NULL, arrays.
 
 Columns that refer to each other have the same name, so that people would join them by USING.
 """
@@ -35,9 +36,16 @@ TABLES = {
         foreign_keys=["oid -> orders.oid", "item -> items.item"],
     ),
     "items": Table({"item": "int", "kind": "string", "cost": "int"}, key=["item"]),
+    "visits": Table(
+        {"vid": "int", "cid": "int", "kind": "string", "tags": "array<int>"},
+        key=["vid"],
+        foreign_keys=["cid -> customers.cid"],
+    ),
 }
+KEYLESS = {"visits": "vid"}
+"""Tables that are bags in lakes, with the column that tells their rows apart here alone."""
 
-WHOLE, NUMBER, TEXT, DATE = "whole", "number", "text", "date"
+WHOLE, NUMBER, TEXT, DATE, ARRAY = "whole", "number", "text", "date", "array"
 KINDS = {
     "int": WHOLE,
     "bigint": WHOLE,
@@ -45,5 +53,6 @@ KINDS = {
     "double": NUMBER,
     "string": TEXT,
     "date": DATE,
+    "array": ARRAY,
 }
 """What can be done with values of a type; numbers with a fraction are not compared for equality."""

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.generated.scalars import Column, Scalar, Scalars
-from tests.generated.tables import DATE, KINDS, NUMBER, TEXT, WHOLE
+from tests.generated.tables import ARRAY, DATE, KEYLESS, KINDS, NUMBER, TEXT, WHOLE
 from viewkeep.query.tables import Table
 
 SCANS = 5
 """About how many tables a view reads; scripts grow with the square of it."""
 EQUAL = (WHOLE, TEXT, DATE)
+"""Kinds of columns that are compared for equality, and ordered."""
+KEYS = (*EQUAL, ARRAY)
 """Kinds of columns that are compared for equality."""
 
 
@@ -40,7 +42,9 @@ class From:
 def relations_of(tables: Mapping[str, Table]) -> dict[str, tuple[Column, ...]]:
     """The columns of tables and views that a view can read."""
     return {
-        name: tuple(Column(f.name, KINDS[f.type.name]) for f in table.columns)
+        name: tuple(
+            Column(f.name, KINDS[f.type.name]) for f in table.columns if f.name != KEYLESS.get(name)
+        )
         for name, table in tables.items()
     }
 
@@ -91,7 +95,7 @@ class Writer(Scalars):
 
     def _over(self, columns: Sequence[Column]) -> Scalar:
         """A window function whose value is determined: rows equal in its order have the same."""
-        partition, order = self.one_of(columns, *EQUAL), self.one_of(columns, *EQUAL)
+        partition, order = self.one_of(columns, *KEYS), self.one_of(columns, *EQUAL)
         value = self.one_of(columns, *EQUAL)
         if order is None or value is None or partition is None:
             return Scalar("count(*) OVER ()", WHOLE)
@@ -109,7 +113,7 @@ class Writer(Scalars):
         source = self._from(depth)
         keys: dict[str, Scalar] = {}
         for _ in range(self.rng.choice([1, 1, 1, 2])):
-            column = self.one_of(source.columns, *EQUAL)
+            column = self.one_of(source.columns, *KEYS)
             if column is not None:
                 key = Scalar(column.text, column.kind)
                 if self.chance(0.2):
@@ -174,7 +178,7 @@ class Writer(Scalars):
         """A block that reads a common table beside itself or beside an aggregate of it."""
         columns = self.common[name]
         source = self._named(name, "x")
-        column = self.one_of(columns, *EQUAL)
+        column = self.one_of(columns, *KEYS)
         if column is None or self.chance(0.35):
             self._add_total(source, name, columns, "y")
         else:
@@ -188,14 +192,15 @@ class Writer(Scalars):
         if self.chance(0.5):
             items = self._items(source, self.rng.randint(2, 4))
             return self._block(listed(items), items, source, self._filters(source, 0))
-        key = self.one_of(source.columns, *EQUAL)
+        key = self.one_of(source.columns, *KEYS)
         keys = [("k", Scalar(key.text, key.kind))] if key else []
         return self._aggregated(source, keys)
 
     # --- set operations -------------------------------------------------------------------------
 
     def _set_operation(self, depth: int) -> Query:
-        kinds = [self.rng.choice([WHOLE, WHOLE, TEXT]) for _ in range(self.rng.choice([1, 1, 2]))]
+        drawn = [WHOLE, WHOLE, WHOLE, TEXT, TEXT, ARRAY]
+        kinds = [self.rng.choice(drawn) for _ in range(self.rng.choice([1, 1, 2]))]
         names = [f"u{i}" for i in range(len(kinds))]
         count = 3 if self.chance(0.15) else 2
         sides = [self._side(depth - 1, kinds, names) for _ in range(count)]
@@ -280,7 +285,7 @@ class Writer(Scalars):
         found = []
         for column in right.columns:
             same = [c for c in source.columns if c.name == column.name]
-            if len(same) == 1 and same[0].kind == column.kind in EQUAL:
+            if len(same) == 1 and same[0].kind == column.kind in KEYS:
                 found.append(column)
         return found
 
@@ -302,13 +307,14 @@ class Writer(Scalars):
             (a, b)
             for a in source.columns
             for b in right.columns
-            if a.kind == b.kind and a.kind in EQUAL
+            if a.kind == b.kind and a.kind in KEYS
         ]
         namesakes = [(a, b) for a, b in pairs if a.name == b.name]
         if not pairs:
             return ""
         a, b = self.rng.choice(namesakes if namesakes and self.chance(0.75) else pairs)
-        sign = "=" if self.chance(0.9) else self.rng.choice(["<", ">=", "<>", "<=>"])
+        signs = ["<>", "<=>"] if a.kind == ARRAY else ["<", ">=", "<>", "<=>"]
+        sign = "=" if self.chance(0.9) else self.rng.choice(signs)
         sides = (a.text, b.text) if self.chance(0.5) else (b.text, a.text)
         return f"{sides[0]} {sign} {sides[1]}"
 
@@ -373,13 +379,17 @@ class Writer(Scalars):
             (a, b)
             for a in source.columns
             for b in inner.columns
-            if a.kind == b.kind and a.kind in EQUAL
+            if a.kind == b.kind and a.kind in KEYS
         ]
         if not matches:
             return f"EXISTS (SELECT 1 FROM {inner.text})"
         a, b = self.rng.choice(matches)
         where = f" WHERE {more.removeprefix(' AND ')}" if more else ""
-        item = b.text if self.chance(0.85) else f"{self.rng.choice(['min', 'max'])}({b.text})"
+        item = (
+            b.text
+            if b.kind == ARRAY or self.chance(0.85)
+            else f"{self.rng.choice(['min', 'max'])}({b.text})"
+        )
         return f"{a.text} {negation}IN (SELECT {item} FROM {inner.text}{where})"
 
 

@@ -15,6 +15,7 @@ from tests.diffs.harness import Bag, expect, plain
 from tests.transpile import to_duckdb
 from viewkeep import Keeper
 from viewkeep.lake.views.view_plans import ViewPlans
+from viewkeep.tables.arrow_rows import column_values
 
 Connection = duckdb.DuckDBPyConnection
 Row = tuple[Any, ...]
@@ -50,7 +51,12 @@ def delta_rows(place: str | Path, at: int | None = None) -> Bag:
     """The rows of a Delta table without its hidden columns."""
     table = delta_table(DeltaTable(place, version=at))
     shown = table.select([name for name in table.column_names if not name.startswith("#")])
-    return Counter(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+    return Counter(zip(*map(_values, shown.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    is_nested = pa.types.is_nested(column.type)
+    return column_values(column) if is_nested else column.to_pylist()
 
 
 def delta_table(table: DeltaTable) -> pa.Table:
