@@ -47,6 +47,7 @@ VIEWS = {
     "SELECT id, g, tags, counts FROM items WHERE g > 1",
     "above": "SELECT s.id, s.counts, s.place, g.extra FROM stars s JOIN groups g ON s.g = g.g",
     "counted": "SELECT g, count(tags) AS n, count(*) AS m FROM items GROUP BY g",
+    "by_nested": "SELECT tags, place, count(*) AS n FROM items GROUP BY tags, place",
     "without": "SELECT i.* FROM items i WHERE NOT EXISTS (SELECT 1 FROM groups g WHERE g.g = i.g)",
 }  # fmt: skip
 
@@ -163,7 +164,11 @@ def test_carried_columns_against_spark(
     keeper.register_table("items", tmp_path / "items", key=["id"])
     keeper.create_table("groups", GROUPS, rows=list(groups.values()))
     assert keeper.tables["items"].columns == ITEMS.columns
-    views = VIEWS if LONG or driver_bytes else {n: VIEWS[n] for n in ("stars", "joined", "above")}
+    views = (
+        VIEWS
+        if LONG or driver_bytes
+        else {n: VIEWS[n] for n in ("stars", "joined", "above", "by_nested")}
+    )
     for name, sql in views.items():
         keeper.create_view(name, sql)
     for _ in range(5 if LONG else 2 if driver_bytes else 1):
