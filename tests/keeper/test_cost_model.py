@@ -1,6 +1,6 @@
 """Which of the two ways a view goes: estimates, and caches that recomputations leave out."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,11 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keeper:
     return keeper
 
 
+def _set_prices(monkeypatch: pytest.MonkeyPatch, **prices: float) -> None:
+    for name, each in costs.PRICES.items():
+        monkeypatch.setitem(costs.PRICES, name, replace(each, **prices))
+
+
 def _refreshed(keeper: Keeper, price: int) -> tuple[str, str, bool]:
     """The strategy and the reason of a refresh after a change, and whether it wrote caches."""
     keeper.apply("parts", updates=[{"pid": 3, "price": price}])
@@ -44,7 +49,7 @@ def test_a_dear_refresh_is_a_recomputation_without_caches(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "FALLS_BACK", True)
-    monkeypatch.setattr(costs, "CHANGE", 1e6)
+    _set_prices(monkeypatch, change=1e6)
     strategy, reason, caches = _refreshed(keeper, 1)
     assert (strategy, caches) == ("recompute", False)
     assert reason.startswith("bringing the changes in would take about 1000000")
@@ -55,10 +60,9 @@ def test_caches_are_written_again_once_they_would_have_paid(
 ) -> None:
     monkeypatch.setattr(plan, "FALLS_BACK", True)
     with monkeypatch.context() as dear:
-        dear.setattr(costs, "CHANGE", 1e6)
+        _set_prices(dear, change=1e6)
         _refreshed(keeper, 1)
-    for name in ("KEPT", "STATEMENT", "FEW_STATEMENT", "LOOK_UP", "CHANGE", "REWRITE"):
-        monkeypatch.setattr(costs, name, 0.0)
+    _set_prices(monkeypatch, **dict.fromkeys(asdict(costs.PRICES["duckdb"]), 0.0))
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 0.4)
     monkeypatch.setattr(Experience, "wants_caches", property(lambda self: self.missed > 1.0))
     ways = [_refreshed(keeper, 10 + number) for number in range(4)]
@@ -93,7 +97,7 @@ def test_views_that_may_not_be_recomputed_have_no_estimate(
 ) -> None:
     monkeypatch.setattr(plan, "FALLS_BACK", True)
     keeper.create_view("strictly", COST, policy="strict")
-    monkeypatch.setattr(costs, "CHANGE", 1e6)
+    _set_prices(monkeypatch, change=1e6)
     keeper.apply("parts", updates=[{"pid": 3, "price": 5}])
     assert {each.view: each.strategy for each in keeper.refresh()} == {
         "cost": "recompute",
@@ -116,8 +120,7 @@ def test_a_run_that_was_estimated_corrects_the_next_estimate(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "FALLS_BACK", True)
-    monkeypatch.setattr(costs, "KEPT", 1e-9)
-    monkeypatch.setattr(costs, "FEW_STATEMENT", 0.0)
+    _set_prices(monkeypatch, kept=1e-9, few_statement=0.0)
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 1e9)
     assert _refreshed(keeper, 1)[0] == "id"
     keeper.apply("parts", updates=[{"pid": 3, "price": 2}])

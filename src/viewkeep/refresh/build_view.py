@@ -99,7 +99,7 @@ def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshRe
     before = start.state.inputs if start else {}
     costs = Costs.from_notes(start.report.experience) if start else Costs()
     report, caches = built.report, built.report.phases.get("caches", 0.0)
-    expected = recompute_seconds(view, built.state.inputs)
+    expected = recompute_seconds(view, built.state.inputs, report.backend)
     about = (report.seconds, built.size, caches, expected, built.is_warm)
     costs = costs.after_build(report.backend, *about)
     report = replace(report, before=before, experience=costs.notes())

@@ -1,6 +1,7 @@
-"""What bringing changes in and computing a view anew are expected to take in DuckDB.
+"""What bringing changes in and computing a view anew are expected to take.
 
-    incremental  statements + look-ups (bytes of caches and view) + changes + rows written anew
+    incremental  statements + look-ups (bytes of caches and view) + changes + rows that they touch
+                 + rows written anew
     recompute    a statement + values of the columns that the query reads
 
 The constants are seconds as measured on one machine (`python -m bench.keeper`); what refreshes of
@@ -18,27 +19,66 @@ from viewkeep.query.algebra import Scan
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.verbatim import Verbatim
 
-KEPT = 0.01
-"""What a kept relation takes whatever changes: the rows before, the difference, a commit."""
-STATEMENT = 0.003
-"""A statement of the script without rows; of those that changes of a table may run, some are for
-other kinds of changes."""
-FEW_STATEMENT = 0.0012
-"""The same where so few rows change that they go through Python, and rows are looked up by keys."""
-RECOMPUTE = 0.02
-"""A recomputation without rows."""
-LOOK_UP = 1.2e-9
-"""A byte of a relation in which keys are looked up."""
-CHANGE = 12e-6
-"""A change that goes through a script."""
-REWRITE = 8e-9
-"""A byte of the view that is written anew around the rows that change."""
-READ = 9e-9
-"""A value of a table that a recomputation reads, once for every place that names the table."""
+
+@dataclass(frozen=True)
+class Prices:
+    """Seconds of what an engine does."""
+
+    kept: float
+    """A kept relation, whatever changes: the rows before, the difference, a commit."""
+    statement: float
+    """A statement of the script without rows; of those that changes of a table may run, some are
+    for other kinds of changes."""
+    few_statement: float
+    """The same where so few rows change that they go through Python, and rows are looked up."""
+    look_up: float
+    """A byte of a relation in which keys are looked up."""
+    change: float
+    """A change that goes through a script."""
+    touch: float
+    """A row of the largest table that changes of smaller ones meet, if all keys are as frequent."""
+    mark: float
+    """Such a row of a view whose rows are marked as deleted and added, not written anew."""
+    rewrite: float
+    """A byte of the view that is written anew around the rows that change."""
+    recompute: float
+    """A recomputation without rows."""
+    read: float
+    """A value that a recomputation reads, once for every place that names the table."""
+    untried: float
+    """What changes of tables may cost more the first time than all of this tells."""
+
+
+PRICES = {
+    "duckdb": Prices(
+        kept=0.01,
+        statement=0.003,
+        few_statement=0.0012,
+        look_up=1.2e-9,
+        change=5e-6,
+        touch=0.8e-6,
+        mark=1e-6,
+        rewrite=8e-9,
+        recompute=0.02,
+        read=9e-9,
+        untried=0.03,
+    ),
+    "spark": Prices(
+        kept=0.5,
+        statement=0.1,
+        few_statement=0.05,
+        look_up=10e-9,
+        change=10e-6,
+        touch=1.5e-6,
+        mark=3e-6,
+        rewrite=40e-9,
+        recompute=1.0,
+        read=100e-9,
+        untried=0.5,
+    ),
+}
 MARGIN = 1.1
 """So much longer than recomputation may be expected of changes that are brought in."""
-UNTRIED = 0.03
-"""Seconds by which changes of tables may cost more the first time than any of this tells."""
 SMALL = 1 << 20
 """Bytes of tables: over fewer both ways are done at once, and changes are brought in."""
 
@@ -60,21 +100,20 @@ class Estimate:
         return self.incremental + self.error > MARGIN * self.recompute
 
     def __str__(self) -> str:
-        return f"about {self.incremental:.2f} s, recomputation {self.recompute:.2f} s"
+        first = f" (the first time up to {self.error:.2f} s more)" if self.error else ""
+        return f"about {self.incremental:.2f} s{first}, recomputation {self.recompute:.2f} s"
 
 
-def recompute_seconds(view: View, inputs: Pins) -> float:
+def recompute_seconds(view: View, inputs: Pins, backend: str) -> float:
     """The seconds of a recomputation from these versions."""
-    query = view.computed
+    query, price, values = view.computed, PRICES[backend], 0
     if isinstance(query, Verbatim):
-        return RECOMPUTE
-    needs, values = needed_columns(query, never_none=True), 0
-    for node, columns in needs.items():
+        return price.recompute
+    rows = _rows(view, inputs)
+    for node, columns in needed_columns(query, never_none=True).items():
         if isinstance(node, Scan):
-            source = view.sources.get(node.name)
-            rows = source.table.snapshot(inputs[node.name]).rows if source else 1  # the clock
-            values += rows * len(columns)
-    return RECOMPUTE + READ * values
+            values += rows.get(node.name, 1) * len(columns)  # the clock is no table
+    return price.recompute + price.read * values
 
 
 def estimate(
@@ -85,20 +124,47 @@ def estimate(
     changes: Mapping[str, int],
     experience: Experience,
 ) -> Estimate | None:
-    """The cost of some changes; None where it is not known, or not worth a thought."""
+    """The cost of some changes; None where it is not worth a thought."""
     tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
-    if choice.backend != "duckdb" or tables <= SMALL:
+    if tables <= SMALL:
         return None
-    shown = view.table.snapshot(stored.newest).size
-    kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
-    is_few = sum(changes.values()) <= MOST_CHANGES
-    statement = FEW_STATEMENT if is_few else STATEMENT
-    statements = statement * view.count_statements(changes) + KEPT * len(view.script.materialized)
-    written = 0 if view.marks_rows else shown
-    plain = statements + LOOK_UP * kept + CHANGE * sum(changes.values()) + REWRITE * written
+    touched = touched_rows(_rows(view, inputs), changes)
+    plain = _incremental_seconds(view, stored, PRICES[choice.backend], changes, touched)
     return Estimate(
         experience.corrected(changes, plain),
-        experience.recompute(tables, recompute_seconds(view, inputs)),
+        experience.recompute(tables, recompute_seconds(view, inputs, choice.backend)),
         plain,
-        0.0 if experience.has_tried(changes) else UNTRIED,
+        0.0 if experience.has_tried(changes) else PRICES[choice.backend].untried,
     )
+
+
+def touched_rows(rows: Mapping[str, int], changes: Mapping[str, int]) -> int:
+    """The rows of the largest table that changes of others join with, or that change themselves.
+
+    >>> touched_rows({"uses": 1000, "parts": 100}, {"parts": 7, "uses": 2})
+    72
+    """
+    most = max(rows.values(), default=0)
+    return sum(
+        count * max(1, most // max(1, rows.get(name, most))) for name, count in changes.items()
+    )
+
+
+def _incremental_seconds(
+    view: View, stored: StoredView, price: Prices, changes: Mapping[str, int], touched: int
+) -> float:
+    shown, count = view.table.snapshot(stored.newest).size, sum(changes.values())
+    kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
+    statement = price.few_statement if count <= MOST_CHANGES else price.statement
+    return (
+        statement * view.count_statements(changes)
+        + price.kept * len(view.script.materialized)
+        + price.look_up * kept
+        + price.change * count
+        + price.touch * touched
+        + (price.mark * touched if view.marks_rows else price.rewrite * shown)
+    )
+
+
+def _rows(view: View, inputs: Pins) -> dict[str, int]:
+    return {name: view.sources[name].table.snapshot(inputs[name]).rows for name in view.sources}

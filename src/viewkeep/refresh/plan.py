@@ -172,12 +172,12 @@ def unless_strict(view: View, reason: str) -> str:
     return reason
 
 
-def writes_caches(view: View, backend: str) -> bool:
+def writes_caches(view: View) -> bool:
     """Whether a recomputation that is made for its cost writes the caches: not where they can be
     written as cheaply when they are wanted."""
     if view.decision.strategy == HEAVY_LIGHT:  # its rows are computed from its caches
         return True
-    return backend != "duckdb" or not may_fall_back(view)
+    return not may_fall_back(view)
 
 
 def why_dear(about: Estimate | None) -> str:
@@ -271,7 +271,7 @@ def _recompute(
     choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
     stage = Stage(view.name, RECOMPUTE, reason, strategy, choice.backend, choice.reason)
-    caches = counts is None or writes_caches(view, choice.backend)
+    caches = counts is None or writes_caches(view)
     return replace(
         stage,
         changes=counts or {},

@@ -123,7 +123,7 @@ class _StageRun:
         stage = self._stage
         caches = stage.caches
         if stage.action != RECOMPUTE:
-            caches = writes_caches(self._view, stage.backend)
+            caches = writes_caches(self._view)
         report = replace(self._stored.report, experience=self._costs.notes())
         start = replace(self._stored, report=report)
         about = (self._inputs, self._tables, reason, changes, stage.first, caches)
