@@ -121,9 +121,8 @@ def test_a_cache_that_is_gone(keeper: Keeper, tmp_path: Path) -> None:
     keeper.create_view("mean", "SELECT did, avg(price) AS m, max(pid) AS p FROM uses JOIN parts"
                        " USING (pid) GROUP BY did")  # fmt: skip
     assert keeper.script("mean").caches
-    shutil.rmtree(tmp_path / "lake/_viewkeep/caches/mean")
     keeper.create_view("strict", keeper.views["mean"], policy="strict")
-    shutil.rmtree(tmp_path / "lake/_viewkeep/caches/strict")
+    shutil.rmtree(tmp_path / "lake/_viewkeep/shared_caches")
     keeper.apply("parts", updates=[{"pid": 1, "price": 11}])
     with pytest.raises(ViewkeepError, match=r'view "strict": the cache .* is gone.*repair'):
         keeper.refresh()

@@ -9,10 +9,10 @@ from tests.keeper.lakes import check_verified
 from viewkeep import Keeper
 from viewkeep.diffs.script import Materialized
 from viewkeep.lake import Costs, Experience
+from viewkeep.lake.views.shared_caches import expanded
 from viewkeep.query.algebra import Stored
 from viewkeep.query.traversal import walk
 from viewkeep.refresh import costs, plan
-from viewkeep.refresh.build_view import without_caches
 
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
 
@@ -111,7 +111,7 @@ def test_queries_compute_the_caches_that_they_lack(keeper: Keeper) -> None:
     [cache] = script.caches
     above = replace(cache, name="above", definition=Stored("cache_9", cache.definition.schema))
     known: dict[str, Materialized] = {"cache_9": cache, "above": above}
-    query = without_caches(Stored("above", cache.definition.schema), known)
+    query = expanded(Stored("above", cache.definition.schema), known)
     assert query == cache.definition
     assert not [each for each in walk(query) if isinstance(each, Stored)]
 

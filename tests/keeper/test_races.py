@@ -26,7 +26,7 @@ from tests.keeper.lakes import as_bag, check, delta_rows, location, rows, versio
 from tests.transpile import to_duckdb
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import ViewState
-from viewkeep.lake.views.view import STATE
+from viewkeep.lake.views.stored_view import STATE
 
 ROUNDS = 30 if os.environ.get("VIEWKEEP_LONG") else 6
 

@@ -85,7 +85,7 @@ def test_repair_after_the_log_was_cleaned_up(
     """All entries of a view and its cache but the checkpoint, or those before the newest."""
     append(orders, (4, 40))
     keeper.refresh()
-    folders = [tmp_path / "lake/best", *(tmp_path / "lake/_viewkeep/caches/best").glob("*/*")]
+    folders = [tmp_path / "lake/best", *(tmp_path / "lake/_viewkeep/shared_caches").glob("*")]
     assert len(folders) > 1
     for folder in folders:
         table = DeltaTable(folder)

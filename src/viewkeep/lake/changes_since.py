@@ -15,7 +15,7 @@ from viewkeep.errors import QueryError, SchemaError
 from viewkeep.lake.catalog import TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import Transactions
-from viewkeep.lake.views.view import STATE
+from viewkeep.lake.views.stored_view import STATE
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.tables.feed import (
     CHANGES,

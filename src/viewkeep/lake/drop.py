@@ -2,6 +2,7 @@
 
 from viewkeep.lake.catalog import Catalog
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.views.cache_users import remove_unused_caches, used_caches
 from viewkeep.lake.views.problems import forget_problem
 
 
@@ -13,9 +14,11 @@ def drop_view(lake: Lake, name: str) -> None:
         return _without(catalog, name)
 
     location = lake.catalog.read().view(name).location
-    lake.at(location)  # a link out of the lake is refused before anything is forgotten
+    table = lake.at(location)  # a link out of the lake is refused before anything is forgotten
+    caches = used_caches(name, table)
     lake.catalog.change(f"drop_view {name}", without_view)
     lake.remove_view(name, location)
+    remove_unused_caches(lake, lake.catalog.read(), caches)
     forget_problem(lake, name)
 
 

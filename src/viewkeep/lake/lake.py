@@ -4,6 +4,7 @@
 <lake>/<view>                                    views, plain tables for every reader
 <lake>/_viewkeep/catalog, catalog.json           the definitions
 <lake>/_viewkeep/caches/<view>/<build>/<cache>   what scripts keep besides the views
+<lake>/_viewkeep/shared_caches/<key>             the same, where several views may use it
 """
 
 import os
@@ -66,6 +67,14 @@ class Lake:
         """The table of a cache."""
         safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
         return self.at(f"{self.uri}/{OWN}/caches/{view}/{build}/{safe}")
+
+    def shared_cache(self, key: str) -> LakeTable:
+        """The table of a cache that several views may use."""
+        return self.at(f"{self.uri}/{OWN}/shared_caches/{key}")
+
+    def shared_caches(self) -> list[str]:
+        """The keys of all such caches."""
+        return Folder(self.at(f"{self.uri}/{OWN}/shared_caches")).folders()
 
     def remove_view(self, name: str, location: str) -> None:
         """Remove the files of a view and of its caches."""

@@ -20,6 +20,7 @@ from viewkeep.lake.intake import Intake, has_sources
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.marks import earliest
 from viewkeep.lake.transactions import Transactions
+from viewkeep.lake.views.cache_users import cache_users
 from viewkeep.lake.views.view import View
 from viewkeep.tables.change_data import FOLDER
 from viewkeep.tables.files.parquet import Folder, ListedFile
@@ -51,19 +52,34 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
         _settle_transactions(lake, (*catalog.tables.values(), *beside))
     views = _views(catalog, plan)
     places = _places(lake, catalog, views) | {e.name: lake.at(e.location) for e in beside}
+    shared = {key: lake.shared_cache(key) for key in lake.shared_caches()}
+    places |= {_label(key): table for key, table in shared.items()}
     stored = dict(_stored(places))
     begun = earliest(local_path(lake.uri), now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, begun - _CLOCKS if begun < now else now)
     needed = _needed(catalog, views) | {each.name: set() for each in beside}
+    users = cache_users(lake, lake.catalog.read())
+    if users is not None:
+        needed |= {_label(key): set(users.get(key, {}).values()) for key in shared}
     removable = {
         name: each.removable(cutoff, now, needed[name])
         for name, each in stored.items()
         if name in needed
     }
+    unused = [key for key in shared if users is not None and key not in users]
+    gone = [_label(key) for key in unused if stored[_label(key)].is_old(cutoff, now)]
+    removable |= {name: list(stored[name].listed) for name in gone}
     if not dry_run:
         for name, files in removable.items():
             Folder(stored[name].table).remove_files(files)
+        for name in gone:
+            Folder(stored[name].table).remove()
     return {name: len(files) for name, files in removable.items()}
+
+
+def _label(key: str) -> str:
+    """What a shared cache is called."""
+    return f"shared cache {key[:8]}"
 
 
 def _beside_tables(lake: Lake, catalog: Catalog) -> list[TableDefinition]:
@@ -115,7 +131,8 @@ def _places(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, La
         with suppress(ViewkeepError):
             places[view.name] = view.table
             for kept in view.script.caches if view.is_incremental else ():
-                places[f"{view.name}/{kept.name}"] = view.cache_table(kept)
+                if kept.name not in view.shared_forms:
+                    places[f"{view.name}/{kept.name}"] = view.cache_table(kept)
     return places
 
 
@@ -162,6 +179,11 @@ class _Stored:
             if each.path not in kept and (each.modified < young or each.path in logged)
         ]
         return unused + self._old_changes(commits, cutoff, young, min(needed, default=0))
+
+    def is_old(self, cutoff: float, now: int) -> bool:
+        """Whether it was written last before the cutoff, and not a short time ago."""
+        [commit] = self.table.log(self.newest.version - 1, self.newest.version)
+        return 0 < commit.timestamp < min(cutoff, now - UNCOMMITTED_HOURS * _HOUR)
 
     def _old_changes(
         self, commits: Iterable[Commit], cutoff: float, young: float, seen: int

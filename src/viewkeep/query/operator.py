@@ -31,7 +31,7 @@ class Operator:  # not an ABC: passes ask often what a node is, and those answer
     def __post_init__(self) -> None:
         schema = self._output()
         check_names(schema)
-        own = hash((type(self), self._own_values()))
+        own = hash((type(self), self.own_values()))
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "_names", tuple([field.name for field in schema]))
         object.__setattr__(self, "_own_hash", own)
@@ -55,7 +55,7 @@ class Operator:  # not an ABC: passes ask often what a node is, and those answer
         """The inputs of the operator."""
         return ()
 
-    def _own_values(self) -> tuple[object, ...]:
+    def own_values(self) -> tuple[object, ...]:
         """All that makes the operator but its inputs."""
         return tuple([getattr(self, name) for name in _own_fields(cast("Any", type(self)))])
 
@@ -114,4 +114,4 @@ def _same(first: Operator, second: Operator, equal_pairs: set[tuple[int, int]]) 
     if not all(_same(a, b, equal_pairs) for a, b in zip(*inputs, strict=True)):
         return False
     equal_pairs.add(pair)
-    return first._own_values() == second._own_values()
+    return first.own_values() == second.own_values()

@@ -9,13 +9,12 @@ from viewkeep.execute.backend import Backend, Target
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.views.caches import GROUP_ROWS, Cache, order_of
-from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
-from viewkeep.query.algebra import Node, Stored
-from viewkeep.query.traversal import rewrite
+from viewkeep.lake.views.shared_caches import expanded
+from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
+from viewkeep.lake.views.view import View
 from viewkeep.query.verbatim import Query
 from viewkeep.refresh.costs import recompute_seconds
 from viewkeep.refresh.relations import ViewRelations
-from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.log.delta import ConflictError, LakeTable
 from viewkeep.tables.log.snapshots import DataFile
 
@@ -75,7 +74,7 @@ def compute_view(
     versions: dict[str, int] = {}
     if caches and view.has_caches:
         with timer.phase("caches"):
-            versions = build.write_caches()
+            versions = build.write_caches(reused=first)
     with timer.phase("compute"):
         files = build.write_view()
     report = RefreshReport(
@@ -121,20 +120,23 @@ class _Build:
     """The caches of a view one after the other, then the view from those that were written."""
 
     def __init__(self, view: View, backend: Backend, inputs: Pins) -> None:
-        self._view, self._backend = view, backend
+        self._view, self._backend, self._inputs = view, backend, inputs
         self._relations = ViewRelations(view, {(name, "post"): inputs[name] for name in inputs})
         self.jobs = 0
 
-    def write_caches(self) -> dict[str, int]:
-        """New versions of the caches."""
+    def write_caches(self, reused: bool) -> dict[str, int]:
+        """New versions of the caches, or those that other views have written."""
         view, versions = self._view, {}
         for kept in view.script.caches:
             table = view.cache_table(kept)
             view.lake.remove_damaged(table.uri)
-            target = cache_target(view, kept, table)
-            files = self._write(f'view "{view.name}": {kept.name}', kept.definition, target)
-            versions[kept.name] = view.replace_cache(kept, table, files)
-            stored = Cache(kept, table, table.snapshot(versions[kept.name]))
+            version = view.shared_version(kept, self._inputs) if reused else None
+            if version is None:
+                target = cache_target(view, kept, table)
+                files = self._write(f'view "{view.name}": {kept.name}', kept.definition, target)
+                version = view.replace_cache(kept, table, files, self._inputs)
+            versions[kept.name] = version
+            stored = Cache(kept, table, table.snapshot(version), view.cache_names(kept))
             self._relations[kept.name] = stored.relation()
         return versions
 
@@ -144,24 +146,13 @@ class _Build:
         query = view.computed
         if view.is_incremental:
             left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
-            query = without_caches(view.script.view.definition, left_out)
+            query = expanded(view.script.view.definition, left_out)
         return self._write(f'view "{view.name}"', query, view_target(view))
 
     def _write(self, place: str, query: Query, target: Target) -> list[DataFile]:
         written = self._backend.write(place, query, self._relations, target)
         self.jobs += written.jobs
         return written.files
-
-
-def without_caches(query: Node, caches: Mapping[str, Materialized]) -> Node:
-    """A query that computes caches where it would read them."""
-
-    def rule(node: Node) -> Node:
-        if isinstance(node, Stored) and node.name in caches:
-            return without_caches(caches[node.name].definition, caches)
-        return node
-
-    return rewrite(query, rule)
 
 
 def view_target(view: View) -> Target:
@@ -175,5 +166,5 @@ def view_target(view: View) -> Target:
 
 def cache_target(view: View, kept: Materialized, table: LakeTable) -> Target:
     """How a cache is written as a whole: sorted by what is looked up."""
-    columns = [(storable_name(name), name) for name in kept.definition.names]
+    columns = [(stored, name) for name, stored in view.cache_names(kept).items()]
     return Target(table, columns, order_of(view.script, kept.name), GROUP_ROWS)

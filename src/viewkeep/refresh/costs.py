@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from viewkeep.execute.engines import Choice
 from viewkeep.execute.few_rows import MOST_CHANGES
 from viewkeep.lake import Experience, Pins
-from viewkeep.lake.views.view import StoredView, View
+from viewkeep.lake.views.stored_view import StoredView
+from viewkeep.lake.views.view import View
 from viewkeep.query.algebra import Scan
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.verbatim import Verbatim

@@ -20,7 +20,8 @@ from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
 from viewkeep.lake.views.lineage import replaced_cache, replaced_history
-from viewkeep.lake.views.view import StoredView, View
+from viewkeep.lake.views.stored_view import StoredView
+from viewkeep.lake.views.view import View
 from viewkeep.query.clock import CLOCK
 from viewkeep.refresh.build_view import build_choice
 from viewkeep.refresh.costs import Estimate, estimate

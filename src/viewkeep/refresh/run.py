@@ -22,7 +22,8 @@ from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes, clock_rows
-from viewkeep.lake.views.view import REPORT, STATE, StoredView, View
+from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
+from viewkeep.lake.views.view import View
 from viewkeep.query.clock import CLOCK
 from viewkeep.refresh.build_view import commit_view, compute_view
 from viewkeep.refresh.plan import (
@@ -44,6 +45,7 @@ from viewkeep.refresh.write_changes import Outcome, WrittenView, write_caches, w
 from viewkeep.tables import feed
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
 from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import Rewrite
 from viewkeep.tables.log.delta import DataFile
 from viewkeep.tables.relations import OverlaidRows, StoredRows
@@ -265,10 +267,19 @@ class _StageRun:
         with self._timer.phase("write"):
             for name, each in files.items():
                 cache = caches[name]
-                versions[name] = self._view.replace_cache(cache.kept, cache.table, each)
+                versions[name] = self._cache_version(cache, each)
         seconds = self._timer.phases["compute"] + self._timer.phases["write"]
         self._note(self._after_run(report.changes, seconds))
         return self._commit(written, versions, replace(report, experience=self._costs.notes()))
+
+    def _cache_version(self, cache: Cache, files: list[DataFile]) -> int:
+        """The next version of a cache: the one that another view has written, or a new one."""
+        version = self._view.shared_version(cache.kept, self._inputs)
+        if version is None:
+            return self._view.replace_cache(cache.kept, cache.table, files, self._inputs)
+        old = cache.snapshot.identities
+        Folder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
+        return version
 
     def _after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
         """What was estimated is corrected; otherwise only what took too long is told."""

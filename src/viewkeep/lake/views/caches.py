@@ -6,6 +6,7 @@ without the IDs of the overlay, and the rows of the overlay that live; no shuffl
 When the overlay has become large, the cache is written anew.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +15,6 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.diffs.model import INSERT, UPDATE
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.query.types.data_types import BOOLEAN, Field
-from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.files.key_match import without
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
@@ -33,18 +33,17 @@ of the columns that the base is ordered by."""
 
 @dataclass(frozen=True)
 class Cache:
-    """One version of a cache."""
+    """One version of a cache; `names` are the columns of its table by their names in the script."""
 
     kept: Materialized
     table: LakeTable
     snapshot: Snapshot
+    names: Mapping[str, str]
 
     @staticmethod
-    def fields(kept: Materialized) -> tuple[Field, ...]:
+    def fields(kept: Materialized, names: Mapping[str, str]) -> tuple[Field, ...]:
         """The columns of a cache's table."""
-        columns = (
-            Field(storable_name(f.name), f.type, nullable=True) for f in kept.definition.schema
-        )
+        columns = (Field(names[f.name], f.type, nullable=True) for f in kept.definition.schema)
         return (*columns, Field(LIVE, BOOLEAN))
 
     @cached_property
@@ -57,13 +56,13 @@ class Cache:
         """The rows of the overlay."""
         files = [each for each in self.snapshot.files if _is_overlay(each)]
         rows = Folder(self.table).read(files, self.snapshot.fields)
-        names = {stored: name for name, stored in self._names.items()}
+        names = {stored: name for name, stored in self.names.items()}
         return rows.rename_columns([names.get(each, each) for each in rows.column_names])
 
     def relation(self) -> StoredRows | OverlaidRows:
         """The rows of the cache."""
         snapshot = replace(self.snapshot, fields=self._columns, files=self.base)
-        base = StoredRows(self.table, snapshot, snapshot.files, self._names)
+        base = StoredRows(self.table, snapshot, snapshot.files, self.names)
         if not self.overlay.num_rows:
             return base
         return OverlaidRows(base, self._live, self.overlay.select(list(self.kept.ids)))
@@ -71,6 +70,7 @@ class Cache:
     def rows(self) -> pa.Table:
         """The rows of the cache, in memory."""
         base = Folder(self.table).read(self.base, self._columns)
+        base = base.rename_columns(list(self.names))
         covered = self.overlay.select(list(self.kept.ids))
         return pa.concat_tables([without(base, covered), self._live.cast(base.schema)])
 
@@ -90,7 +90,8 @@ class Cache:
                 self._live_rows(came),
             ],
         )
-        stored = overlay.rename_columns([storable_name(each) for each in overlay.column_names])
+        columns = [self.names.get(each, each) for each in overlay.column_names]
+        stored = overlay.rename_columns(columns)
         return [*self.base, Folder(self.table).write(stored, OVERLAY)]
 
     @property
@@ -98,11 +99,6 @@ class Cache:
         """Whether the overlay should become part of the base."""
         base = sum(each.rows for each in self.base)
         return bool(self.overlay.num_rows > max(OVERLAY_ROWS, OVERLAY_SHARE * base))
-
-    @property
-    def _names(self) -> dict[str, str]:
-        """The columns of the table by their names in the script."""
-        return {name: storable_name(name) for name in self.kept.definition.names}
 
     @property
     def _columns(self) -> tuple[Field, ...]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from viewkeep.diffs.programs.theory import theory_of
-from viewkeep.diffs.script import Script
+from viewkeep.diffs.script import Materialized, Script
 from viewkeep.errors import QueryError
 from viewkeep.lake.views.balance import balance_of_view
+from viewkeep.lake.views.cache_users import CacheUsers, cache_users
 from viewkeep.lake.views.row_layout import COPY_ON_WRITE, MERGE_ON_READ, advice
 from viewkeep.lake.views.view import View
 
@@ -18,8 +19,8 @@ def script_of(view: View) -> Script:
 
 
 def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
-    """The strategy of a view with the reason, what its next refresh does, what is kept, what the
-    theory says of its query, and the statements of a refresh."""
+    """The strategy of a view with the reason, what its next refresh does, what is kept and which
+    other views use it, what the theory says of its query, and the statements of a refresh."""
     definition, decision = view.definition, view.decision
     lines = [
         f'View "{view.name}" over {", ".join(definition.inputs)}',
@@ -37,12 +38,25 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
         when = "at each refresh" if view.clock_columns else "whenever its inputs change"
         return "\n".join([*lines, "", f"It is computed anew {when}."])
     lines.append(f"  IDs       {', '.join(view.layout.keys) or 'none: it has one row'}")
+    users = _users(view) if view.shared_forms else {}
     for kept in view.script.caches:
         why = f": {kept.why}" if kept.why else ""
-        lines.append(f"  cache     {kept.name} ({', '.join(kept.definition.names)}){why}")
+        columns = ", ".join(kept.definition.names)
+        lines.append(f"  cache     {kept.name} ({columns}){why}{_sharing(view, kept, users)}")
     lines += [f"  {name:8}  {text}" for name, text in _balance(view)]
     lines += [f"  {name:8}  {text}" for name, text in theory_of(view.node)]
     return "\n".join([*lines, "", str(view.script)] if script else lines)
+
+
+def _users(view: View) -> CacheUsers:
+    return cache_users(view.lake, view.lake.catalog.read()) or {}
+
+
+def _sharing(view: View, kept: Materialized, users: CacheUsers) -> str:
+    """The other views that use a cache."""
+    form = view.shared_forms.get(kept.name)
+    others = sorted(set(users.get(form.key, {}) if form else ()) - {view.name})
+    return f"; shared with {', '.join(others)}" if others else ""
 
 
 def _balance(view: View) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,8 @@ class ViewState:
     are those that the view's plan keeps: another version of Viewkeep may plan it in another way.
     `fingerprints` tell whether a version is still the commit that was seen: a table that is put
     back from a backup uses its numbers again. `clock` is the moment that a view which reads the
-    clock was computed at, in microseconds since 1970.
+    clock was computed at, in microseconds since 1970. `shared_caches` are the keys of caches that
+    other views may use as well, by their names.
 
     >>> state = ViewState("b1", {"cost": 4}, {"parts": 7}, {"cache_1": 2})
     >>> ViewState.from_notes(state.notes()) == state
@@ -34,6 +35,7 @@ class ViewState:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     cache_fingerprints: Mapping[str, str] = field(default_factory=dict)
     clock: int | None = None
+    shared_caches: Mapping[str, str] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
         """The state as JSON values."""
@@ -47,6 +49,7 @@ class ViewState:
             "fingerprints": dict(self.fingerprints),
             "cache_fingerprints": dict(self.cache_fingerprints),
             **({} if self.clock is None else {"clock": self.clock}),
+            **({"shared_caches": dict(self.shared_caches)} if self.shared_caches else {}),
         }
 
     @staticmethod
@@ -62,6 +65,7 @@ class ViewState:
             notes.get("fingerprints", {}),
             notes.get("cache_fingerprints", {}),
             notes.get("clock"),
+            notes.get("shared_caches", {}),
         )
 
     def is_ahead_of(self, inputs: Pins) -> bool:

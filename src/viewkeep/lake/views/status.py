@@ -14,7 +14,8 @@ from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.balance import Balance, balance_of_view
 from viewkeep.lake.views.lineage import replaced_history
 from viewkeep.lake.views.problems import noted_problem
-from viewkeep.lake.views.view import StoredView, View
+from viewkeep.lake.views.stored_view import StoredView
+from viewkeep.lake.views.view import View
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.memory import remembered_logs

@@ -6,7 +6,7 @@ and new versions of caches, is invisible until then.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,15 +28,18 @@ from viewkeep.errors import QueryError
 from viewkeep.lake import Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
-from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.caches import Cache, order_of
 from viewkeep.lake.views.row_layout import MERGE_ON_READ
+from viewkeep.lake.views.shared_caches import SharedForm, shared_form
+from viewkeep.lake.views.stored_view import REPORT, StoredView, commits, stored_view
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.clock import CLOCK_TABLE, clock_row
 from viewkeep.query.tables import Table
 from viewkeep.query.traversal import walk
 from viewkeep.query.verbatim import Query, Verbatim
-from viewkeep.tables.feed import CHANGES, HARMLESS, Feed
+from viewkeep.tables.column_names import storable_name
+from viewkeep.tables.feed import CHANGES, Feed
 from viewkeep.tables.log.delta import (
     ConflictError,
     DataFile,
@@ -44,14 +47,17 @@ from viewkeep.tables.log.delta import (
     MissingEntryError,
     StorageError,
 )
-from viewkeep.tables.log.entries import Commit
+from viewkeep.tables.log.memory import forget_logs
 from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 """The kinds of changes by table: INSERT, DELETE or UPDATE, and the columns that an update sets."""
 
-STATE, REPORT = "state", "report"
-"""The notes of a view's commit."""
+INPUTS = "inputs"
+"""The note of a shared cache's commit: the versions of the tables that its rows are made from."""
+TRIES = 20
+LOOKED_BACK = 4
+"""So many versions of a shared cache are looked at for one that other views have written."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +67,6 @@ class Source:
     name: str
     declared: Table
     table: LakeTable = field(compare=False)
-
-
-@dataclass(frozen=True)
-class StoredView:
-    """A view as it stands: the version that a refresh made, and what its rows reflect.
-
-    `newest` may be later, where others have put files together without changing rows.
-    """
-
-    version: int
-    newest: int
-    state: ViewState
-    report: RefreshReport
 
 
 @dataclass(frozen=True)
@@ -263,45 +256,20 @@ class View:
         """A fingerprint of all that is kept: only what was kept in the same way can be changed."""
         kept = self.script.materialized if self.is_incremental else ()
         parts = [f"{each.name}{each.ids}{each.definition.schema}{each.definition}" for each in kept]
+        parts += [form.key for form in self.shared_forms.values()]
         return sha256("\n".join([str(self.layout.fields), *parts]).encode()).hexdigest()[:16]
 
     # --- what is there --------------------------------------------------------------------------
 
     def stored(self) -> StoredView:
         """The newest version that a refresh made; an error if others have changed rows since."""
-        newest = self.table.version()
-        try:
-            return self._stored(newest)
-        except MissingEntryError as error:
-            raise StorageError(
-                f'view "{self.name}": {error}, so that what it reflects is not known any more; '
-                f'repair the view: repair("{self.name}")'
-            ) from error
-
-    def _stored(self, newest: int) -> StoredView:
-        for commit in self._commits(newest):
-            if commit.notes is not None and STATE in commit.notes:
-                state = ViewState.from_notes(commit.notes[STATE])
-                report = RefreshReport.from_notes(
-                    commit.notes[REPORT], commit.version, commit.timestamp
-                )
-                return StoredView(commit.version, newest, state, report)
-            if commit.operation not in HARMLESS:
-                raise StorageError(
-                    f'view "{self.name}": version {commit.version} ({commit.operation}) was '
-                    "written by something else than a refresh; repair the view"
-                )
-        raise StorageError(f'view "{self.name}": its table was not made by Viewkeep')
-
-    def _commits(self, newest: int) -> Iterator[Commit]:
-        for version in range(newest, -1, -1):
-            yield from self.table.log(version - 1, version)
+        return stored_view(self.name, self.table)
 
     def history(self) -> list[RefreshReport]:
         """The reports of all refreshes, newest first, as far as the log goes back."""
         reports = []
         with suppress(MissingEntryError):  # those before were cleaned up
-            for each in self._commits(self.table.version()):
+            for each in commits(self.table, self.table.version()):
                 if each.notes is not None and REPORT in each.notes:
                     report = RefreshReport.from_notes(
                         each.notes[REPORT], each.version, each.timestamp
@@ -318,12 +286,55 @@ class View:
                 snapshot = table.snapshot(state.caches[kept.name])
             except StorageError as error:
                 raise StorageError(f"a cache is gone ({error}); repair the view") from error
-            caches[kept.name] = Cache(kept, table, snapshot)
+            caches[kept.name] = Cache(kept, table, snapshot, self.cache_names(kept))
         return caches
+
+    @cached_property
+    def shared_forms(self) -> dict[str, SharedForm]:
+        """The caches that other views may use as well, by name."""
+        if not self.is_incremental or self.decision.strategy == HEAVY_LIGHT:
+            return {}
+        caches, forms = self.script.caches, {}
+        for kept in caches:
+            form = shared_form(kept, order_of(self.script, kept.name), caches)
+            if form is not None:
+                forms[kept.name] = form
+        return forms
 
     def cache_table(self, kept: Materialized) -> LakeTable:
         """Where a cache is."""
+        form = self.shared_forms.get(kept.name)
+        if form is not None:
+            return self.lake.shared_cache(form.key)
         return self.lake.cache(self.name, self.definition.build, kept.name)
+
+    def cache_names(self, kept: Materialized) -> Mapping[str, str]:
+        """The columns of a cache's table by their names in the script."""
+        form = self.shared_forms.get(kept.name)
+        if form is not None:
+            return form.names
+        return {name: storable_name(name) for name in kept.definition.names}
+
+    def shared_version(self, kept: Materialized, inputs: Pins) -> int | None:
+        """A version of a cache for these versions of its inputs, if a view has written one."""
+        form, table = self.shared_forms.get(kept.name), self.cache_table(kept)
+        if form is None:
+            return None
+        forget_logs([table.uri])
+        wanted, newest = self._versions(form, inputs), table.version() if table.exists() else -1
+        with suppress(MissingEntryError):  # those before were cleaned up
+            for version in range(newest, max(-1, newest - LOOKED_BACK), -1):
+                [commit] = table.log(version - 1, version)
+                if (commit.notes or {}).get(INPUTS) == wanted:
+                    return version
+        return None
+
+    def _versions(self, form: SharedForm, inputs: Pins) -> dict[str, list[Any]]:
+        """The versions of the inputs of a cache, and what tells them from others of the number."""
+        return {
+            name: [inputs[name], self.sources[name].table.fingerprint(inputs[name])]
+            for name in sorted(form.inputs)
+        }
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -341,6 +352,7 @@ class View:
             {name: below[name].fingerprint(version) for name, version in inputs.items()},
             {name: kept[name].fingerprint(version) for name, version in caches.items()},
             self.clock,
+            {name: form.key for name, form in self.shared_forms.items() if name in caches},
         )
 
     def check_current(self) -> None:
@@ -348,12 +360,27 @@ class View:
         if self.lake.catalog.read().views.get(self.name) != self.definition:
             raise ConflictError(f'view "{self.name}": another process has defined it anew')
 
-    def replace_cache(self, kept: Materialized, table: LakeTable, files: list[DataFile]) -> int:
-        """A cache of exactly these files, as its next version."""
-        notes = {"view": self.name, "cache": kept.name}
+    def replace_cache(
+        self, kept: Materialized, table: LakeTable, files: list[DataFile], inputs: Pins
+    ) -> int:
+        """A cache of exactly these files, as its next version, made for these inputs."""
+        notes: dict[str, Any] = {"view": self.name, "cache": kept.name}
+        form = self.shared_forms.get(kept.name)
+        if form is None:
+            return self._written_cache(kept, table, files, notes)
+        notes[INPUTS] = self._versions(form, inputs)
+        for _ in range(TRIES):
+            with suppress(ConflictError):  # another view has written it
+                return self._written_cache(kept, table, files, notes)
+        raise ConflictError(f"{table.uri}: too many processes write this cache; try again")
+
+    def _written_cache(
+        self, kept: Materialized, table: LakeTable, files: list[DataFile], notes: dict[str, Any]
+    ) -> int:
         if table.exists():
             return table.become(files, notes)
-        table.create(Cache.fields(kept), files, notes, f'Cache of the view "{self.name}"')
+        fields = Cache.fields(kept, self.cache_names(kept))
+        table.create(fields, files, notes, f'Cache of the view "{self.name}"')
         return 0
 
     def timed(self, report: RefreshReport, timer: Timer) -> RefreshReport:

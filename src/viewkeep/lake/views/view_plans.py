@@ -11,7 +11,8 @@ from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.row_layout import check_layout
 from viewkeep.lake.views.spark_types import RecordedTypes
-from viewkeep.lake.views.view import STATE, Source, View
+from viewkeep.lake.views.stored_view import STATE
+from viewkeep.lake.views.view import Source, View
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.query.algebra import Scan
 from viewkeep.query.clock import CLOCK

@@ -124,6 +124,12 @@ class Folder:
             if self._files.get_file_info(self._base).type != pafs.FileType.NotFound:
                 self._files.delete_dir(self._base)
 
+    def folders(self) -> list[str]:
+        """The names of the folders in it."""
+        with storage_errors(self.uri):
+            entries = self._files.get_file_info(pafs.FileSelector(self._base, allow_not_found=True))
+        return [each.base_name for each in entries if each.type == pafs.FileType.Directory]
+
     def listed(self, below: str = "") -> list[ListedFile]:
         """The files of rows and of deletion vectors; folders that Delta marks are no data."""
         files: list[ListedFile] = []
@@ -143,8 +149,12 @@ class Folder:
 
     def remove_files(self, files: Iterable[ListedFile]) -> None:
         """Remove files, with the checksums that Spark writes beside them."""
-        for each in files:
-            folder, _, name = f"{self._base}/{each.path}".rpartition("/")
+        self.remove_paths(each.path for each in files)
+
+    def remove_paths(self, paths: Iterable[str]) -> None:
+        """Remove files by their paths in the folder."""
+        for path in paths:
+            folder, _, name = f"{self._base}/{path}".rpartition("/")
             with storage_errors(f"{folder}/{name}"), suppress(FileNotFoundError):
                 self._files.delete_file(f"{folder}/{name}")
             with suppress(OSError):

@@ -1,0 +1,132 @@
+"""Caches of several views that are alike are one table: it is found by what it computes, whatever
+views call their tables, and each of its versions tells the versions of the tables that it reflects.
+
+A view reads the version that its state names, as if the cache were its own. One that is about to
+write a version which another view has written for the same inputs takes that one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from hashlib import sha256
+
+from viewkeep.diffs.script import Materialized
+from viewkeep.query.aggregates import FUNCTIONS
+from viewkeep.query.algebra import GroupBy, Node, Scan, Stored, Window
+from viewkeep.query.clock import CLOCK
+from viewkeep.query.expressions import Literal, OpaqueCall
+from viewkeep.query.traversal import children, rewrite, walk
+from viewkeep.query.types.data_types import DOUBLE, FLOAT
+from viewkeep.tables.column_names import storable_name
+
+_KEY_LENGTH = 32
+
+
+@dataclass(frozen=True)
+class SharedForm:
+    """What a cache computes, with names that do not depend on the view; `order` are the columns
+    that its files are sorted by."""
+
+    definition: Node
+    ids: tuple[str, ...]
+    order: tuple[str, ...]
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The tables and views whose versions make its rows."""
+        return frozenset(node.name for node in walk(self.definition) if isinstance(node, Scan))
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The columns of its table by their names in the script."""
+        return {name: storable_name(self._name(name)) for name in self.definition.names}
+
+    @cached_property
+    def key(self) -> str:
+        """What tells it from all other caches."""
+        nodes = list(walk(self.definition))
+        places = {node: number for number, node in enumerate(nodes)}
+        operators = [
+            (type(node).__name__, self._own_text(node), [places[each] for each in children(node)])
+            for node in nodes
+        ]
+        own = [list(map(self._name, each)) for each in (self.ids, self.order)]
+        return sha256(repr((own, operators)).encode()).hexdigest()[:_KEY_LENGTH]
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        scans = [node for node in walk(self.definition) if isinstance(node, Scan)]
+        aliases = dict.fromkeys(each.alias for each in scans)
+        return {alias: f"#{number}" for number, alias in enumerate(aliases, 1)}
+
+    def _name(self, name: str) -> str:
+        alias, dot, column = name.rpartition(".")
+        return f"{self._aliases[alias]}.{column}" if dot and alias in self._aliases else name
+
+    def _own_text(self, node: Node) -> object:
+        if isinstance(node, Scan):
+            return node.name, repr(node.table), self._aliases[node.alias], node.state
+        return self._text(node.own_values())
+
+    def _text(self, part: object) -> object:
+        """A part of an operator as plain values, in which names are those of all views."""
+        match part:
+            case Literal():
+                return "Literal", repr(part)
+            case str():
+                return self._name(part)
+            case tuple():
+                return tuple(map(self._text, part))
+            case _ if is_dataclass(part):
+                values = (getattr(part, each.name) for each in fields(part))
+                return type(part).__name__, *map(self._text, values)
+        return type(part).__name__, repr(part)
+
+
+def shared_form(
+    kept: Materialized, order: tuple[str, ...], caches: Iterable[Materialized]
+) -> SharedForm | None:
+    """How a cache can be shared; None if its rows are not told by its inputs alone."""
+    definition = expanded(kept.definition, {each.name: each for each in caches})
+    if any(map(_depends_on_more, walk(definition))):
+        return None
+    return SharedForm(definition, kept.ids, order)
+
+
+def expanded(query: Node, caches: Mapping[str, Materialized]) -> Node:
+    """A query that computes caches where it would read them."""
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Stored) and node.name in caches:
+            return expanded(caches[node.name].definition, caches)
+        return node
+
+    return rewrite(query, rule)
+
+
+def _depends_on_more(node: Node) -> bool:
+    """Whether rows may depend on how they came about, on the session or on the clock: which of
+    equal rows has which number, how many rows are left of a reserve, in which order floats were
+    added up, what a function does."""
+    match node:
+        case Stored() | Window():
+            return True
+        case Scan():
+            return node.table.numbers_copies or node.name == CLOCK
+        case GroupBy():
+            inexact = any(each.type in (FLOAT, DOUBLE) for each in node.schema)
+            return inexact or any(each.function not in FUNCTIONS for each in node.aggregates)
+    return any(isinstance(part, OpaqueCall) for part in _parts(node.own_values()))
+
+
+def _parts(value: object) -> Iterator[object]:
+    """A value and all that it is made of."""
+    yield value
+    if isinstance(value, tuple):
+        inner: Iterable[object] = value
+    elif is_dataclass(value):
+        inner = (getattr(value, each.name) for each in fields(value))
+    else:
+        return
+    for each in inner:
+        yield from _parts(each)
