@@ -22,6 +22,7 @@ from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes, clock_rows
+from viewkeep.lake.views.shared_caches import writer_of
 from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.clock import CLOCK
@@ -274,9 +275,10 @@ class _StageRun:
 
     def _cache_version(self, cache: Cache, files: list[DataFile]) -> int:
         """The next version of a cache: the one that another view has written, or a new one."""
-        version = self._view.shared_version(cache.kept, self._inputs)
-        if version is None:
-            return self._view.replace_cache(cache.kept, cache.table, files, self._inputs)
+        with writer_of(cache.table.uri):
+            version = self._view.shared_version(cache.kept, self._inputs)
+            if version is None:
+                return self._view.replace_cache(cache.kept, cache.table, files, self._inputs)
         old = cache.snapshot.identities
         Folder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
         return version

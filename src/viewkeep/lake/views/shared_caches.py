@@ -5,10 +5,12 @@ A view reads the version that its state names, as if the cache were its own. One
 write a version which another view has written for the same inputs takes that one.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from hashlib import sha256
+from threading import Lock
 
 from viewkeep.diffs.script import Materialized
 from viewkeep.query.aggregates import FUNCTIONS
@@ -20,6 +22,7 @@ from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.tables.column_names import storable_name
 
 _KEY_LENGTH = 32
+_WRITERS: defaultdict[str, Lock] = defaultdict(Lock)
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ class SharedForm:
                 values = (getattr(part, each.name) for each in fields(part))
                 return type(part).__name__, *map(self._text, values)
         return type(part).__name__, repr(part)
+
+
+def writer_of(uri: str) -> Lock:
+    """What lets one view of this process after the other write a cache; the later ones then find
+    what the first one wrote."""
+    return _WRITERS[uri]
 
 
 def shared_form(
