@@ -137,9 +137,8 @@ def test_two_watchers_do_no_work_twice(place: Path) -> None:
         for n in range(5):
             keeper.apply("parts", updates=[{"pid": 1, "price": n}])
             wait_for(lambda: is_fresh(keeper))
-        assert first
-        assert not second, "it waits"
-        versions = [each.version for each in first if each.view == "total"]
+        [worked] = [each for each in (first, second) if each]  # the other one waits
+        versions = [each.version for each in worked if each.view == "total"]
         assert versions == sorted(set(versions))
 
 
