@@ -69,7 +69,8 @@ STRUCTS = (
     {"x": 1, "y": [-0.0]},
     {"x": 1, "y": [None, float("nan")]},
 )
-SEEDS = range(20) if os.environ.get("VIEWKEEP_LONG") else (1, 2)
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
+SEEDS = range(20) if LONG else (1, 2)
 
 
 def values(rng: Random) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def test_random_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: i
             monkeypatch.setattr(few_rows, "MOST_ROWS", -1)
     keeper = lake(tmp_path, VIEWS | ORDERED, rng)
     check(keeper)
-    for _ in range(3):
+    for _ in range(4 if LONG else 2):
         change(keeper, tmp_path / "u", rng)
         for report in keeper.refresh():
             assert report.strategy in ("id", "none"), (seed, report)
