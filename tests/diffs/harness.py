@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from random import Random
 from typing import Any, Protocol
 
@@ -69,10 +69,19 @@ def expect(name: str, found: Bag, expected: Bag) -> None:
     assert found == expected, f"{name}: too much {found - expected}, missing {expected - found}"
 
 
+_DIGITS, _WIDE = Decimal("0.000001"), Context(prec=60)
+
+
 def rounded(bag: Bag) -> Bag:
     """Numbers with a fraction with the digits that are sure: quotients of decimals have no scale in
     Python."""
-    return _mapped(bag, lambda v: round(v, 6) + 0 if isinstance(v, float | Decimal) else v)
+    return _mapped(bag, _rounded)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Decimal) and value.is_finite():
+        return value.quantize(_DIGITS, context=_WIDE)
+    return round(value, 6) + 0 if isinstance(value, float) else value
 
 
 def plain(bag: Bag) -> Bag:
