@@ -71,7 +71,7 @@ def _views(count: int) -> list[str]:
 @pytest.mark.parametrize("part", range(5))
 def test_every_condition_in_every_kind_of_join(part: int) -> None:
     """Played in Python; small tables, so that conditions of one side often hold for no row."""
-    for seed, sql in list(enumerate(_views(200 if LONG else 45)))[part::5]:
+    for seed, sql in list(enumerate(_views(200 if LONG else 30)))[part::5]:
         node = parse_view(sql, TABLES)
         tables = tables_of(node, TABLES)
         database = random_database(tables, Random(seed), rows=5)

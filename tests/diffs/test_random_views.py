@@ -215,7 +215,7 @@ def test_a_random_view_equals_itself_computed_anew(
 
 
 @pytest.mark.slow
-@settings(max_examples=(25 if LONG else 12) * EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=(25 if LONG else 9) * EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(**CASES)
 def test_a_random_view_in_duckdb(node: Node, seed: int, rows: int) -> None:
     """Both modes; one view in three by scripts for every kind of change."""

@@ -242,7 +242,9 @@ class _StageRun:
         budget = self._budget(about.incremental if about else 0.0)
         timing = timer.phase("compute")
         with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
-            cache_files = write_caches(view, caches, outcome)
+            shared = self._shared_versions(caches, outcome)
+            own = {name: cache for name, cache in caches.items() if name not in shared}
+            cache_files = write_caches(view, own, outcome)
             written = write_view(view, snapshot, outcome)
         files = written.files
         timer.phases["compute"] -= timer.phases["write"]
@@ -254,17 +256,18 @@ class _StageRun:
             accesses=outcome.accesses,
             jobs=outcome.jobs + jobs.count,
         )
-        return lambda: self._commit_caches_and_view(caches, cache_files, written, report)
+        versions = {**self._stored.state.caches, **shared}
+        return lambda: self._commit_caches_and_view(own, versions, cache_files, written, report)
 
     def _commit_caches_and_view(
         self,
         caches: Mapping[str, Cache],
+        versions: dict[str, int],
         files: Mapping[str, list[DataFile]],
         written: WrittenView,
         report: RefreshReport,
     ) -> RefreshReport:
         """New versions of the caches that change, then the view, whose state names them."""
-        versions = dict(self._stored.state.caches)
         with self._timer.phase("write"):
             for name, each in files.items():
                 cache = caches[name]
@@ -273,10 +276,20 @@ class _StageRun:
         self._note(self._after_run(report.changes, seconds))
         return self._commit(written, versions, replace(report, experience=self._costs.notes()))
 
+    def _shared_versions(self, caches: Mapping[str, Cache], outcome: Outcome) -> dict[str, int]:
+        """The next versions of caches that other views have written already."""
+        found = {
+            name: self._shared_version(caches[name]) for name in caches if name in outcome.rows
+        }
+        return {name: version for name, version in found.items() if version is not None}
+
+    def _shared_version(self, cache: Cache) -> int | None:
+        return self._view.shared_version(cache.kept, self._inputs, cache.snapshot.version)
+
     def _cache_version(self, cache: Cache, files: list[DataFile]) -> int:
         """The next version of a cache: the one that another view has written, or a new one."""
         with writer_of(cache.table.uri):
-            version = self._view.shared_version(cache.kept, self._inputs)
+            version = self._shared_version(cache)
             if version is None:
                 return self._view.replace_cache(cache.kept, cache.table, files, self._inputs)
         old = cache.snapshot.identities

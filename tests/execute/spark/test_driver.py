@@ -124,7 +124,7 @@ def test_every_statement(name: str, tuple_based: bool) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400 if LONG else 100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400 if LONG else 60, suppress_health_check=list(HealthCheck))
 @given(tuple_based=st.booleans(), **CASES)
 def test_every_statement_of_a_random_view(
     node: Node, seed: int, rows: int, tuple_based: bool

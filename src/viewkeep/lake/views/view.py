@@ -315,15 +315,16 @@ class View:
             return form.names
         return {name: storable_name(name) for name in kept.definition.names}
 
-    def shared_version(self, kept: Materialized, inputs: Pins) -> int | None:
-        """A version of a cache for these versions of its inputs, if a view has written one."""
+    def shared_version(self, kept: Materialized, inputs: Pins, since: int = -1) -> int | None:
+        """A version of a cache after one, for these versions of its inputs, if a view has written
+        one."""
         form, table = self.shared_forms.get(kept.name), self.cache_table(kept)
         if form is None:
             return None
         forget_logs([table.uri])
         wanted, newest = self._versions(form, inputs), table.version() if table.exists() else -1
         with suppress(MissingEntryError):  # those before were cleaned up
-            for version in range(newest, max(-1, newest - LOOKED_BACK), -1):
+            for version in range(newest, max(since, newest - LOOKED_BACK), -1):
                 [commit] = table.log(version - 1, version)
                 if (commit.notes or {}).get(INPUTS) == wanted:
                     return version
