@@ -139,8 +139,9 @@ def test_experience_corrects_estimates() -> None:
     known = Costs().after_build("duckdb", 2.3, 100, 1.8, estimate=0.1, is_warm=False).of("duckdb")
     assert known.seconds == 1.5, "of 1.8 s for the caches, the start took a part"
     quick = Costs().after_build("duckdb", 0.9, 100, 0.5, estimate=0.1, is_warm=False)
-    assert quick.of("duckdb").seconds == 0.1, "the start may have taken the most"
-    assert quick.after_build("duckdb", 0.9, 100).of("duckdb").seconds < 0.2, "by and by"
+    assert 0.2 < (quick.of("duckdb").seconds or 0.0) < 0.3, "the start may have taken the most"
+    later = quick.after_build("duckdb", 0.9, 100).of("duckdb")
+    assert (later.seconds or 0.0) < 0.5, "by and by"
     assert known.recompute(size=300, estimate=9.0) == 4.5
     assert Experience().recompute(size=300, estimate=9.0) == 9.0
     slow = known.after_measuring({"t": 1}, seconds=3.0, estimate=1.0)
@@ -185,7 +186,7 @@ def test_the_first_build_of_a_process_is_told_from_others(
         keeper.create_view(name, "SELECT id, count(*) AS n FROM t GROUP BY id")
     reports = [keeper._view(name).stored().report for name in ("cold", "warm")]
     seconds = [Costs.from_notes(each.experience).of("duckdb").seconds or 0.0 for each in reports]
-    assert seconds[0] == 1e-9, "an estimate"
+    assert 0 < seconds[0] < 1e-3, "the estimate counts as well"
     assert seconds[1] > 1e-6, "as measured"
 
 

@@ -36,6 +36,8 @@ QUICK = 1.0
 """Seconds: a first build that took less tells less than an estimate."""
 GROWTH = 1.1
 """The most times that a recomputation is believed to take what the one before it took."""
+FAR = 3.0
+"""So many times more is not the noise of the machine."""
 FARTHEST = 4.0
 """The most times that a run may differ from its estimate and still correct the next one."""
 
@@ -114,7 +116,10 @@ class Experience:
         less counts at once, and more by and by: it may be the noise of the machine."""
         if self.seconds is None:
             return replace(self, seconds=first_share * seconds)
-        return replace(self, seconds=min(seconds, GROWTH * self.seconds))
+        most = GROWTH * self.seconds
+        if seconds > FAR * self.seconds:
+            most = sqrt(self.seconds * seconds)
+        return replace(self, seconds=min(seconds, most))
 
     def after_writing(self, size: int, caches: float) -> "Experience":
         """The recomputation read so many bytes, and wrote the caches in so many seconds, or left
@@ -258,7 +263,8 @@ def _first_build(
 ) -> float:
     """What a first build tells of a recomputation in DuckDB."""
     if not is_warm:
-        return min(spent, estimate) if seconds < QUICK else max(spent - COLD_SECONDS, 0.01)
+        late = max(spent - COLD_SECONDS, 0.01)
+        return min(spent, sqrt(spent * estimate)) if seconds < QUICK else late
     return sqrt(spent * estimate) if has_caches and estimate < spent else spent
 
 
