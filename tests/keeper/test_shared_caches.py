@@ -12,9 +12,14 @@ from deltalake import DeltaTable
 
 from tests.keeper.faults import fault
 from tests.keeper.lakes import check
-from viewkeep import Keeper
+from viewkeep import Keeper, Table
+from viewkeep.diffs.script import Materialized
 from viewkeep.lake import vacuum
 from viewkeep.lake.lake import OWN
+from viewkeep.lake.views.shared_caches import shared_form
+from viewkeep.query.algebra import AggregateColumn, GroupBy, Scan
+from viewkeep.query.expressions import Column, OpaqueCall
+from viewkeep.query.types.data_types import BIGINT
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 COST = "SELECT did, sum(price) AS cost FROM uses u JOIN parts p ON u.pid = p.pid GROUP BY did"
@@ -223,3 +228,14 @@ def test_what_depends_on_more_than_its_inputs_is_not_shared(keeper: Keeper, sql:
     keeper.apply("parts", updates=[{"pid": 3, "price": 99, "weight": 0.1}])
     keeper.refresh()
     assert keeper.verify("other").ok
+
+
+def test_functions_of_a_session_are_not_shared() -> None:
+    """Another session may have another function of that name, wherever a query calls it."""
+    parts = Scan("parts", Table({"pid": "int", "price": "int"}, ["pid"]), "p")
+    call = OpaqueCall(("tax(", ")"), (Column("p.price"),), BIGINT)
+    for argument, is_shared in ((Column("p.price"), True), (call, False)):
+        total = AggregateColumn("s", "sum", argument)
+        grouped = GroupBy(parts, ("p.pid",), (total,))
+        kept = Materialized("cache_1", grouped, ("p.pid",))
+        assert (shared_form(kept, ("p.pid",), [kept]) is not None) == is_shared

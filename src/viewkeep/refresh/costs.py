@@ -4,8 +4,8 @@
                  + rows written anew
     recompute    a statement + values of the columns that the query reads
 
-The constants are seconds as measured on one machine (`python -m bench.keeper`); what refreshes of
-the view have taken (`lake.experience`) corrects both.
+The constants are seconds: those of DuckDB fit refreshes and recomputations on one machine, those of
+Spark are guesses. What refreshes of the view have taken (`lake.experience`) corrects both.
 """
 
 from collections.abc import Mapping

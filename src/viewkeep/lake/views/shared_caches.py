@@ -124,7 +124,8 @@ def _depends_on_more(node: Node) -> bool:
             return node.table.numbers_copies or node.name == CLOCK
         case GroupBy():
             inexact = any(each.type in (FLOAT, DOUBLE) for each in node.schema)
-            return inexact or any(each.function not in FUNCTIONS for each in node.aggregates)
+            if inexact or any(each.function not in FUNCTIONS for each in node.aggregates):
+                return True
     return any(isinstance(part, OpaqueCall) for part in _parts(node.own_values()))
 
 
