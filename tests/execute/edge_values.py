@@ -10,16 +10,10 @@ from typing import Any
 
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
-from viewkeep.query.types.data_types import (
-    DOUBLE,
-    FLOAT,
-    INT,
-    STRING,
-    Field,
-    parse_type,
-)
-from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, PARTS, SINGLE
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, INT, STRING, Field, parse_type
+from viewkeep.query.types.functions import FUNCTIONS
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
 
 Row = tuple[Any, ...]
 

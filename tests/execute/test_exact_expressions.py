@@ -16,9 +16,9 @@ from viewkeep.execute.duckdb.exact import CASTS, FUNCTIONS, JAVA_DIGITS, inexact
 from viewkeep.query.algebra import Output, Project, Stored
 from viewkeep.query.expressions import Call, Cast, Column, Expression, columns_of, literal
 from viewkeep.query.types.data_types import DOUBLE, STRING, Field, parse_type
-from viewkeep.query.types.functions import COMPARABLE, SINGLE
 from viewkeep.query.types.functions import FUNCTIONS as EVERY_FUNCTION
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 ROWS = 150 if LONG else 80

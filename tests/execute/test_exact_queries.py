@@ -22,7 +22,7 @@ from viewkeep.query.algebra import Distinct, Join, Output, Project, Scan
 from viewkeep.query.expressions import Call, Column
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import parse_type
-from viewkeep.query.types.functions import COMPARABLE
+from viewkeep.query.types.internal_functions import COMPARABLE
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.text import to_sql
 from viewkeep.tables.arrow_rows import to_arrow, to_rows

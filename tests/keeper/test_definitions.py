@@ -157,7 +157,7 @@ def test_an_unfinished_view_can_be_created_again(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that died while it created a view leaves its name taken, and nothing else."""
-    from viewkeep.lake.catalog import CatalogStore
+    from viewkeep.lake.catalog_store import CatalogStore
 
     kept, change = CatalogStore.change, CatalogStore.change
 

@@ -26,7 +26,8 @@ from viewkeep.query.expressions import (
 )
 from viewkeep.query.notation.expressions import TokenReader, read_expression
 from viewkeep.query.types.data_types import BIGINT, DOUBLE
-from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, PARTS, SINGLE
+from viewkeep.query.types.functions import FUNCTIONS
+from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
 
 NAN, INFINITY = math.nan, math.inf
 

@@ -6,8 +6,9 @@ from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Value
 from viewkeep.query.types.aggregates import aggregate_result
 from viewkeep.query.types.data_types import VOID, parse_type
-from viewkeep.query.types.functions import FUNCTIONS, Typed, find_function
+from viewkeep.query.types.functions import FUNCTIONS, find_function
 from viewkeep.query.types.rules import common_type
+from viewkeep.query.types.signatures import Typed
 
 
 def _typed(text: str, value: Value = None) -> Typed:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from viewkeep import Keeper
-from viewkeep.lake.catalog import CatalogStore
+from viewkeep.lake.catalog_store import CatalogStore
 from viewkeep.lake.views import view as lake_view
 from viewkeep.lake.views import view_plans
 from viewkeep.tables.feed import Feed

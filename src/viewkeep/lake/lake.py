@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from viewkeep.errors import SchemaError
-from viewkeep.lake.catalog import CatalogError, CatalogStore
+from viewkeep.lake.catalog import CatalogError
+from viewkeep.lake.catalog_store import CatalogStore
 from viewkeep.lake.marks import marked
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES

@@ -12,8 +12,8 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Expression
 from viewkeep.query.types.aggregates import AGGREGATES, aggregate_result
 from viewkeep.query.types.data_types import DOUBLE, INT, INTEGRAL, Type
-from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.rules import common_type
+from viewkeep.query.types.signatures import Typed
 
 ROWS, RANGE = "rows", "range"
 

@@ -1,9 +1,10 @@
 """SQL text to the algebra of `query/`, and from there to conjunctive queries.
 
-The flow: `parse` reads a view (`source`: tokens and positions; `select`: one query block;
-`from_clause` and `joins`: its tables; `scalar`: its expressions; `grouping`: its aggregates;
-`subquery`: IN and EXISTS; `set_operation`: UNION and its kin). `schema` reads CREATE TABLE.
-`conjunctive` takes the algebra on to a conjunctive query, where the view is one.
+The flow: `parse` reads a view (`source`: tokens and positions; `blocks/`: a query block clause by
+clause, from `select` to `from_clause`, and `set_operation`: UNION and its kin; `expressions/`: its
+expressions and subqueries; `groups/`: its groups and aggregates). `schema` reads CREATE TABLE.
+`conjunctive` takes the algebra on to a conjunctive query, where the view is one; `text` and its
+neighbours write algebra as SQL.
 """
 
 from viewkeep.query.flatten import NotConjunctive

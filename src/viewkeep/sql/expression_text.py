@@ -19,7 +19,7 @@ from viewkeep.query.expressions import (
     quote,
 )
 from viewkeep.query.types.data_types import VOID, Type
-from viewkeep.query.types.functions import COMPARABLE, FIELD, PARTS, SINGLE
+from viewkeep.query.types.internal_functions import COMPARABLE, FIELD, PARTS, SINGLE
 
 _INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 

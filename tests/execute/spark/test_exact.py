@@ -26,8 +26,9 @@ from viewkeep.query.types.data_types import (
     Field,
     parse_type,
 )
-from viewkeep.query.types.functions import COMPARABLE, FUNCTIONS, SINGLE
+from viewkeep.query.types.functions import FUNCTIONS
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
 from viewkeep.sql.expression_text import expression
 from viewkeep.tables.arrow_rows import to_rows
 

@@ -27,8 +27,8 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
-from viewkeep.query.types.functions import ENTRY, FIELD
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.internal_functions import ENTRY, FIELD
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 _COMPARISONS = "= <> < <= > >= <=> and or not isnull isnotnull in"

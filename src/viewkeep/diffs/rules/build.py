@@ -25,8 +25,8 @@ from viewkeep.query.expressions import (
     substitute,
 )
 from viewkeep.query.types.data_types import BOOLEAN
-from viewkeep.query.types.functions import COMPARABLE
 from viewkeep.query.types.inference import Schema, find_field
+from viewkeep.query.types.internal_functions import COMPARABLE
 
 FALSE = Literal(False, BOOLEAN)
 KEY = "#key"

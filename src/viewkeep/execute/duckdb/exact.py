@@ -29,15 +29,11 @@ from viewkeep.query.algebra import (
 from viewkeep.query.expressions import Call, Cast, Expression, OpaqueCall, subexpressions
 from viewkeep.query.show import print_aggregate, show
 from viewkeep.query.traversal import walk
-from viewkeep.query.types.data_types import (
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    Type,
-)
-from viewkeep.query.types.functions import Typed, find_function
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
+from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.rules import digits
+from viewkeep.query.types.signatures import Typed
 
 ONLY_SPARK = "only Spark computes it"
 MATHEMATICS = "the last digit differs between the mathematics of Java and of C"

@@ -21,7 +21,8 @@ from viewkeep.query.expressions import (
     OpaqueCall,
     conjuncts,
 )
-from viewkeep.query.types.functions import Function, find_function
+from viewkeep.query.types.functions import find_function
+from viewkeep.query.types.signatures import Function
 
 
 def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluator:

@@ -42,8 +42,9 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
-from viewkeep.query.types.functions import COMPARABLE, PARTS, SINGLE, find_function
+from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 Convert = Callable[[Any], Any]

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from viewkeep.errors import QueryError
 from viewkeep.query.evaluate.functions import STRICT, like_pattern, moment
 from viewkeep.query.expressions import Call, Expression, Literal
-from viewkeep.query.types.functions import SINGLE
+from viewkeep.query.types.internal_functions import SINGLE
 
 Row: TypeAlias = tuple[Any, ...]
 Evaluator: TypeAlias = Callable[[Row], Any]

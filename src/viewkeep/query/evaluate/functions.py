@@ -16,7 +16,7 @@ from numbers import Number
 from typing import Any
 
 from viewkeep.query.types.data_types import MAX_PRECISION
-from viewkeep.query.types.functions import COMPARABLE, ENTRY, FIELD, ITEM
+from viewkeep.query.types.internal_functions import COMPARABLE, ENTRY, FIELD, ITEM
 
 DECIMALS = Context(prec=MAX_PRECISION, rounding=ROUND_HALF_UP)
 """How exact decimals are computed."""

@@ -10,16 +10,9 @@ equal in the second argument.
 from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.types.data_types import (
-    ARRAY,
-    BIGINT,
-    DOUBLE,
-    INTEGRAL,
-    STRING,
-    VOID,
-    Type,
-)
-from viewkeep.query.types.functions import (
+from viewkeep.query.types.data_types import ARRAY, BIGINT, DOUBLE, INTEGRAL, STRING, VOID, Type
+from viewkeep.query.types.rules import bounded_decimal, decimal_type, digits, is_decimal
+from viewkeep.query.types.signatures import (
     Function,
     Rule,
     Typed,
@@ -28,7 +21,6 @@ from viewkeep.query.types.functions import (
     of_same,
     refusal,
 )
-from viewkeep.query.types.rules import bounded_decimal, decimal_type, digits, is_decimal
 
 OF_TWO = ("stddev_samp", "var_samp")
 """Aggregates that are NULL of fewer than two values."""

@@ -4,11 +4,9 @@
 by name, so that it can be refused with the right reason.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
-from viewkeep.query.expressions import Value
 from viewkeep.query.types.data_types import (
     ARRAY,
     BIGINT,
@@ -24,149 +22,25 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.internal_functions import COMPARABLE, ENTRY, FIELD, ITEM, SINGLE
 from viewkeep.query.types.rules import (
     arithmetic_type,
     bounded_decimal,
     common_type,
     digits,
     is_decimal,
-    is_numeric,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """What is known of an expression: its type, whether it may be NULL, its value if a literal."""
-
-    type: Type
-    nullable: bool
-    value: Value = None
-
-
-COMPARABLE = "#comparable"
-"""What is equal where two values of a type that views only carry are; SQL cannot name it."""
-
-SINGLE = "#single"
-"""The value of a subquery, and an error if the subquery has more rows than one."""
-
-FIELD = "#field"
-"""A part of a struct, by its name and its place."""
-
-ITEM = "#item"
-"""An element of an array, by its place; an error where there is none."""
-
-ENTRY = "#entry"
-"""The value of a map for a key; NULL where there is none."""
-
-PARTS = (FIELD, ITEM, ENTRY)
-"""The functions that take nested values apart."""
-
-CARRIED = frozenset({"isnull", "isnotnull", "case", "coalesce", COMPARABLE, *PARTS})
-"""The functions that take values of every type, also of those that views only carry."""
-
-EQUALITIES = frozenset({"=", "<>", "<=>", "in", "nullif"})
-"""The functions that ask whether values are equal."""
-
-ORDERINGS = frozenset({"<", "<=", ">", ">=", "greatest", "least"})
-"""The functions that ask for the order of values."""
-
-ONLY_CARRIED = "views carry such columns as they are, and compute nothing with them"
-UNORDERED = "views compare values of this type for equality only"
-
-
-def refusal(type_: Type, function: str) -> str | None:
-    """Why a function does not take values of a type that views carry; None where it does.
-
-    >>> from viewkeep.query.types.data_types import parse_type
-    >>> refusal(parse_type("array<int>"), "="), refusal(parse_type("array<int>"), "<")
-    (None, 'views compare values of this type for equality only')
-    """
-    if not type_.is_opaque or function in CARRIED:
-        return None
-    if function in EQUALITIES:
-        return ONLY_CARRIED if type_.has_map else None
-    if function in ORDERINGS and not type_.has_map:
-        return None if type_.is_ordered else UNORDERED
-    return ONLY_CARRIED
-
-
-Rule = Callable[[Sequence[Typed]], Type]
-"""The result type of the arguments' types; raises QueryError on a clash."""
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function: how many arguments it takes and the type rule of its result.
-
-    `nullable` is "any" (NULL if an argument is), "all" (NULL only if every argument is), "never",
-    "always" (may be NULL whatever the arguments) or "results" (of CASE, which needs an ELSE).
-    """
-
-    name: str
-    rule: Rule
-    least: int
-    most: int | None
-    nullable: str = "any"
-
-    def result(self, arguments: Sequence[Typed]) -> Typed:
-        """The type of a call.
-
-        >>> print(FUNCTIONS["*"].result([Typed(INT, False), Typed(BIGINT, True)]).type)
-        bigint
-        """
-        self.check_count(len(arguments))
-        for argument in arguments:
-            reason = refusal(argument.type, self.name)
-            if reason is not None:
-                raise QueryError(f"{self.name} cannot take {argument.type}: {reason}")
-        return Typed(self.rule(arguments), self._nullable(arguments))
-
-    def check_count(self, count: int) -> None:
-        """Refuse a call with too few or too many arguments."""
-        if count < self.least or (self.most is not None and count > self.most):
-            raise QueryError(f"{self.name}() takes {self._arity()}, but here it has {count}")
-
-    def _arity(self) -> str:
-        if self.most is None:
-            count = f"at least {self.least}"
-        elif self.most == self.least:
-            count = str(self.least)
-        else:
-            count = f"{self.least} to {self.most}"
-        return f"{count} argument{'' if count.endswith('1') else 's'}"
-
-    def _nullable(self, arguments: Sequence[Typed]) -> bool:
-        match self.nullable:
-            case "never":
-                return False
-            case "always":
-                return True
-            case "all":
-                return all(argument.nullable for argument in arguments)
-            case "results":
-                results = _case_results(arguments)
-                return len(arguments) % 2 == 0 or any(result.nullable for result in results)
-        return any(argument.nullable for argument in arguments)
-
-
-def clash(name: str, arguments: Sequence[Typed], rule: str) -> QueryError:
-    """The error of arguments whose types break the rule of a function."""
-    types = ", ".join(str(argument.type) for argument in arguments)
-    return QueryError(f"{name}: {rule}, but found {types}; add a CAST")
-
-
-def _fixed(name: str, result: Type, *types: tuple[Type, ...]) -> Rule:
-    """The rule of a function whose arguments have given types (the last one may repeat)."""
-
-    def rule(arguments: Sequence[Typed]) -> Type:
-        for index, argument in enumerate(arguments):
-            allowed = types[min(index, len(types) - 1)]
-            if argument.type not in (*allowed, VOID):
-                names = " or ".join(dict.fromkeys(map(str, allowed)))
-                raise clash(name, arguments, f"argument {index + 1} must be {names}")
-        return result
-
-    return rule
+from viewkeep.query.types.signatures import (
+    Function,
+    Rule,
+    Typed,
+    case_results,
+    clash,
+    fitting_type,
+    of_numbers,
+    of_same,
+    of_types,
+)
 
 
 def _arithmetic(operator: str) -> Rule:
@@ -192,33 +66,8 @@ def _literal_decimal(argument: Typed, other: Typed) -> Type:
 
 def _comparison(name: str) -> Rule:
     def rule(arguments: Sequence[Typed]) -> Type:
-        _common(name, arguments)
+        fitting_type(name, arguments)
         return BOOLEAN
-
-    return rule
-
-
-def of_same(name: str) -> Rule:
-    """The rule of a function whose result has the type that all arguments fit."""
-    return lambda arguments: _common(name, arguments)
-
-
-def _common(name: str, arguments: Sequence[Typed]) -> Type:
-    result: Type | None = VOID
-    for argument in arguments:
-        result = None if result is None else common_type(result, argument.type)
-    if result is None:
-        raise clash(name, arguments, "the types must fit together")
-    return result
-
-
-def of_numbers(name: str, result: Callable[[Type], Type]) -> Rule:
-    """The rule of a function of numbers, with a type made of that of the first."""
-
-    def rule(arguments: Sequence[Typed]) -> Type:
-        if not all(is_numeric(argument.type) or argument.type == VOID for argument in arguments):
-            raise clash(name, arguments, "the arguments must be numbers")
-        return result(arguments[0].type)
 
     return rule
 
@@ -228,16 +77,12 @@ def _case(arguments: Sequence[Typed]) -> Type:
     for condition in arguments[:-1:2]:
         if condition.type not in (BOOLEAN, VOID):
             raise clash("case", [condition], "a condition must be boolean")
-    return _common("case", _case_results(arguments))
-
-
-def _case_results(arguments: Sequence[Typed]) -> Sequence[Typed]:
-    return [*arguments[1::2], *arguments[len(arguments) & ~1 :]]
+    return fitting_type("case", case_results(arguments))
 
 
 def _null_if(arguments: Sequence[Typed]) -> Type:
     """The type of the value, whatever it is compared with."""
-    common = _common("nullif", arguments)
+    common = fitting_type("nullif", arguments)
     return common if arguments[0].type == VOID else arguments[0].type
 
 
@@ -263,7 +108,7 @@ def _whole(type_: Type) -> Type:
 
 
 def _timestampadd(arguments: Sequence[Typed]) -> Type:
-    _fixed("timestampadd", TIMESTAMP, (STRING,), INTEGRAL, (TIMESTAMP,))(arguments)
+    of_types("timestampadd", TIMESTAMP, (STRING,), INTEGRAL, (TIMESTAMP,))(arguments)
     return TIMESTAMP
 
 
@@ -288,8 +133,12 @@ def _entry(arguments: Sequence[Typed]) -> Type:
     return map_.parts[1].type
 
 
+def _array(arguments: Sequence[Typed]) -> Type:
+    return ARRAY(fitting_type("array", arguments))
+
+
 def _sequence(arguments: Sequence[Typed]) -> Type:
-    common = _common("sequence", arguments)
+    common = fitting_type("sequence", arguments)
     if common != DATE and common not in INTEGRAL:
         raise clash("sequence", arguments, "the ends must be whole numbers or dates")
     return ARRAY(common)
@@ -300,7 +149,9 @@ def _nested_functions() -> list[Function]:
         Function(FIELD, _field, 3, 3, "always"),
         Function(ITEM, _item, 2, 2, "always"),
         Function(ENTRY, _entry, 2, 2, "always"),
-        Function("array", lambda arguments: ARRAY(_common("array", arguments)), 1, None, "never"),
+        Function(
+            "array", lambda arguments: ARRAY(fitting_type("array", arguments)), 1, None, "never"
+        ),
         Function("sequence", _sequence, 2, 2),
     ]
 
@@ -314,8 +165,8 @@ def _build() -> dict[str, Function]:
         *(Function(name, _arithmetic(name), 2, 2, "always") for name in ("/", "%")),
         *(Function(n, _comparison(f'"{n}"'), 2, 2) for n in ("=", "<>", "<", "<=", ">", ">=")),
         Function("<=>", _comparison('"<=>"'), 2, 2, "never"),
-        *(Function(name, _fixed(name, BOOLEAN, (BOOLEAN,)), 2, 2) for name in ("and", "or")),
-        Function("not", _fixed("not", BOOLEAN, (BOOLEAN,)), 1, 1),
+        *(Function(name, of_types(name, BOOLEAN, (BOOLEAN,)), 2, 2) for name in ("and", "or")),
+        Function("not", of_types("not", BOOLEAN, (BOOLEAN,)), 1, 1),
         Function("negate", of_numbers("negate", lambda type_: type_), 1, 1),
         *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
         Function(COMPARABLE, lambda _: STRING, 1, 1),
@@ -336,16 +187,16 @@ def _build() -> dict[str, Function]:
 def _text_functions() -> list[Function]:
     whole_numbers = INTEGRAL[:3]
     return [
-        Function("like", _fixed("like", BOOLEAN, _TEXT), 2, 2),
-        *(Function(name, _fixed(name, STRING, _TEXT), 1, 1) for name in ("upper", "lower")),
-        *(Function(n, _fixed(n, STRING, _TEXT), 1, 1) for n in ("trim", "ltrim", "rtrim")),
-        Function("length", _fixed("length", INT, (STRING, BINARY)), 1, 1),
-        Function("substring", _fixed("substring", STRING, _TEXT, whole_numbers), 2, 3),
-        Function("concat", _fixed("concat", STRING, _TEXT), 1, None),
-        Function("replace", _fixed("replace", STRING, _TEXT), 2, 3),
-        *(Function(n, _fixed(n, STRING, _TEXT, whole_numbers), 2, 2) for n in ("left", "right")),
-        Function("locate", _fixed("locate", INT, _TEXT), 2, 2),
-        *(Function(n, _fixed(n, BOOLEAN, _TEXT), 2, 2) for n in ("startswith", "endswith")),
+        Function("like", of_types("like", BOOLEAN, _TEXT), 2, 2),
+        *(Function(name, of_types(name, STRING, _TEXT), 1, 1) for name in ("upper", "lower")),
+        *(Function(n, of_types(n, STRING, _TEXT), 1, 1) for n in ("trim", "ltrim", "rtrim")),
+        Function("length", of_types("length", INT, (STRING, BINARY)), 1, 1),
+        Function("substring", of_types("substring", STRING, _TEXT, whole_numbers), 2, 3),
+        Function("concat", of_types("concat", STRING, _TEXT), 1, None),
+        Function("replace", of_types("replace", STRING, _TEXT), 2, 3),
+        *(Function(n, of_types(n, STRING, _TEXT, whole_numbers), 2, 2) for n in ("left", "right")),
+        Function("locate", of_types("locate", INT, _TEXT), 2, 2),
+        *(Function(n, of_types(n, BOOLEAN, _TEXT), 2, 2) for n in ("startswith", "endswith")),
     ]
 
 
@@ -369,12 +220,12 @@ def _date_functions() -> list[Function]:
     times = ("hour", "minute", "second")
     days = INTEGRAL[:3]
     return [
-        *(Function(name, _fixed(name, INT, _DAY), 1, 1) for name in parts),
-        *(Function(name, _fixed(name, INT, (TIMESTAMP,)), 1, 1) for name in times),
-        *(Function(n, _fixed(n, DATE, _DAY, days), 2, 2) for n in ("date_add", "date_sub")),
-        Function("datediff", _fixed("datediff", INT, _DAY), 2, 2),
-        Function("add_months", _fixed("add_months", DATE, _DAY, days), 2, 2),
-        Function("last_day", _fixed("last_day", DATE, _DAY), 1, 1),
+        *(Function(name, of_types(name, INT, _DAY), 1, 1) for name in parts),
+        *(Function(name, of_types(name, INT, (TIMESTAMP,)), 1, 1) for name in times),
+        *(Function(n, of_types(n, DATE, _DAY, days), 2, 2) for n in ("date_add", "date_sub")),
+        Function("datediff", of_types("datediff", INT, _DAY), 2, 2),
+        Function("add_months", of_types("add_months", DATE, _DAY, days), 2, 2),
+        Function("last_day", of_types("last_day", DATE, _DAY), 1, 1),
         Function("timestampadd", _timestampadd, 3, 3),
     ]
 

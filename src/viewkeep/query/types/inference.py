@@ -14,8 +14,9 @@ from viewkeep.query.types.data_types import (
     Field,
     Type,
 )
-from viewkeep.query.types.functions import Typed, find_function
+from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.rules import is_numeric
+from viewkeep.query.types.signatures import Typed
 
 Schema = tuple[Field, ...]
 """The columns of a table or of an operator's output, in order, with distinct names."""

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import AntiJoin, Node, Select, SemiJoin
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, conjunction, literal
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, with_common_tables
 from viewkeep.sql.blocks.from_clause import translate_from

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from viewkeep.query.algebra import Distinct, Node
-from viewkeep.query.types.functions import ONLY_CARRIED
+from viewkeep.query.types.signatures import ONLY_CARRIED
 from viewkeep.sql.blocks.context import Context
 
 

@@ -1,36 +1,29 @@
 """FROM: tables, common tables, derived tables and their joins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.errors import UnsupportedError, did_you_mean
-from viewkeep.query.algebra import Distinct, Node, Output, Project, Scan, Select, Values
-from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, literal
+from viewkeep.query.algebra import Node, Scan, Values
+from viewkeep.query.expressions import TRUE, Column, Expression, conjunction, literal
 from viewkeep.query.types.data_types import Field
-from viewkeep.query.types.functions import Typed
-from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.sql.blocks.context import Context, LateralJoin, NamedScalars, cycle_problem
-from viewkeep.sql.blocks.generators import Generator, is_generator, read_generator
+from viewkeep.query.types.inference import Schema
+from viewkeep.query.types.signatures import Typed
+from viewkeep.sql.blocks.context import Context, cycle_problem
+from viewkeep.sql.blocks.generators import is_generator
 from viewkeep.sql.blocks.joins import join
+from viewkeep.sql.blocks.lateral_joins import generator_table, join_lateral, lateral_view
 from viewkeep.sql.blocks.outputs import renamed
 from viewkeep.sql.blocks.pivot import Pivoted
+from viewkeep.sql.blocks.relation import Relation, check_alias, with_types
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
 from viewkeep.sql.blocks.top import unwrapped
 from viewkeep.sql.blocks.values import is_range, translate_range, translate_values
 from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.translator import Translator
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """A part of FROM: its rows, and what its columns are called in the query."""
-
-    node: Node
-    columns: tuple[ScopeColumn, ...]
 
 
 def translate_from(select: exp.Select, context: Context) -> Relation:
@@ -43,56 +36,8 @@ def translate_from(select: exp.Select, context: Context) -> Relation:
         return Relation(one, ())
     relation = _chain(_table(clause.this, context), select.args.get("joins") or (), context)
     for view in select.args.get("laterals") or ():
-        relation = _lateral(relation, view, bool(view.args.get("outer")), context)
+        relation = lateral_view(relation, view, bool(view.args.get("outer")), context)
     return relation
-
-
-def _lateral(left: Relation, node: exp.Lateral, outer: bool, context: Context) -> Relation:
-    """Rows beside those that explode or its kin makes of them: LATERAL VIEW, or a join."""
-    if not is_generator(node.this):
-        raise context.source.unsupported(_kind(node), node.this, (TokenType.LATERAL,))
-    generator, columns = _generator(left, node, context)
-    return Relation(generator.over(left.node, outer), (*left.columns, *columns))
-
-
-def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Context) -> Relation:
-    """Rows beside those that explode or its kin makes of them and for which a condition holds, or
-    beside NULLs: each array is taken apart once, and joined to the rows that have it."""
-    generator, columns = _generator(left, node, context)
-    if generator.values.typed.type.has_map:
-        raise context.source.unsupported("LEFT JOIN LATERAL of a map with a condition", on)
-    array, value = f"{generator.alias}.#key", generator.values.expression
-    arrays = Distinct(Project(left.node, (Output(array, value),)))
-    apart = replace(generator, values=Scalar(Column(array), generator.values.typed)).over(arrays)
-    scope = Scope((*left.columns, *columns), context.outer)
-    condition = Translator(context.source, scope).condition(on).expression
-    same = Call("<=>", (value, Column(array)))
-    joined = join("left", left.node, apart, conjunction([same, condition]))
-    return _retyped(Relation(joined, scope.columns))
-
-
-def _generator(
-    left: Relation, node: exp.Lateral, context: Context
-) -> tuple[Generator, tuple[ScopeColumn, ...]]:
-    """A call of explode or its kin over rows, and the names of its columns."""
-    translator = Translator(context.source, Scope(left.columns, context.outer))
-    generator = read_generator(node.this, node.alias, translator, context.names)
-    alias = node.args.get("alias")
-    names = [column.name for column in alias.columns] if alias else []
-    if names and len(names) != len(generator.names):
-        problem = f"{node.this.name} has {len(generator.names)} columns, but {len(names)} names"
-        raise context.source.error(f"{problem} for them", node)
-    columns = [
-        ScopeColumn(node.alias, name, scalar)
-        for name, scalar in zip(names or generator.names, generator.columns, strict=True)
-    ]
-    return generator, tuple(columns)
-
-
-def _generated(node: exp.Table, context: Context) -> Relation:
-    """explode or its kin as a table: of one row that has nothing else."""
-    one = Relation(Values((f"{context.names.take('row')}.one",), ((literal(1),),)), ())
-    return _lateral(one, exp.Lateral(this=node.this, alias=node.args.get("alias")), False, context)
 
 
 def _table(node: exp.Expr, context: Context) -> Relation:
@@ -109,7 +54,7 @@ def _table(node: exp.Expr, context: Context) -> Relation:
         case exp.Table() if is_range(node):
             relation = _derived(translate_range(node, context), node, (), context)
         case exp.Table() if is_generator(node.this):
-            relation = _generated(node, context)
+            relation = generator_table(node, context)
         case exp.Table() if isinstance(node.this, exp.Identifier):
             relation = _named(node, context)
         case _:
@@ -220,7 +165,7 @@ def _scalar(field: Field) -> Scalar:
 def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
     kind = _join_kind(item, context)
     if isinstance(item.this, exp.Lateral):
-        return _joined_lateral(kind, left, item, context)
+        return join_lateral(kind, left, item, context)
     right = _table(item.this, context)
     names = _merged_names(left, right, item)
     if names is not None:
@@ -234,60 +179,6 @@ def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
         return _joined_with_subqueries(kind, left, right, False, item, context)
     except UnsupportedError:
         return _joined_with_subqueries(kind, left, right, True, item, context)
-
-
-def _joined_lateral(kind: str, left: Relation, item: exp.Join, context: Context) -> Relation:
-    on, outer = item.args.get("on"), kind == "left"
-    if kind not in ("inner", "left", "cross") or item.args.get("using"):
-        raise context.source.unsupported(f"{kind.upper()} JOIN LATERAL", item.this)
-    if isinstance(on, exp.Boolean) and on.this:
-        on = None
-    if on is not None and is_joined(on):
-        raise context.source.unsupported("JOIN LATERAL with a subquery in its condition", on)
-    if is_generator(item.this.this):
-        if on is not None and outer:
-            return _lateral_on(left, item.this, on, context)
-        relation = _lateral(left, item.this, outer, context)
-    else:
-        relation = _lateral_query(left, item.this, outer, context, on if outer else None)
-    if on is None or outer:
-        return relation
-    translator = Translator(context.source, Scope(relation.columns, context.outer))
-    condition = translator.condition(on).expression
-    return replace(relation, node=Select(relation.node, condition))
-
-
-def _lateral_query(
-    left: Relation, node: exp.Lateral, outer: bool, context: Context, on: exp.Expr | None = None
-) -> Relation:
-    """Rows beside those of a subquery that may read them."""
-    if not isinstance(node.this, exp.Subquery):
-        raise context.source.unsupported(_kind(node), node.this, (TokenType.LATERAL,))
-    _check_alias(left, node.alias, node, context)
-
-    def condition(of: exp.Expr, columns: NamedScalars) -> Scalar:
-        names = (*left.columns, *_lateral_columns(node, columns, context))
-        return Translator(context.source, Scope(names, context.outer)).condition(of)
-
-    kind = LateralJoin(outer, None if on is None else partial(condition, on))
-    rows = context.lateral_rows(node.this, left.node, Scope(left.columns, context.outer), kind)
-    columns = _lateral_columns(node, rows.columns, context)
-    return _retyped(Relation(rows.node, (*left.columns, *columns)))
-
-
-def _lateral_columns(
-    node: exp.Lateral, columns: NamedScalars, context: Context
-) -> tuple[ScopeColumn, ...]:
-    """The columns of a subquery under the names that its alias gives them."""
-    alias = node.args.get("alias")
-    names = [column.name for column in alias.columns] if alias else []
-    if names and len(names) != len(columns):
-        problem = f"{node.alias} has {len(columns)} columns, but {len(names)} names for them"
-        raise context.source.error(problem, node.this)
-    return tuple(
-        ScopeColumn(node.alias, names[i] if names else name, scalar)
-        for i, (name, scalar) in enumerate(columns)
-    )
 
 
 def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:
@@ -363,7 +254,7 @@ def _using(
         }
         merged.append(ScopeColumn("", first.name, choice.get(kind, first.scalar)))
     rest = hide(first_named(joined.columns, listed), [column.name for column in merged])
-    return _retyped(replace(joined, columns=(*merged, *rest)))
+    return with_types(replace(joined, columns=(*merged, *rest)))
 
 
 def _one(relation: Relation, name: exp.Expr, item: exp.Join, context: Context) -> ScopeColumn:
@@ -386,26 +277,9 @@ def _joined(
     context: Context,
 ) -> Relation:
     for qualifier in dict.fromkeys(column.qualifier for column in right.columns):
-        _check_alias(left, qualifier, table, context)
+        check_alias(left, qualifier, table, context)
     node = join(kind, left.node, right.node, condition)
     if kind in JOIN_KEYWORDS:
         context.placed(node, table, JOIN_KEYWORDS[kind])
     columns = left.columns if kind in ("semi", "anti") else left.columns + right.columns
-    return _retyped(Relation(node, columns))
-
-
-def _check_alias(left: Relation, alias: str, table: exp.Expr, context: Context) -> None:
-    """Refuse a second table of one name."""
-    if alias and alias.lower() in {column.qualifier.lower() for column in left.columns}:
-        problem = f'two tables in FROM are called "{alias}"; give one an alias'
-        raise context.source.error(problem, table)
-
-
-def _retyped(relation: Relation) -> Relation:
-    """The columns with the nullability they have after an outer join."""
-    schema = relation.node.schema
-    columns = [
-        replace(c, scalar=Scalar(c.scalar.expression, type_of(c.scalar.expression, schema)))
-        for c in relation.columns
-    ]
-    return Relation(relation.node, tuple(columns))
+    return with_types(Relation(node, columns))

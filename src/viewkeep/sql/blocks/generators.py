@@ -7,7 +7,8 @@ from sqlglot import exp
 from viewkeep.query.algebra import Node, Output, Project, Unnest
 from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.types.data_types import INT, Type
-from viewkeep.query.types.functions import FIELD, Typed
+from viewkeep.query.types.internal_functions import FIELD
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expressions.translator import Translator

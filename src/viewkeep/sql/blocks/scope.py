@@ -6,7 +6,7 @@ from typing import Optional
 
 from viewkeep.errors import did_you_mean
 from viewkeep.query.expressions import Expression, Literal
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.signatures import Typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import Node, Output, Project, Select
 from viewkeep.query.expressions import Call, Column, Expression, literal
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.blocks.windows import OrderKey, order_keys, ordered_rows

@@ -25,8 +25,8 @@ from viewkeep.query.types.data_types import (
     TINYINT,
     Type,
 )
-from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.rules import is_numeric
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.scope import Scalar
 
 

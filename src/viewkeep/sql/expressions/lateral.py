@@ -15,16 +15,9 @@ from sqlglot import exp
 
 from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import Join, Node, Output, Project, Select
-from viewkeep.query.expressions import (
-    Call,
-    Column,
-    Expression,
-    columns_of,
-    conjunction,
-    literal,
-)
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.expressions import Call, Column, Expression, columns_of, conjunction, literal
 from viewkeep.query.types.inference import type_of
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.block import chooses_rows, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, LateralJoin, LateralRows, with_common_tables
@@ -35,7 +28,8 @@ from viewkeep.sql.blocks.set_operation import combine
 from viewkeep.sql.blocks.top import has_top, unwrapped
 from viewkeep.sql.expressions.correlation import Outer
 from viewkeep.sql.expressions.domain import Domain, domain_of
-from viewkeep.sql.expressions.subqueries import Answer, Subqueries, Total
+from viewkeep.sql.expressions.subquery_joins import SubqueryJoins
+from viewkeep.sql.expressions.subquery_rows import Answer, SubqueryRows, Total
 from viewkeep.sql.expressions.translator import Translator, attached
 
 
@@ -50,18 +44,19 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
         return _joined(written, left, inside, kind)
     assert context.outer is not None, "the rows around have names"
     around = Translator(context.source, context.outer)
-    subqueries = Subqueries(context, Outer(left, left.schema, {}))
+    joins = SubqueryJoins(context, Outer(left, left.schema, {}))
+    rows = SubqueryRows(context, joins)
     try:
-        answer = subqueries.open(query, around)
+        answer = rows.open(query, around)
     except UnsupportedError:
         if _is_union_all(written) and not kind.outer:
             return _of_sides(written, left, with_common_tables(written, context))
         domain = domain_of(written, left, context)
         if domain is None:
             raise
-        answer = _by_domain(written, domain, subqueries, context)
+        answer = _by_domain(written, domain, rows, context)
     if isinstance(answer, Total):
-        return _beside_total(answer, subqueries.attached(left), kind, around, query)
+        return _beside_total(answer, joins.attached(left), kind, around, query)
     return _beside(answer, left, kind)
 
 
@@ -70,16 +65,16 @@ def _is_union_all(query: exp.Expr) -> TypeGuard[exp.Union]:
 
 
 def _by_domain(
-    query: exp.Expr, domain: Domain, subqueries: Subqueries, context: Context
+    query: exp.Expr, domain: Domain, rows: SubqueryRows, context: Context
 ) -> Answer | Total:
     """The rows of a subquery for each of the values that it reads."""
     if isinstance(query, exp.Select):
-        return subqueries.open_by_domain(query, domain)
+        return rows.open_by_domain(query, domain)
     if not isinstance(query, exp.SetOperation) or has_top(query):
         raise context.source.unsupported("LATERAL with ORDER BY of a set operation", query)
     inside = with_common_tables(query, replace(context, outer=domain.scope))
-    rows = _of_sides(query, domain.node, inside)
-    return Answer(rows.node, domain.links, tuple(name for name, _ in rows.columns))
+    sides = _of_sides(query, domain.node, inside)
+    return Answer(sides.node, domain.links, tuple(name for name, _ in sides.columns))
 
 
 def _of_sides(query: exp.SetOperation, left: Node, context: Context) -> LateralRows:

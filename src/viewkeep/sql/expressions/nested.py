@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from viewkeep.errors import did_you_mean
 from viewkeep.query.expressions import literal
-from viewkeep.query.types.functions import ENTRY, FIELD, ITEM
+from viewkeep.query.types.internal_functions import ENTRY, FIELD, ITEM
 from viewkeep.sql.blocks.scope import Scalar, constant
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from viewkeep.errors import UnsupportedError
 from viewkeep.query.expressions import Call, Cast, Column, Literal, OpaqueCall, quote
-from viewkeep.query.types.functions import Typed, is_deterministic
+from viewkeep.query.types.functions import is_deterministic
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expression_text import expression
 from viewkeep.sql.source import Source, ViewDialect

@@ -9,8 +9,9 @@ from viewkeep.errors import ParseError, QueryError, UnsupportedError
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
 from viewkeep.query.types.data_types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Type
-from viewkeep.query.types.functions import FUNCTIONS, refusal
+from viewkeep.query.types.functions import FUNCTIONS
 from viewkeep.query.types.inference import cast_result
+from viewkeep.query.types.signatures import refusal
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
 from viewkeep.sql.expressions.arithmetic import constant_value, sum_or_move
 from viewkeep.sql.expressions.forms import form

@@ -10,7 +10,7 @@ from viewkeep.query.algebra import SortKey
 from viewkeep.query.expressions import Cast, literal
 from viewkeep.query.types.aggregates import ORDERED, PERCENTILES
 from viewkeep.query.types.data_types import BINARY, STRING
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES
 from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.blocks.windows import OrderKey, order_keys

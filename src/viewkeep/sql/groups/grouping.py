@@ -8,23 +8,10 @@ from sqlglot import exp
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import AggregateColumn, Node
 from viewkeep.query.determined import determined_columns
-from viewkeep.query.expressions import (
-    Call,
-    Cast,
-    Column,
-    Expression,
-    Literal,
-    columns_of,
-    literal,
-)
-from viewkeep.query.types.aggregates import (
-    AGGREGATES,
-    BY_ORDER,
-    aggregate_result,
-    comparison_of,
-)
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
+from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, aggregate_result, comparison_of
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, TINYINT, VOID
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.clauses import (
     AGGREGATE_NAMES,
     ANY_VALUE,

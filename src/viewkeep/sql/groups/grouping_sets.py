@@ -13,7 +13,7 @@ from sqlglot import exp
 from viewkeep.query.algebra import Node, Output, Project, UnionAll
 from viewkeep.query.expressions import Cast, Column, Expression, Literal, literal
 from viewkeep.query.types.data_types import INT, VOID
-from viewkeep.query.types.functions import Typed
+from viewkeep.query.types.signatures import Typed
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.groups.grouping import SET, AggregateCall, GroupKey
 

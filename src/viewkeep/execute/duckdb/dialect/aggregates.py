@@ -14,9 +14,9 @@ from viewkeep.query.algebra import AggregateColumn, SortKey
 from viewkeep.query.expressions import Literal
 from viewkeep.query.types.aggregates import OF_PAIRS, OF_TWO, aggregate_result
 from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, Type
-from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.rules import is_decimal
+from viewkeep.query.types.signatures import Typed
 
 _COUNT = DECIMAL(20, 0)
 

@@ -12,24 +12,10 @@ from viewkeep.execute.duckdb.dialect.arithmetic import (
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.date_functions import DATE_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.nested_functions import NESTED_FUNCTIONS
-from viewkeep.execute.duckdb.dialect.text import (
-    Build,
-    Text,
-    error,
-    strict,
-    type_name,
-)
+from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict, type_name
 from viewkeep.execute.duckdb.dialect.text_functions import TEXT_FUNCTIONS
-from viewkeep.query.types.data_types import (
-    BOOLEAN,
-    DECIMAL,
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    VOID,
-    Type,
-)
-from viewkeep.query.types.functions import COMPARABLE, SINGLE
+from viewkeep.query.types.data_types import BOOLEAN, DECIMAL, DOUBLE, FLOAT, INTEGRAL, VOID, Type
+from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 

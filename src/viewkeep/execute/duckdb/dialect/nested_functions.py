@@ -2,12 +2,8 @@
 
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict, string, type_name
-from viewkeep.query.types.data_types import (
-    DATE,
-    TIMESTAMP,
-    Type,
-)
-from viewkeep.query.types.functions import ENTRY, FIELD, ITEM
+from viewkeep.query.types.data_types import DATE, TIMESTAMP, Type
+from viewkeep.query.types.internal_functions import ENTRY, FIELD, ITEM
 
 
 def _array(arguments: list[Text], result: Type) -> Text:

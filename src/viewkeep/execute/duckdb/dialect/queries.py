@@ -14,8 +14,8 @@ from viewkeep.execute.duckdb.dialect.text import Text, quote, type_name
 from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin, Unnest
 from viewkeep.query.expressions import Expression, columns_of
 from viewkeep.query.types.data_types import DATE, INT, TIMESTAMP, Type
-from viewkeep.query.types.functions import Typed
 from viewkeep.query.types.inference import Schema
+from viewkeep.query.types.signatures import Typed
 from viewkeep.query.windows import WindowColumn, window_result
 from viewkeep.sql.text import Dialect
 

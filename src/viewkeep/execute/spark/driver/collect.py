@@ -42,8 +42,8 @@ from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import Call, quote
 from viewkeep.query.expressions import Column as Reference
 from viewkeep.query.types.data_types import Field, Type
-from viewkeep.query.types.functions import COMPARABLE
 from viewkeep.query.types.inference import Schema
+from viewkeep.query.types.internal_functions import COMPARABLE
 from viewkeep.sql.expression_text import expression
 from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, to_arrow, to_rows
 

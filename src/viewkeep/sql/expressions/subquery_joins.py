@@ -1,0 +1,65 @@
+"""The joins that bring the values of subqueries to the rows around them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeep.query.algebra import Join, Node
+from viewkeep.query.expressions import TRUE, Call, Column, Expression, columns_of, conjunction
+from viewkeep.query.types.inference import type_of
+from viewkeep.query.types.signatures import Typed
+from viewkeep.sql.blocks.context import Context
+from viewkeep.sql.blocks.joins import join
+from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.expressions.correlation import Link, Outer
+
+FAR_COLUMN = "a subquery that reads this of the query around it"
+"""The construct that a subquery of a subquery is refused for."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """Rows of which at most one belongs to each row that they are joined to, or just one."""
+
+    right: Node
+    condition: Expression
+    always: bool
+
+
+class SubqueryJoins:
+    """The rows of subqueries that are joined to outer rows, in this order; `place` is the
+    expression that is translated, for errors."""
+
+    def __init__(self, context: Context, outer: Outer) -> None:
+        self._context, self.outer = context, outer
+        self._joins: list[OneRow] = []
+        self.place: exp.Expr = exp.Null()
+
+    def attached(self, node: Node) -> Node:
+        """The rows, each with the values of the subqueries for it."""
+        for each in self._joins:
+            if each.always:
+                node = Join(node, each.right, each.condition)
+            else:
+                node = join("left", node, each.right, each.condition)
+        return node
+
+    def add_constant(self, right: Node) -> None:
+        """Join one row to every outer row."""
+        self._joins.append(OneRow(right, TRUE, True))
+
+    def add(self, right: Node, links: Sequence[Link], columns: Sequence[str]) -> None:
+        """Join rows by columns that equal what the links name of an outer row."""
+        pairs = zip(links, columns, strict=True)
+        same = [Call(each.operator, (each.outer, Column(c))) for each, c in pairs]
+        outer = {field.name for field in self.outer.schema}
+        if any(columns_of(each.outer) - outer for each in links):
+            raise self._context.source.unsupported(FAR_COLUMN, self.place)
+        self._joins.append(OneRow(right, conjunction(same), not links))
+
+    def column(self, node: Node, name: str) -> Scalar:
+        """A column of what was joined last; NULL where nothing was, if it was not joined always."""
+        typed = type_of(Column(name), node.schema)
+        missing = not self._joins[-1].always
+        return Scalar(Column(name), Typed(typed.type, typed.nullable or missing))
