@@ -11,7 +11,7 @@ from viewkeep.diffs.model import (
     base_diff_columns,
     base_diff_name,
 )
-from viewkeep.diffs.passes.minimize import minimize
+from viewkeep.diffs.passes.minimize import leave_out, minimize
 from viewkeep.diffs.rules.build import project, semijoin
 from viewkeep.diffs.rules.common import as_delete
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Materialized, Script
@@ -95,3 +95,17 @@ def test_the_diff_of_another_table_tells_nothing():
     diff, keys = diff_keys(UPDATE)
     other = BaseDiff(diff.name, "others", diff.schema)
     assert reads_the_table(minimized(semijoin(scan("post"), keys, ("p.maker", "p.pid")), other))
+
+
+def test_a_relation_that_is_left_out_takes_what_only_it_needs_along() -> None:
+    diff, keys = diff_keys(DELETE)
+    schema = SCHEMAS[DELETE]
+    kept = [Materialized(name, scan("post"), KEY) for name in ("view", "cache")]
+    first, second, third = (Compute(name, keys, schema) for name in ("first", "second", "third"))
+    reads_second = Compute("third", Stored("second", keys.schema), third.schema)
+    applies = (Apply("first", "cache", schema), Apply("third", "view", schema))
+    script = Script(kept[0], (kept[1],), (diff,), (first, second, reads_second, *applies), ())
+    names = [each.name for each in leave_out(script, {"cache"}).computes()]
+    assert names == ["second", "third"]
+    assert list(leave_out(script, {"cache"}).applies()) == [applies[1]]
+    assert leave_out(script, ()) == script

@@ -14,7 +14,6 @@ from tests.diffs.views import TABLES, VIEWS
 from tests.keeper.faults import apply
 from tests.keeper.lakes import check_replayed, rows
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.tables import feed
 from viewkeep.tables.log import write_entry
 
 CHOSEN = [
@@ -73,8 +72,7 @@ def test_an_unchanged_row_of_a_rewritten_file_is_not_told(keeper: Keeper, tmp_pa
 
 def test_a_feed_leads_to_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For random changes, views with and without keys, floats as IDs, and recomputations; views
-    above read the feed where changes do not fit into the log."""
-    monkeypatch.setattr(feed, "INLINE_BYTES", 0)
+    above read the feed."""
     monkeypatch.setattr(write_entry, "CHECKPOINTS", 3)
     rng = Random(7)
     model = random_database(TABLES, rng, 12)
@@ -125,10 +123,7 @@ def test_a_feed_is_switched_off_and_on(keeper: Keeper, tmp_path: Path) -> None:
         assert rows(keeper, "v") == Counter({(n,): 1 for n in (1, 4, 7, 10)})
 
 
-def test_vacuum_keeps_what_a_view_that_is_behind_reads(
-    keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed, "INLINE_BYTES", 0)
+def test_vacuum_keeps_what_a_view_that_is_behind_reads(keeper: Keeper, tmp_path: Path) -> None:
     for n in (0, 3, 6):
         keeper.apply("t", updates=[{"id": n, "g": 1}])
         keeper.refresh("groups")

@@ -78,6 +78,20 @@ def test_two_views_keep_one_table(keeper: Keeper) -> None:
     assert len(files) == 3, "what the second view wrote for nothing is gone"
 
 
+def test_a_cache_that_another_view_has_written_is_not_computed_again(keeper: Keeper) -> None:
+    keeper.apply("parts", updates=[{"pid": 3, "price": 7}])
+    keeper.refresh("cost")
+    keeper.refresh("dearest")
+    targets = [
+        {each.target for each in script.applies()}
+        for name in ("cost", "dearest")
+        for key, script in keeper._view(name).scripts.items()
+        if "price" in key
+    ]
+    assert targets == [{"cache_3", "view"}, {"cache_3", "view"}, {"view"}]
+    check(keeper)
+
+
 @pytest.mark.parametrize("seed", range(12 if LONG else 1))
 def test_views_that_are_refreshed_apart_are_right(keeper: Keeper, seed: int) -> None:
     choice = random.Random(seed)

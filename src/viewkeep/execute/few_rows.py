@@ -275,7 +275,7 @@ class FewRowsRun:
 
     def _stored(self, source: Source, names: tuple[str, ...]) -> Rows:
         if (source, names) not in self._rows:
-            self._rows[source, names] = whole_rows(source, self._relations[source], names)
+            self._rows[source, names] = whole_rows(self._relations[source], names)
         return self._rows[source, names]
 
     # --- changes --------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.execute.backend import Source
 from viewkeep.query.evaluate.rows import Rows
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.copies import copy_numbers, with_numbers
@@ -14,11 +13,11 @@ from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
 
-def whole_rows(source: Source, relation: Relation, names: Sequence[str]) -> Rows:
-    """Some columns of all rows; those of a version of a table, which all views of a round read,
-    are read once where logs are remembered."""
+def whole_rows(relation: Relation, names: Sequence[str]) -> Rows:
+    """Some columns of all rows; those of a version of a table or of a cache, which several views of
+    a round read, are read once where logs are remembered."""
     memory = log_memory()
-    if memory is None or isinstance(source, str) or not isinstance(relation, StoredRows):
+    if memory is None or not isinstance(relation, StoredRows):
         return to_rows(_read(relation, names))
     stored = tuple(relation.names[name] for name in names)
     key = "rows", relation.table.uri, (relation.snapshot.version, stored)

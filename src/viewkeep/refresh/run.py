@@ -4,11 +4,9 @@ Rows are computed and written down first; the commit that shows them is returned
 the caller wants it, perhaps while the next view is computed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-
-import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
@@ -45,7 +43,6 @@ from viewkeep.refresh.relations import ViewRelations
 from viewkeep.refresh.write_changes import Outcome, WrittenView, write_caches, write_view
 from viewkeep.tables import feed
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
-from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import Rewrite
 from viewkeep.tables.log.delta import DataFile
@@ -240,19 +237,19 @@ class _StageRun:
         )
         about = self._stage.estimate
         budget = self._budget(about.incremental if about else 0.0)
-        timing = timer.phase("compute")
-        with timing, self._outcome(inputs, kept, budget) as outcome, timer.phase("write"):
-            shared = self._shared_versions(caches, outcome)
+        shared = self._shared_versions(each for each in caches.values() if self._may_move(each))
+        timing, done = timer.phase("compute"), frozenset(shared)
+        with timing, self._outcome(inputs, kept, budget, done) as outcome, timer.phase("write"):
+            shared |= self._shared_versions(caches[n] for n in caches if n in outcome.rows)
             own = {name: cache for name, cache in caches.items() if name not in shared}
             cache_files = write_caches(view, own, outcome)
             written = write_view(view, snapshot, outcome)
         files = written.files
         timer.phases["compute"] -= timer.phases["write"]
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
-        changed = outcome.rows.get(view.script.view.name)
         report = replace(
             self._report(changes, count),
-            rows_changed=_changed_rows(changed, view.layout.ids),
+            rows_changed=written.rows_changed,
             accesses=outcome.accesses,
             jobs=outcome.jobs + jobs.count,
         )
@@ -276,12 +273,15 @@ class _StageRun:
         self._note(self._after_run(report.changes, seconds))
         return self._commit(written, versions, replace(report, experience=self._costs.notes()))
 
-    def _shared_versions(self, caches: Mapping[str, Cache], outcome: Outcome) -> dict[str, int]:
+    def _shared_versions(self, caches: Iterable[Cache]) -> dict[str, int]:
         """The next versions of caches that other views have written already."""
-        found = {
-            name: self._shared_version(caches[name]) for name in caches if name in outcome.rows
-        }
-        return {name: version for name, version in found.items() if version is not None}
+        versions = {each.kept.name: self._shared_version(each) for each in caches}
+        return {name: version for name, version in versions.items() if version is not None}
+
+    def _may_move(self, cache: Cache) -> bool:
+        """Whether other views may have written a cache for what has changed."""
+        form = self._view.shared_forms.get(cache.kept.name)
+        return form is not None and not form.inputs.isdisjoint(moved(self._stored, self._inputs))
 
     def _shared_version(self, cache: Cache) -> int | None:
         return self._view.shared_version(cache.kept, self._inputs, cache.snapshot.version)
@@ -310,16 +310,17 @@ class _StageRun:
 
     @contextmanager
     def _outcome(
-        self, inputs: BaseDiffs, kept: KeptRows, budget: float | None
+        self, inputs: BaseDiffs, kept: KeptRows, budget: float | None, without: frozenset[str]
     ) -> Iterator[Outcome]:
-        """Run the scripts for these changes; what they found is there inside the block."""
+        """Run the scripts for these changes; what they found is there inside the block. Caches that
+        others have written (`without`) need no changes."""
         backend, outcome = self._engines[self._stage.backend], Outcome()
         if self._view.is_recursive:
             self._run_one_by_one(backend, inputs, kept, budget, outcome)
             yield outcome
             return
         relations = self._relations(inputs, kept, self._stored.state.inputs, self._inputs)
-        script = self._view.script_for(inputs.kinds)
+        script = self._view.script_for(inputs.kinds, without)
         with backend.run(script, relations, budget) as done:
             outcome.rows, outcome.whole = dict(done.rows), done
             outcome.add(done)
@@ -393,13 +394,3 @@ def _is_the_scripts(problem: Exception) -> bool:
     the disk or the user have wrong is an error whichever way the view goes."""
     expected = isinstance(problem, ViewkeepError) and not isinstance(problem, RunError)
     return not expected and not isinstance(problem, (OSError, MemoryError))
-
-
-def _changed_rows(rows: RowChanges | None, ids: tuple[str, ...] | None) -> int:
-    """How many rows were inserted, deleted or updated."""
-    if rows is None:
-        return 0
-    if not ids:
-        return int(max(rows.old_rows.num_rows, rows.new_rows.num_rows))
-    keys = pa.concat_tables([table.select(list(ids)) for table in (rows.old_rows, rows.new_rows)])
-    return KeyIndex(keys).count

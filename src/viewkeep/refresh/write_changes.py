@@ -15,6 +15,8 @@ from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.view import View
 from viewkeep.refresh.build_view import cache_target, view_target
 from viewkeep.tables.change_data import pair_rows
+from viewkeep.tables.feed import fed_notes
+from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.mark import mark_rows
 from viewkeep.tables.files.rewrite import Rewrite, rewrite
 from viewkeep.tables.log.delta import DataFile, Snapshot
@@ -54,6 +56,8 @@ class WrittenView:
     files: Rewrite
     notes: Mapping[str, object] = field(default_factory=dict)
     fed: tuple[DataFile, ...] = ()
+    rows_changed: int = 0
+    """How many rows were inserted, deleted or updated."""
 
 
 def write_caches(
@@ -92,12 +96,20 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
     keys = gone.select(list(dict.fromkeys(view.layout.keys)))
     files = _changed_files(view, snapshot, outcome, keys, came)
     if not files.remove or not view.table.feeds(snapshot):
-        return WrittenView(files, view.changes_written(_changes_of(view, gone, came)))
+        notes = view.changes_written(_changes_of(view, gone, came))
+        return WrittenView(files, notes, rows_changed=_count_keys(keys, came))
     pairs = pair_rows(keys.column_names, gone, came)
     fed = pairs.write(view.table, snapshot.fields)
-    batch = pairs.changes(view.name, declared) if declared.key else None
-    notes = view.changes_written(batch, fed)
-    return WrittenView(files, notes, () if fed is None else (fed,))
+    notes = fed_notes(fed, pairs.count) if declared.key else {}
+    changed = pairs.count if keys.num_columns else _count_keys(keys, came)
+    return WrittenView(files, notes, () if fed is None else (fed,), changed)
+
+
+def _count_keys(keys: pa.Table, came: pa.Table) -> int:
+    """The keys of rows that went or came; without keys, there is one row before and after."""
+    if not keys.num_columns:
+        return int(max(keys.num_rows, came.num_rows))
+    return KeyIndex(pa.concat_tables([keys, came.select(keys.column_names)])).count
 
 
 def _changed_files(

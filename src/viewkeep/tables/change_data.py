@@ -35,12 +35,11 @@ class RowPairs:
     after: pa.Table
     inserts: pa.Table
 
-    def changes(self, name: str, declared: Table) -> TableChanges:
-        """The changes of some of the columns."""
-        schema = rows_schema(declared)
-        parts = (self.inserts, self.deletes, self.before, self.after)
-        rows = (each.select(schema.names).cast(schema) for each in parts)
-        return TableChanges(name, declared, *rows).effective()
+    @property
+    def count(self) -> int:
+        """How many rows are inserted, deleted or updated."""
+        parts = (self.deletes, self.after, self.inserts)
+        return sum(int(each.num_rows) for each in parts)
 
     def write(self, table: LakeTable, fields: Sequence[Field]) -> DataFile | None:
         """Write the rows as a file of the feed; None if there are none."""
@@ -59,9 +58,8 @@ class RowPairs:
             return None
         names = [*(field.name for field in fields), CHANGE_TYPE]
         schema = arrow_schema([*fields, Field(CHANGE_TYPE, STRING)])
-        return Folder(table).write(
-            pa.concat_tables(typed).select(names).cast(schema), f"{FOLDER}/cdc"
-        )
+        rows = pa.concat_tables(typed).select(names).cast(schema)
+        return Folder(table).write(rows, f"{FOLDER}/cdc", bounds=False)
 
 
 def pair_rows(keys: Sequence[str], old: pa.Table, new: pa.Table) -> RowPairs:

@@ -147,16 +147,13 @@ class Feed:
         changes = [self.read(place) for place in places if place]
         return compose_changes(self.name, self.declared, changes)
 
-    def write(self, changes: TableChanges, fed: DataFile | None = None) -> dict[str, Any]:
-        """Write changes down, unless a file of the change data feed has them; the notes that tell
-        of them in the commit."""
+    def write(self, changes: TableChanges) -> dict[str, Any]:
+        """Write changes down; the notes that tell of them in the commit."""
         if changes.is_empty:
             return {CHANGES: None, COUNT: 0}
         steps = _steps_table(changes)
         if steps.nbytes <= INLINE_BYTES:
             return {CHANGES: {INLINE: _inline_text(steps)}, COUNT: changes.size}
-        if fed is not None:
-            return {CHANGES: {FED: fed.path}, COUNT: changes.size}
         file = Folder(self.table).write(steps, f"{FOLDER}/changes")
         return {CHANGES: file.path, COUNT: changes.size}
 
@@ -316,6 +313,11 @@ class Feed:
             counted = self.scans.count_copies(self._stored(snapshot, files), values)
             counts[index.places(counted)] = counted[COPY].to_numpy()
         return counts[index.own_places]
+
+
+def fed_notes(fed: DataFile | None, count: int) -> dict[str, Any]:
+    """The notes of a commit whose changes a file of the change data feed tells."""
+    return {CHANGES: None if fed is None else {FED: fed.path}, COUNT: count}
 
 
 def _rows(files: Iterable[DataFile]) -> int:

@@ -1,7 +1,7 @@
 """The net changes of a table in columns: what `ChangeBatch` is in rows."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -10,6 +10,9 @@ from viewkeep.changes import ChangeBatch, RowFormat
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import arrow_type, to_arrow, to_rows
 from viewkeep.tables.row_differences import Mask, differing_rows, differing_values
+
+Classes = Mapping[frozenset[str], tuple[pa.Table, pa.Table]]
+"""Updated rows before and after, by the columns that they change."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,9 @@ class TableChanges:
     deletes: pa.Table
     before: pa.Table
     after: pa.Table
+    _classes: dict[tuple[frozenset[str], ...], Classes] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @staticmethod
     def none(name: str, table: Table) -> "TableChanges":
@@ -83,10 +89,15 @@ class TableChanges:
         changed = differing_rows(self.before, self.after, others if columns is None else columns)
         return self if changed.all() else self._updates(changed)
 
-    def by_changed(
-        self, groups: Sequence[frozenset[str]]
-    ) -> dict[frozenset[str], tuple[pa.Table, pa.Table]]:
-        """The updated rows before and after by what they change, as `ChangeBatch.by_changed`."""
+    def by_changed(self, groups: Sequence[frozenset[str]]) -> Classes:
+        """The updated rows before and after by what they change, as `ChangeBatch.by_changed`; found
+        once for all views that ask by the same groups."""
+        key = tuple(groups)
+        if key not in self._classes:
+            self._classes[key] = self._by_changed(groups)
+        return self._classes[key]
+
+    def _by_changed(self, groups: Sequence[frozenset[str]]) -> Classes:
         self._check_groups(groups)
         masks = {name: self._changes(name) for name in frozenset[str]().union(*groups)}
         numbers = np.zeros(self.after.num_rows, np.int64)

@@ -10,7 +10,7 @@ and the other way round before the changes. So rows of R that a diff of R names 
 up: the diff has them. What is left without effect goes too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewkeep.diffs.model import DELETE, INSERT, post, pre
@@ -46,6 +46,17 @@ from viewkeep.query.traversal import rewrite, walk
 def minimize(script: Script) -> Script:
     """The same changes with fewer reads of tables and fewer statements."""
     return _Minimizer(script).minimized()
+
+
+def leave_out(script: Script, relations: Collection[str]) -> Script:
+    """A script that does not change some of the relations that are kept, and computes nothing that
+    only these need."""
+    statements = [
+        each
+        for each in script.statements
+        if not isinstance(each, Apply) or each.target not in relations
+    ]
+    return replace(script, statements=tuple(_without_unused(statements)))
 
 
 @dataclass(frozen=True)

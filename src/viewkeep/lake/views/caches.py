@@ -51,11 +51,14 @@ class Cache:
         """The files below the overlay."""
         return tuple(each for each in self.snapshot.files if not _is_overlay(each))
 
+    @property
+    def _overlay_files(self) -> list[DataFile]:
+        return [each for each in self.snapshot.files if _is_overlay(each)]
+
     @cached_property
     def overlay(self) -> pa.Table:
         """The rows of the overlay."""
-        files = [each for each in self.snapshot.files if _is_overlay(each)]
-        rows = Folder(self.table).read(files, self.snapshot.fields)
+        rows = Folder(self.table).read(self._overlay_files, self.snapshot.fields)
         names = {stored: name for name, stored in self.names.items()}
         return rows.rename_columns([names.get(each, each) for each in rows.column_names])
 
@@ -63,7 +66,7 @@ class Cache:
         """The rows of the cache."""
         snapshot = replace(self.snapshot, fields=self._columns, files=self.base)
         base = StoredRows(self.table, snapshot, snapshot.files, self.names)
-        if not self.overlay.num_rows:
+        if not self._overlay_files or not self.overlay.num_rows:
             return base
         return OverlaidRows(base, self._live, self.overlay.select(list(self.kept.ids)))
 

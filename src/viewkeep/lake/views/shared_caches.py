@@ -7,10 +7,12 @@ write a version which another view has written for the same inputs takes that on
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from hashlib import sha256
 from threading import Lock
+from typing import Any
 
 from viewkeep.diffs.script import Materialized
 from viewkeep.query.aggregates import FUNCTIONS
@@ -20,7 +22,13 @@ from viewkeep.query.expressions import Literal, OpaqueCall
 from viewkeep.query.traversal import children, rewrite, walk
 from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.tables.column_names import storable_name
+from viewkeep.tables.log.delta import LakeTable, MissingEntryError
+from viewkeep.tables.log.memory import forget_logs, log_memory
 
+INPUTS = "inputs"
+"""The note of a cache's commit: the versions of the tables that its rows are made from."""
+LOOKED_BACK = 4
+"""So many versions of a cache are looked at for one that other views have written."""
 _KEY_LENGTH = 32
 _WRITERS: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -90,6 +98,30 @@ def writer_of(uri: str) -> Lock:
     """What lets one view of this process after the other write a cache; the later ones then find
     what the first one wrote."""
     return _WRITERS[uri]
+
+
+def find_version(table: LakeTable, inputs: Mapping[str, list[Any]], since: int) -> int | None:
+    """A version of a cache after one that a view has written for these versions of its inputs; once
+    it is found, other views of a round need not look."""
+    memory, key = log_memory(), ("written for", table.uri, (since, repr(inputs)))
+    if memory is not None and key in memory:
+        known: int = memory[key]
+        return known
+    version = _written_for(table, inputs, since)
+    if memory is not None and version is not None:
+        memory[key] = version
+    return version
+
+
+def _written_for(table: LakeTable, inputs: Mapping[str, list[Any]], since: int) -> int | None:
+    forget_logs([table.uri])
+    newest = table.version() if table.exists() else -1
+    with suppress(MissingEntryError):  # those before were cleaned up
+        for version in range(newest, max(since, newest - LOOKED_BACK), -1):
+            [commit] = table.log(version - 1, version)
+            if (commit.notes or {}).get(INPUTS) == inputs:
+                return version
+    return None
 
 
 def shared_form(

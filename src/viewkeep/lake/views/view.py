@@ -6,7 +6,7 @@ and new versions of caches, is invisible until then.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from viewkeep.diffs.clock_uses import clock_columns
 from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, RECURSIVE, TUPLE_BASED, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.passes.minimize import leave_out
 from viewkeep.diffs.passes.number_copies import number_copies, reads_copies
 from viewkeep.diffs.programs.count_program import CountProgram
 from viewkeep.diffs.programs.heavy_light import generate_heavy_light, plan_heavy_light
@@ -30,7 +31,7 @@ from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import Cache, order_of
 from viewkeep.lake.views.row_layout import MERGE_ON_READ
-from viewkeep.lake.views.shared_caches import SharedForm, shared_form
+from viewkeep.lake.views.shared_caches import INPUTS, SharedForm, find_version, shared_form
 from viewkeep.lake.views.stored_view import REPORT, StoredView, commits, stored_view
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan, Stored
@@ -47,17 +48,12 @@ from viewkeep.tables.log.delta import (
     MissingEntryError,
     StorageError,
 )
-from viewkeep.tables.log.memory import forget_logs
 from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 """The kinds of changes by table: INSERT, DELETE or UPDATE, and the columns that an update sets."""
 
-INPUTS = "inputs"
-"""The note of a shared cache's commit: the versions of the tables that its rows are made from."""
 TRIES = 20
-LOOKED_BACK = 4
-"""So many versions of a shared cache are looked at for one that other views have written."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +131,15 @@ class View:
         """The script for all kinds of changes: it knows what is kept."""
         return self.script_for(None)
 
-    def script_for(self, kinds: Kinds | None) -> Script:
-        """The script for some kinds of changes; made once."""
+    def script_for(self, kinds: Kinds | None, done: Collection[str] = ()) -> Script:
+        """The script for some kinds of changes, without those of caches that are `done`; made
+        once."""
         if self.is_recursive:  # all its scripts keep the same relations
             return self.recursive_script(self.changing[0], None)
-        key = repr(kinds)
+        key = repr((kinds, sorted(done)))
         if key not in self.scripts:
-            self.scripts[key] = self._generated(kinds)
+            whole = leave_out(self.script_for(kinds), done) if done else self._generated(kinds)
+            self.scripts[key] = whole
         return self.scripts[key]
 
     def _generated(self, kinds: Kinds | None) -> Script:
@@ -318,17 +316,10 @@ class View:
     def shared_version(self, kept: Materialized, inputs: Pins, since: int = -1) -> int | None:
         """A version of a cache after one, for these versions of its inputs, if a view has written
         one."""
-        form, table = self.shared_forms.get(kept.name), self.cache_table(kept)
+        form = self.shared_forms.get(kept.name)
         if form is None:
             return None
-        forget_logs([table.uri])
-        wanted, newest = self._versions(form, inputs), table.version() if table.exists() else -1
-        with suppress(MissingEntryError):  # those before were cleaned up
-            for version in range(newest, max(since, newest - LOOKED_BACK), -1):
-                [commit] = table.log(version - 1, version)
-                if (commit.notes or {}).get(INPUTS) == wanted:
-                    return version
-        return None
+        return find_version(self.cache_table(kept), self._versions(form, inputs), since)
 
     def _versions(self, form: SharedForm, inputs: Pins) -> dict[str, list[Any]]:
         """The versions of the inputs of a cache, and what tells them from others of the number."""
@@ -403,14 +394,11 @@ class View:
         exact = name in self._compared_copies
         return Feed(self.lake.scans, name, declared, source.table, exact)
 
-    def changes_written(
-        self, batch: TableChanges | None, fed: DataFile | None = None
-    ) -> dict[str, Any]:
-        """The notes about the view's own changes, for views that read it; `fed` is the file of its
-        change data feed that tells them."""
+    def changes_written(self, batch: TableChanges | None) -> dict[str, Any]:
+        """The notes about the view's own changes, for views that read it."""
         if batch is None:
             return {}
         if batch.is_empty:
             return {CHANGES: None}
         feed = Feed(self.lake.scans, self.name, self.layout.declared, self.table)
-        return feed.write(batch, fed)
+        return feed.write(batch)

@@ -29,7 +29,7 @@ from viewkeep.query.evaluate.exact import (
     compile_exact_condition,
     fitting,
 )
-from viewkeep.query.evaluate.forms import Evaluator, Row, normal
+from viewkeep.query.evaluate.forms import Row, normal
 from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
@@ -52,8 +52,7 @@ def select(node: Select, rows: Iterable[Row]) -> Rows:
 
 def project(node: Project, rows: Iterable[Row]) -> Rows:
     """The computed columns of every row."""
-    values = _values(node)
-    return [tuple([value(row) for value in values]) for row in rows]
+    return list(map(_projection(node), rows))
 
 
 @lru_cache(maxsize=COMPILED)
@@ -90,8 +89,13 @@ def _condition(node: Select) -> Callable[[Row], bool]:
 
 
 @lru_cache(maxsize=COMPILED)
-def _values(node: Project) -> list[Evaluator]:
-    return [compile_exact(output.expression, node.child.schema) for output in node.outputs]
+def _projection(node: Project) -> Callable[[Row], Row]:
+    expressions = [output.expression for output in node.outputs]
+    columns = [each.name for each in expressions if isinstance(each, Column)]
+    if len(columns) == len(expressions):
+        return _places([node.child.names.index(each) for each in columns])
+    values = [compile_exact(each, node.child.schema) for each in expressions]
+    return lambda row: tuple([value(row) for value in values])
 
 
 # --- joins ----------------------------------------------------------------------------------------

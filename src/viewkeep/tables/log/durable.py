@@ -6,16 +6,19 @@ of the log after it and before anyone is told that the commit has happened.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import lru_cache
+from threading import Lock
 
 from viewkeep.tables.failures import StorageError, storage_errors
 from viewkeep.tables.file_marks import FileMark, file_mark
 from viewkeep.tables.log.entries import LOG, entry_path
 
 THREADS = 8
+_ALONE = Lock()
+"""Held by the commit whose files are brought to the disk by several threads."""
 NEW_LEVELS = 6
 """A new table may have made so many folders, itself and those above it."""
 
@@ -103,8 +106,19 @@ def _sync_folder(path: str) -> None:
 
 def _sync(files: Sequence[str], folders: Sequence[str]) -> None:
     """Files first, since their blocks take longest; several at the same time, since the disk then
-    waits for all of them at once."""
+    waits for all of them at once. Commits beside each other are several already."""
     work = [(_sync_file, each) for each in files] + [(_sync_folder, each) for each in folders]
+    if not _ALONE.acquire(blocking=False):
+        for sync, path in work:
+            sync(path)
+        return
+    try:
+        _sync_at_once(work)
+    finally:
+        _ALONE.release()
+
+
+def _sync_at_once(work: Sequence[tuple[Callable[[str], None], str]]) -> None:
     others = [_pool(os.getpid()).submit(sync, path) for sync, path in work[1:]]
     try:
         for sync, path in work[:1]:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -152,6 +153,7 @@ def _damaged(place: str, problem: str) -> DamagedLogError:
     )
 
 
+@lru_cache(1024)
 def entry_fingerprint(text: bytes) -> str:
     """What tells a commit from another one of the same number."""
     return f"entry:{sha256(text).hexdigest()[:32]}"

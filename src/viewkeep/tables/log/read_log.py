@@ -150,7 +150,11 @@ class TableLog:
     def log(self, after: int, until: int | None = None) -> list[Commit]:
         """The commits after a version up to another one, newest first."""
         newest = self.version() if until is None else until
-        return [self._read_commit(version) for version in range(newest, after, -1)]
+        return [self._commit(version) for version in range(newest, after, -1)]
+
+    def _commit(self, version: int) -> Commit:
+        commit: Commit = self._once("commit", version, lambda: self._read_commit(version))
+        return commit
 
     def _read_commit(self, version: int) -> Commit:
         """The entry of one version, from its file: `DeltaTable.history` numbers entries wrongly
