@@ -8,6 +8,7 @@ next change puts them together.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -63,9 +64,16 @@ class MatchedRows:
     """
 
     keys: KeyIndex
-    rows: pa.Table
+    looked_up: pa.Table
+    """Those that an engine has found."""
     places: Places
     files: tuple[FileRows, ...] | None
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """All of them, file by file."""
+        matches = [each.rows.filter(pa.array(each.places >= 0)) for each in self.files or ()]
+        return pa.concat_tables([self.looked_up, *matches])
 
 
 def find_rows(
@@ -96,14 +104,9 @@ def _load_matches(
         return FileRows(each, rows, places) if (places >= 0).any() else None
 
     loaded = tuple(each for each in parallel(load, files) if each is not None)
-    matches = [each.rows.filter(pa.array(each.places >= 0)) for each in loaded]
     places = [each.places[each.places >= 0] for each in loaded]
-    return MatchedRows(
-        keys,
-        pa.concat_tables([arrow_schema(snapshot.fields).empty_table(), *matches]),
-        np.concatenate([np.zeros(0, np.int64), *places]),
-        loaded,
-    )
+    none = arrow_schema(snapshot.fields).empty_table()
+    return MatchedRows(keys, none, np.concatenate([np.zeros(0, np.int64), *places]), loaded)
 
 
 def rewrite(
@@ -182,19 +185,27 @@ def _moves(matches: MatchedRows, old_keys: pa.Table, new_rows: pa.Table) -> _Mov
 
 def _rest(file: FileRows, moves: _Moves, new_rows: pa.Table) -> pa.Table | None:
     """The rows of a file after a change, or None if all stay as they are."""
-    hit = file.places >= 0
-    instead = np.where(hit, moves.instead[file.places], -1)
-    drops = hit & moves.goes[file.places] & (instead < 0)
-    rows = _replaced(file.rows, instead, new_rows) if (instead >= 0).any() else file.rows
-    if drops.any():
-        return rows.filter(pa.array(~drops))
+    hits = np.flatnonzero(file.places >= 0)
+    keys = file.places[hits]
+    instead = moves.instead[keys]
+    replaced, dropped = hits[instead >= 0], hits[moves.goes[keys] & (instead < 0)]
+    rows = file.rows
+    if len(replaced):
+        rows = _replaced(rows, replaced, new_rows.take(pa.array(instead[instead >= 0])))
+    if len(dropped):
+        return rows.filter(pc.invert(_mask(rows.num_rows, dropped)))
     return None if rows is file.rows else rows
 
 
-def _replaced(rows: pa.Table, instead: Places, new_rows: pa.Table) -> pa.Table:
-    """Rows with others in the places of some; columns that stay as they are are not copied."""
-    mask = pa.array(instead >= 0)
-    new = new_rows.take(pa.array(instead[instead >= 0])).combine_chunks()
+def _mask(count: int, places: Places) -> pa.Array:
+    mask = np.zeros(count, np.bool_)
+    mask[places] = True
+    return pa.array(mask)
+
+
+def _replaced(rows: pa.Table, places: Places, new: pa.Table) -> pa.Table:
+    """Rows with others in some places; columns that stay as they are are not copied."""
+    mask, new = _mask(rows.num_rows, places), new.combine_chunks()
     old = rows.filter(mask)
     for position, name in enumerate(rows.column_names):
         if not old[name].equals(new[name]):
