@@ -1,5 +1,6 @@
 """Which of the two ways a view goes: estimates, and caches that recomputations leave out."""
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -152,6 +153,22 @@ def test_experience_corrects_estimates() -> None:
     assert slow.after_measuring({"t": 1}, 1.0, 1.0).corrected({"t": 1}, 2.0) == 4.0
     assert 2.0 < slow.after_avoiding({"t": 1}).corrected({"t": 1}, 2.0) < 6.0
     assert Costs.from_notes(Costs({"duckdb": slow}).notes()).of("duckdb") == slow
+
+
+def test_what_few_changes_have_cost_tells_less_of_many() -> None:
+    """A cold disk made 5,000 changes take four times what was expected: 50,000 are still tried."""
+    known = Experience(seconds=2.8).after_measuring({"t": 5000}, 1.6, 0.3)
+    factors = [known.corrected({"t": count}, 1.0) for count in (9999, 50_000, 500_000, 999)]
+    assert factors == [4.0, 2.0, 2**0.5, 2.0]
+    assert known.has_tried({"t": 50_000})
+    both = known.after_measuring({"t": 50_000}, 0.8, 0.8)
+    factors = [both.corrected({"t": count}, 1.0) for count in (5000, 50_000, 500_000)]
+    assert factors == [4.0, 1.0, 1.0]
+    forgotten = known.after_avoiding({"t": 50_000})
+    assert forgotten.corrected({"t": 50_000}, 1.0) == 2.0**0.8
+    assert forgotten.corrected({"t": 5000}, 1.0) == 4.0
+    assert Experience.from_notes(json.loads(json.dumps(both.notes()))) == both
+    assert Experience.from_notes({"seconds": 1.0, "factors": {"t": 3.0}}).factors == {}
 
 
 def test_caches_are_wanted_when_they_would_have_saved_their_cost() -> None:

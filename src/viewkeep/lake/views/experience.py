@@ -41,8 +41,14 @@ FAR = 3.0
 FARTHEST = 4.0
 """The most times that a run may differ from its estimate and still correct the next one."""
 
+FADING = 0.5
+"""What is left of a factor, as its exponent, for ten times more or fewer changes: it may come from
+what does not depend on their number."""
+
 Changes = Mapping[str, int]
 """The number of changes by table."""
+Factors = Mapping[int, float]
+"""By the order of magnitude of the number of changes."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Experience:
     """The seconds that writing the caches took."""
     missed: float = 0.0
     """The seconds that caches would have saved since they were left out."""
-    factors: Mapping[str, float] = field(default_factory=dict)
+    factors: Mapping[str, Factors] = field(default_factory=dict)
     """By changed tables: the seconds of bringing changes in, in estimates of them."""
 
     def budget(self, size: int, estimate: float = 0.0) -> float | None:
@@ -96,7 +102,15 @@ class Experience:
 
     def corrected(self, changes: Changes, estimate: float) -> float:
         """The seconds of bringing changes in, estimated so far."""
-        return estimate * self.factors.get(_key(changes), 1.0)
+        return estimate * self._factor(changes)
+
+    def _factor(self, changes: Changes) -> float:
+        """The factor of about as many changes of these tables, or what is left of the nearest."""
+        factors, own = self.factors.get(_key(changes), {}), _magnitude(changes)
+        if not factors:
+            return 1.0
+        nearest = min(factors, key=lambda each: (abs(each - own), -each))
+        return float(factors[nearest] ** FADING ** abs(nearest - own))
 
     def has_tried(self, changes: Changes) -> bool:
         """Whether changes of these tables were brought in before."""
@@ -143,17 +157,19 @@ class Experience:
         if not estimate:
             return self
         factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
-        known = self.factors.get(_key(changes), factor)
+        known = self.factors.get(_key(changes), {}).get(_magnitude(changes), factor)
         return self._with_factor(changes, (known + factor) / 2)
 
     def after_avoiding(self, changes: Changes) -> "Experience":
         """Changes were not brought in since they looked dear: what made them so is forgotten by
         and by."""
-        known = self.factors.get(_key(changes), 1.0)
+        known = self._factor(changes)
         return self if known <= 1.0 else self._with_factor(changes, known**0.8)
 
     def _with_factor(self, changes: Changes, factor: float) -> "Experience":
-        return replace(self, factors={**self.factors, _key(changes): factor})
+        key = _key(changes)
+        factors = {**self.factors.get(key, {}), _magnitude(changes): factor}
+        return replace(self, factors={**self.factors, key: factors})
 
     def after_giving_up(self, changes: Changes) -> "Experience":
         """Bringing changes in was tried, and took too long."""
@@ -195,20 +211,21 @@ class Experience:
             "size": self.size,
             "caches": self.caches,
             "missed": self.missed,
-            "factors": dict(self.factors),
+            "factors": {name: _texts(each) for name, each in self.factors.items()},
         }
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any]) -> "Experience":
         """The experience of a report's notes, which older ones do not have."""
         pauses = {name: Pause(*pause) for name, pause in notes.get("pauses", {}).items()}
+        factors = notes.get("factors", {}).items()
         return Experience(
             notes.get("seconds"),
             pauses,
             notes.get("size", 0),
             notes.get("caches", 0.0),
             notes.get("missed", 0.0),
-            notes.get("factors", {}),
+            {name: _numbers(each) for name, each in factors if isinstance(each, Mapping)},
         )
 
 
@@ -270,3 +287,16 @@ def _first_build(
 
 def _key(changes: Changes) -> str:
     return "+".join(sorted(changes))
+
+
+def _magnitude(changes: Changes) -> int:
+    """The order of magnitude of the number of changes: 0 for 1 to 9, 1 for 10 to 99, and so on."""
+    return len(str(sum(changes.values()))) - 1
+
+
+def _texts(factors: Factors) -> dict[str, float]:
+    return {str(magnitude): factor for magnitude, factor in factors.items()}
+
+
+def _numbers(factors: Mapping[str, float]) -> dict[int, float]:
+    return {int(magnitude): factor for magnitude, factor in factors.items()}
