@@ -21,15 +21,15 @@ def stored_names(sql: str, names: Sequence[str], tables: Mapping[str, Table]) ->
     ['count_1', 'count_1_2', 'b c']
     """
     fresh = FreshNames()
-    given = _given_names(sql, tables)
-    return [fresh.take(name if name in given else _plain(name)) for name in names]
+    source_names = _source_names(sql, tables)
+    return [fresh.take(name if name in source_names else _plain(name)) for name in names]
 
 
 def _plain(name: str) -> str:
     return _SIGNS.sub("_", name).strip("_") or "column"
 
 
-def _given_names(sql: str, tables: Mapping[str, Table]) -> set[str]:
+def _source_names(sql: str, tables: Mapping[str, Table]) -> set[str]:
     """The names that stand in the text or that tables have: these are nobody's to change."""
-    written = {each.name for each in single_query(Source(sql)).find_all(exp.Identifier)}
-    return written | {field.name for table in tables.values() for field in table.columns}
+    identifiers = {each.name for each in single_query(Source(sql)).find_all(exp.Identifier)}
+    return identifiers | {field.name for table in tables.values() for field in table.columns}

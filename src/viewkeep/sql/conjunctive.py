@@ -185,9 +185,9 @@ def _not_null(
     schema: Schema,
 ) -> Iterator[Expression]:
     """NULL equals nothing in SQL, but is a value like any other to a variable."""
-    pinned = {constant_column(variables.rename(condition)) for condition in conditions}
+    constants = {constant_column(variables.rename(condition)) for condition in conditions}
     for variable in dict.fromkeys(variables.of_column[first] for first, _ in equalities):
         columns = [c for c, v in variables.of_column.items() if v == variable]
         nullable = all(find_field(column, schema).nullable for column in columns)
-        if nullable and variable not in pinned:
+        if nullable and variable not in constants:
             yield Call("isnotnull", (Column(variable),))

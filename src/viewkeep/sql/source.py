@@ -39,10 +39,10 @@ class ViewDialect(Spark):
             self, instance: Any, token: Token | None = None, comments: list[str] | None = None
         ) -> Any:
             """The node, which also knows the last token that it was read from."""
-            made = super().expression(instance, token, comments)
+            node = super().expression(instance, token, comments)
             if self._prev:
-                made.meta.setdefault(LAST, self._prev.start)
-            return made
+                node.meta.setdefault(LAST, self._prev.start)
+            return node
 
         def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
             """The call, which starts where its name does, whatever node sqlglot makes of it."""

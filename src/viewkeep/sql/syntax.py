@@ -69,9 +69,9 @@ def refuse_syntax(statement: exp.Expr, source: Source) -> None:
 
 
 def _refuse_parts(node: exp.Expr, source: Source) -> None:
-    known = _PARTS.get(type(node))
-    for part, value in node.args.items() if known else ():
-        if value and known and part not in known:
+    supported_parts = _PARTS.get(type(node))
+    for part, value in node.args.items() if supported_parts else ():
+        if value and supported_parts and part not in supported_parts:
             raise _refusal(part, value, node, source)
 
 

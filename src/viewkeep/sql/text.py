@@ -299,9 +299,9 @@ class _Printer:
             column = self._dialect.separate_condition(parts, node.schema)
         if column is None:
             return f"\nFROM {source}\nWHERE {self._dialect.condition(parts, node.schema)}"
-        kept = self._quote(_KEPT)
-        columns = f"{self._read(node)}, {column} AS {kept}"
-        return f"\nFROM (SELECT {columns}\nFROM {source}) AS {self._quote('_1')}\nWHERE {kept}"
+        flag = self._quote(_KEPT)
+        columns = f"{self._read(node)}, {column} AS {flag}"
+        return f"\nFROM (SELECT {columns}\nFROM {source}) AS {self._quote('_1')}\nWHERE {flag}"
 
     def _joined(self, node: Join | SemiJoin | AntiJoin) -> str:
         left, right = self._relation(node.left, "_1"), self._relation(node.right, "_2")

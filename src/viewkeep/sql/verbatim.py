@@ -79,8 +79,8 @@ def _resolved(node: exp.Table, tables: Mapping[str, Table], source: Source) -> s
     for table in tables:
         if table.lower() == name.lower():
             return table
-    listed = f" ({', '.join(tables)})" if tables else ""
-    raise source.error(f'unknown table "{name}"{listed}{did_you_mean(name, tables)}', node)
+    table_names = f" ({', '.join(tables)})" if tables else ""
+    raise source.error(f'unknown table "{name}"{table_names}{did_you_mean(name, tables)}', node)
 
 
 def _refuse_unstable(query: exp.Expr, source: Source, tables: Mapping[str, Table]) -> None:

@@ -50,9 +50,9 @@ OF_CONDITIONS = ("every", "bool_and", "any", "some", "bool_or", "count_if")
 
 def refuse_clauses(query: exp.Expr, source: Source) -> None:
     """Refuse, by name, every clause that has no place in the algebra."""
-    known = _SELECT if isinstance(query, exp.Select) else _SET_OPERATION
+    accepted_clauses = _SELECT if isinstance(query, exp.Select) else _SET_OPERATION
     for part, value in query.args.items():
-        if value and part not in known:
+        if value and part not in accepted_clauses:
             _refuse(part, value, query, source)
     distinct = query.args.get("distinct")
     if isinstance(distinct, exp.Distinct) and distinct.args.get("on"):

@@ -150,15 +150,15 @@ def cycle_problem(name: str, context: Context) -> str:
 
 
 def _path(
-    start: str, goal: str, queries: Mapping[str, exp.Expr], seen: tuple[str, ...]
+    start: str, goal: str, queries: Mapping[str, exp.Expr], visited: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The common tables on the way from one back to the goal, if they form a cycle."""
     for table in queries[start].find_all(exp.Table):
         name = table.name.lower()
         if name == goal:
             return (goal,)
-        if name in queries and name not in seen:
-            rest = _path(name, goal, queries, (*seen, name))
+        if name in queries and name not in visited:
+            rest = _path(name, goal, queries, (*visited, name))
             if rest:
                 return (name, *rest)
     return ()

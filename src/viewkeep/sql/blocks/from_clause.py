@@ -112,11 +112,11 @@ def _named(node: exp.Table, context: Context) -> Relation:
     if common is not None:
         rows = common.context.nested(common.query)
         return _derived(rows, node, common.columns, context)
-    for known, table in context.tables.items():
-        if known.lower() == name.lower():
+    for table_name, table in context.tables.items():
+        if table_name.lower() == name.lower():
             alias = context.names.take(node.alias or node.name)
             names = [field.name for field in table.visible]
-            return _relation(Scan(known, table, alias), node, names, context)
+            return _relation(Scan(table_name, table, alias), node, names, context)
     if name.lower() in context.undefined:
         raise context.source.error(cycle_problem(name.lower(), context), node)
     known_names = [*context.tables, *context.common]
@@ -138,14 +138,14 @@ def _derived(rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Cont
 
 def _relation(node: Node, table: exp.Expr, names: Sequence[str], context: Context) -> Relation:
     alias = table.args.get("alias")
-    listed = [column.name for column in alias.columns] if alias else []
-    if listed and len(listed) != len(names):
-        problem = f"{table.alias} has {len(names)} columns, but {len(listed)} names for them"
+    alias_names = [column.name for column in alias.columns] if alias else []
+    if alias_names and len(alias_names) != len(names):
+        problem = f"{table.alias} has {len(names)} columns, but {len(alias_names)} names for them"
         raise context.source.error(problem, table)
     qualifier = table.alias or table.name
     columns = [
         ScopeColumn(qualifier, name, _scalar(field))
-        for name, field in zip(listed or names, _visible(node), strict=True)
+        for name, field in zip(alias_names or names, _visible(node), strict=True)
     ]
     return Relation(node, tuple(columns))
 
@@ -154,8 +154,8 @@ def _visible(node: Node) -> Schema:
     """The columns that names can be given to; those that Viewkeep needs of a view are not."""
     if not isinstance(node, Scan):
         return node.schema
-    shown = {f"{node.alias}.{field.name}" for field in node.table.visible}
-    return tuple(field for field in node.schema if field.name in shown)
+    visible_names = {f"{node.alias}.{field.name}" for field in node.table.visible}
+    return tuple(field for field in node.schema if field.name in visible_names)
 
 
 def _scalar(field: Field) -> Scalar:
@@ -225,8 +225,8 @@ def _merged_names(left: Relation, right: Relation, item: exp.Join) -> list[exp.E
     if str(item.args.get("method") or "").upper() != "NATURAL":
         return None
     others = {column.name.lower() for column in right.columns if not column.hidden}
-    shared = [c.name for c in left.columns if not c.hidden and c.name.lower() in others]
-    return [exp.to_identifier(name) for name in dict.fromkeys(shared)]
+    common_names = [c.name for c in left.columns if not c.hidden and c.name.lower() in others]
+    return [exp.to_identifier(name) for name in dict.fromkeys(common_names)]
 
 
 def _using(
@@ -243,18 +243,20 @@ def _using(
     equal = [translator.compare("=", [a.scalar, b.scalar], item) for a, b in pairs]
     condition = conjunction(scalar.expression for scalar in equal)
     joined = _joined(kind, left, right, condition, item.this, context)
-    listed = [name.name for name in names]
+    column_names = [name.name for name in names]
     if kind in ("semi", "anti"):
-        return replace(joined, columns=first_named(joined.columns, listed))
-    merged = []
+        return replace(joined, columns=first_named(joined.columns, column_names))
+    merged_columns = []
     for first, second in pairs:
         choice = {
             "right": second.scalar,
             "full": translator.call("coalesce", [first.scalar, second.scalar], item),
         }
-        merged.append(ScopeColumn("", first.name, choice.get(kind, first.scalar)))
-    rest = hide(first_named(joined.columns, listed), [column.name for column in merged])
-    return with_types(replace(joined, columns=(*merged, *rest)))
+        merged_columns.append(ScopeColumn("", first.name, choice.get(kind, first.scalar)))
+    rest = hide(
+        first_named(joined.columns, column_names), [column.name for column in merged_columns]
+    )
+    return with_types(replace(joined, columns=(*merged_columns, *rest)))
 
 
 def _one(relation: Relation, name: exp.Expr, item: exp.Join, context: Context) -> ScopeColumn:

@@ -54,9 +54,9 @@ class Generator:
         expression = self.values.expression
         if isinstance(expression, Column):
             return Unnest(rows, expression.name, self._columns, outer or self.outer)
-        kept = [Output(name, Column(name)) for name in rows.names]
+        own_columns = [Output(name, Column(name)) for name in rows.names]
         array = f"{self.alias}.#array"
-        below = Project(rows, (*kept, Output(array, expression)))
+        below = Project(rows, (*own_columns, Output(array, expression)))
         return Unnest(below, array, self._columns, outer or self.outer)
 
     @property

@@ -30,10 +30,10 @@ def select_items(select: exp.Select, translator: Translator) -> list[Item]:
     for node in select.expressions:
         items.extend(_items(node, translator))
         if isinstance(node, exp.Alias):
-            known = translator.earlier
-            is_plain = node.alias.lower() not in known and node.find(exp.Window) is None
+            aliases = translator.earlier
+            is_plain = node.alias.lower() not in aliases and node.find(exp.Window) is None
             scalar = items[-1].scalar if is_plain else None  # none where Spark decides
-            translator.earlier = {**known, node.alias.lower(): scalar}
+            translator.earlier = {**aliases, node.alias.lower(): scalar}
     translator.earlier = {}
     return items
 
@@ -110,11 +110,13 @@ def _without(
         if isinstance(each, exp.Dot) or each.args.get("db"):
             raise translator.source.unsupported("* EXCEPT of a field", star)
         table = each.table if isinstance(each, exp.Column) else ""
-        gone = [c for c in translator.scope.matches(table or qualifier, each.name) if c in columns]
-        if not gone:
+        excluded = [
+            c for c in translator.scope.matches(table or qualifier, each.name) if c in columns
+        ]
+        if not excluded:
             problem = translator.scope.unknown(table or qualifier, each.name)
             raise translator.source.error(problem, each)
-        columns = [column for column in columns if column not in gone]
+        columns = [column for column in columns if column not in excluded]
     if left_out and not columns:
         raise translator.source.error("* EXCEPT leaves no column", star)
     return columns

@@ -63,8 +63,8 @@ class Pivoted:
             raise self._refused("PIVOT of an expression")
         return resolve(translator, node)
 
-    def _others(self, named: Collection[ScopeColumn]) -> list[exp.Expr]:
-        return [_reference(column) for column in self.columns if column not in named]
+    def _others(self, excluded: Collection[ScopeColumn]) -> list[exp.Expr]:
+        return [_reference(column) for column in self.columns if column not in excluded]
 
     # --- PIVOT ----------------------------------------------------------------------------------
 
@@ -77,8 +77,8 @@ class Pivoted:
         plain = self._grouped(keys, pivots, choices, aggregates, present=False)
         if all(_is_null_of_nothing(each) for each in aggregates):
             return plain
-        made = self.context.aside().nested(plain).schema[len(keys) :]
-        present = all(_is_pivoted_by_value(each.type) for each in made)
+        value_columns = self.context.aside().nested(plain).schema[len(keys) :]
+        present = all(_is_pivoted_by_value(each.type) for each in value_columns)
         return self._grouped(keys, pivots, choices, aggregates, present)
 
     def _grouped(
@@ -163,8 +163,8 @@ class Pivoted:
         if len(columns) != width:
             problem = f"UNPIVOT into {width} columns has a list of {len(columns)}"
             raise self.context.source.error(problem, self.pivot)
-        given = node.args["alias"].name if isinstance(node, exp.PivotAlias) else ""
-        return given or "_".join(column.name for column in columns), columns
+        alias = node.args["alias"].name if isinstance(node, exp.PivotAlias) else ""
+        return alias or "_".join(column.name for column in columns), columns
 
     def _common(self, columns: Sequence[ScopeColumn]) -> Type:
         result = VOID

@@ -44,10 +44,10 @@ class Scope:
 
     def matches(self, qualifier: str, name: str) -> list[ScopeColumn]:
         """The columns that a name may mean, in any case; without a qualifier only visible ones."""
-        named = [c for c in self.columns if c.name.lower() == name.lower()]
+        matches = [c for c in self.columns if c.name.lower() == name.lower()]
         if qualifier:
-            return [c for c in named if c.qualifier.lower() == qualifier.lower()]
-        return [column for column in named if not column.hidden]
+            return [c for c in matches if c.qualifier.lower() == qualifier.lower()]
+        return [column for column in matches if not column.hidden]
 
     def visible(self, qualifier: str = "") -> list[ScopeColumn]:
         """The columns of `*`, or of `qualifier.*`."""
@@ -63,9 +63,9 @@ class Scope:
     def unknown(self, qualifier: str, name: str) -> str:
         """Why a name means nothing here, with the closest one that does."""
         if qualifier and not self.visible(qualifier):
-            known = ", ".join(self.qualifiers)
+            qualifiers = ", ".join(self.qualifiers)
             hint = did_you_mean(qualifier, self.qualifiers)
-            return f'no table "{qualifier}" in FROM ({known}){hint}'
+            return f'no table "{qualifier}" in FROM ({qualifiers}){hint}'
         columns = list(dict.fromkeys(c.name for c in self.visible(qualifier)))
         place = qualifier or ", ".join(self.qualifiers)
         hint = did_you_mean(name, columns)

@@ -106,24 +106,24 @@ def _resolved(
     order: exp.Expr, query: exp.Expr, aliases: dict[str, exp.Expr], translator: Translator
 ) -> exp.Expr:
     """ORDER BY with the expressions that positions and aliases stand for."""
-    made = order.copy()
+    copy = order.copy()
     outputs: Sequence[exp.Expr] = [
         exp.column(column.name, quoted=True) for column in translator.scope.visible()
     ]
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
         outputs = [each.unalias() for each in query.expressions]
     ordered = []
-    for each in made.expressions:
+    for each in copy.expressions:
         if isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL":
             ordered += [exp.Ordered(this=o.copy(), nulls_first=True) for o in outputs]
             continue
-        each.set("this", _meant(each.this, outputs, aliases, translator))
+        each.set("this", _order_node(each.this, outputs, aliases, translator))
         ordered.append(each)
-    made.set("expressions", ordered)
-    return made
+    copy.set("expressions", ordered)
+    return copy
 
 
-def _meant(
+def _order_node(
     node: exp.Expr, outputs: Sequence[exp.Expr], aliases: dict[str, exp.Expr], on: Translator
 ) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
@@ -152,8 +152,8 @@ def replace_aliases(node: exp.Expr, aliases: dict[str, exp.Expr], scope: Scope |
 
 def _unqualified(query: exp.Expr) -> exp.Expr:
     """The query with an ORDER BY that names output columns alone."""
-    made = query.copy()
-    order = made.args.get("order")
+    copy = query.copy()
+    order = copy.args.get("order")
     for column in order.find_all(exp.Column) if order is not None else ():
         column.set("table", None)
-    return made
+    return copy

@@ -61,7 +61,7 @@ class WindowCall:
 class BlockWindows:
     """The window functions that expressions of a query block use."""
 
-    named: Mapping[str, exp.Window] = field(default_factory=dict)
+    windows_by_name: Mapping[str, exp.Window] = field(default_factory=dict)
     calls: list[WindowCall] = field(default_factory=list)
 
     def translate(self, node: exp.Window, translator: Translator) -> Scalar:
@@ -94,14 +94,14 @@ class BlockWindows:
         name = node.args.get("alias")
         if name is None:
             return node
-        known = self.named.get(name.name.lower())
-        if known is None:
+        definition = self.windows_by_name.get(name.name.lower())
+        if definition is None:
             raise translator.source.error(f'no window "{name.name}" in the WINDOW clause', node)
-        made = node.copy()
+        copy = node.copy()
         for part in ("partition_by", "order", "spec"):
-            if not made.args.get(part) and known.args.get(part):
-                made.set(part, known.copy().args[part])
-        return made
+            if not copy.args.get(part) and definition.args.get(part):
+                copy.set(part, definition.copy().args[part])
+        return copy
 
     def _translate(self, node: exp.Window, translator: Translator) -> Scalar:
         function, arguments, ignores = _call(node.this, translator)
@@ -120,14 +120,14 @@ class BlockWindows:
         name = f"window_{len(self.calls) + 1}"
         column = WindowColumn(name, function, values, frame, ignores)
         by = tuple(each.expression for each in partition if not _is_constant(each))
-        return Scalar(Column(self._added(WindowCall(column, by, orders, node))), result)
+        return Scalar(Column(self._call_name(WindowCall(column, by, orders, node))), result)
 
-    def _added(self, call: WindowCall) -> str:
+    def _call_name(self, call: WindowCall) -> str:
         """The name of a call, which is that of an equal one before it."""
-        for known in self.calls:
-            same = replace(call.column, name=known.column.name) == known.column
-            if same and (known.partition_by, known.order_by) == (call.partition_by, call.order_by):
-                return known.column.name
+        for other in self.calls:
+            same = replace(call.column, name=other.column.name) == other.column
+            if same and (other.partition_by, other.order_by) == (call.partition_by, call.order_by):
+                return other.column.name
         self.calls.append(call)
         return call.column.name
 
@@ -146,8 +146,8 @@ class _Columns:
 
     def _free_name(self) -> str:
         """A name that no column has: rows may come from another window with such columns."""
-        taken = {*self._rows.names, *self._names.values()}
-        return next(name for i in count(1) if (name := f"over_{i}") not in taken)
+        used_names = {*self._rows.names, *self._names.values()}
+        return next(name for i in count(1) if (name := f"over_{i}") not in used_names)
 
     def order(self, key: OrderKey) -> Order:
         return Order(self.name(key.scalar.expression), key.descending, key.nulls_first)
@@ -155,8 +155,8 @@ class _Columns:
     def rows(self) -> Node:
         if not self._names:
             return self._rows
-        kept = [Output(name, Column(name)) for name in self._rows.names]
-        return Project(self._rows, (*kept, *(Output(n, e) for e, n in self._names.items())))
+        own_columns = [Output(name, Column(name)) for name in self._rows.names]
+        return Project(self._rows, (*own_columns, *(Output(n, e) for e, n in self._names.items())))
 
 
 def order_keys(order: exp.Expr | None, translator: Translator) -> tuple[OrderKey, ...]:
@@ -245,8 +245,10 @@ def _aggregate(
         function, values = "count", [translator.call("case", [values[0], one], call)]
     if condition is not None:
         place = 1 if function in BY_ORDER else 0
-        chosen = translator.call("case", [translator.condition(condition), values[place]], call)
-        values[place] = chosen
+        filtered_value = translator.call(
+            "case", [translator.condition(condition), values[place]], call
+        )
+        values[place] = filtered_value
     if function != "count":
         for value in values:
             translator.refuse_carried(value, call, comparison_of(function))

@@ -51,8 +51,8 @@ def link(node: Node, conditions: tuple[Expression, ...], outer: Outer, alias: st
     """The rows of a subquery that is correlated by conditions; None if they read anything else."""
     own = set(node.names)
     read = sorted({c for part in conditions for c in columns_of(part)} - own)
-    known = {field.name for field in outer.schema}
-    if not known.issuperset(read):
+    outer_columns = {field.name for field in outer.schema}
+    if not outer_columns.issuperset(read):
         return None
     pairs = [_pair(part, node, outer.schema) for part in conditions]
     links = [pair for pair in pairs if pair is not None]
@@ -83,8 +83,8 @@ def _with_domain(
 ) -> Linked | None:
     fields = [find_field(column, outer.schema) for column in read]
     values = [outer.values.get(column, Column(column)) for column in read]
-    known = set(outer.rows.names)
-    if any(f.type.has_map for f in fields) or any(columns_of(v) - known for v in values):
+    outer_columns = set(outer.rows.names)
+    if any(f.type.has_map for f in fields) or any(columns_of(v) - outer_columns for v in values):
         return None
     names = {column: f"{alias}.{i}" for i, column in enumerate(read, start=1)}
     outputs = tuple(map(Output, names.values(), values))

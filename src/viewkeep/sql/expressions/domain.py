@@ -33,18 +33,18 @@ class Domain:
 def domain_of(query: exp.Expr, left: Node, context: Context) -> Domain | None:
     """The domain of a subquery beside rows; None where it reads none of them, or maps."""
     assert context.outer is not None, "the rows around have names"
-    written = {each.name.lower() for each in query.find_all(exp.Identifier)}
-    columns = [each for each in context.outer.columns if each.name.lower() in written]
+    identifiers = {each.name.lower() for each in query.find_all(exp.Identifier)}
+    columns = [each for each in context.outer.columns if each.name.lower() in identifiers]
     if not columns or any(each.scalar.typed.type.has_map for each in columns):
         return None
     alias = context.names.take("lateral")
     names = [f"{alias}.{i}" for i in range(1, len(columns) + 1)]
     outer = [each.scalar.expression for each in columns]
     node = Distinct(Project(left, tuple(map(Output, names, outer))))
-    named = [
+    domain_columns = [
         replace(each, scalar=Scalar(Column(name), each.scalar.typed))
         for name, each in zip(names, columns, strict=True)
     ]
-    scope = Scope(tuple(named), context.outer.outer)
+    scope = Scope(tuple(domain_columns), context.outer.outer)
     links = [Link(Column(n), "<=>", value) for n, value in zip(names, outer, strict=True)]
     return Domain(node, scope, tuple(links))

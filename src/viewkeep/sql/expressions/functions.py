@@ -37,8 +37,8 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
             return translator.opaque(node, refusal)
     if name in COMPOSED:
         arguments = translator.translate_all(node.expressions)
-        found = composed(name, _Composer(translator, node), arguments)
-        return found or translator.opaque(node, _unknown_function(translator, node))
+        composition = composed(name, _Composer(translator, node), arguments)
+        return composition or translator.opaque(node, _unknown_function(translator, node))
     if name not in FUNCTIONS:
         return translator.opaque(node, _unknown_function(translator, node))
     return translator.call(name, translator.translate_all(node.expressions), node)

@@ -35,13 +35,13 @@ from viewkeep.sql.expressions.translator import Translator, attached
 
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     """Rows beside those of a subquery, which reads them as `context.outer`."""
-    written = unwrapped(query)
-    if isinstance(written, exp.Select) and _is_plain(written):
-        refuse_clauses(written, context.source)
-        inside = with_common_tables(written, context)
-        if written.args.get("from_") is None and written.args.get("where") is None:
-            return _computed(written, left, inside, kind)
-        return _joined(written, left, inside, kind)
+    inner_query = unwrapped(query)
+    if isinstance(inner_query, exp.Select) and _is_plain(inner_query):
+        refuse_clauses(inner_query, context.source)
+        inside = with_common_tables(inner_query, context)
+        if inner_query.args.get("from_") is None and inner_query.args.get("where") is None:
+            return _computed(inner_query, left, inside, kind)
+        return _joined(inner_query, left, inside, kind)
     assert context.outer is not None, "the rows around have names"
     around = Translator(context.source, context.outer)
     joins = SubqueryJoins(context, Outer(left, left.schema, {}))
@@ -49,12 +49,12 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
     try:
         answer = rows.open(query, around)
     except UnsupportedError:
-        if _is_union_all(written) and not kind.outer:
-            return _of_sides(written, left, with_common_tables(written, context))
-        domain = domain_of(written, left, context)
+        if _is_union_all(inner_query) and not kind.outer:
+            return _of_sides(inner_query, left, with_common_tables(inner_query, context))
+        domain = domain_of(inner_query, left, context)
         if domain is None:
             raise
-        answer = _by_domain(written, domain, rows, context)
+        answer = _by_domain(inner_query, domain, rows, context)
     if isinstance(answer, Total):
         return _beside_total(answer, joins.attached(left), kind, around, query)
     return _beside(answer, left, kind)
@@ -127,11 +127,11 @@ def _joined(select: exp.Select, left: Node, context: Context, kind: LateralJoin)
     values = [item.scalar.expression for item in items]
     if not kind.outer:
         return _named(Join(left, right, condition), names, values)
-    there = f"{context.names.take('lateral')}.there"
-    kept = [Output(name, Column(name)) for name in right.names]
-    marked = Project(right, (*kept, Output(there, literal(True))))
+    match_flag = f"{context.names.take('lateral')}.there"
+    own_columns = [Output(name, Column(name)) for name in right.names]
+    marked = Project(right, (*own_columns, Output(match_flag, literal(True))))
     node = join("left", left, marked, _on(kind, condition, left, right, names, values))
-    return _named(node, names, [_if_there(item, there, right) for item in items])
+    return _named(node, names, [_if_there(item, match_flag, right) for item in items])
 
 
 def _on(
@@ -149,12 +149,12 @@ def _on(
     return conjunction([links, kind.on(columns).expression])
 
 
-def _if_there(item: Item, there: str, right: Node) -> Expression:
+def _if_there(item: Item, match_flag: str, right: Node) -> Expression:
     """An item of the subquery; NULL beside a row for which it has none."""
     expression = item.scalar.expression
     if isinstance(expression, Column) and columns_of(expression) <= set(right.names):
         return expression
-    return _if(Call("isnotnull", (Column(there),)), expression)
+    return _if(Call("isnotnull", (Column(match_flag),)), expression)
 
 
 def _if(condition: Expression, value: Expression) -> Expression:

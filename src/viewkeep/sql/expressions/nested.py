@@ -18,9 +18,11 @@ def field(translator: "Translator", struct: Scalar, name: str, node: exp.Expr) -
     parts = struct.typed.type.parts if struct.typed.type.name == "struct" else ()
     places = [i for i, part in enumerate(parts) if part.name.lower() == name.lower()]
     if len(places) != 1:
-        known = [part.name for part in parts]
-        listed = f"{struct.typed.type}{did_you_mean(name, known)}"
-        raise translator.source.error(f'no part "{name}" in {struct.expression}, {listed}', node)
+        part_names = [part.name for part in parts]
+        type_and_hint = f"{struct.typed.type}{did_you_mean(name, part_names)}"
+        raise translator.source.error(
+            f'no part "{name}" in {struct.expression}, {type_and_hint}', node
+        )
     [place] = places
     arguments = [struct, constant(literal(parts[place].name)), constant(literal(place))]
     return translator.call(FIELD, arguments, node)

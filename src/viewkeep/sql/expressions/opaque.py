@@ -43,10 +43,10 @@ def opaque_expression(node: exp.Expr, translate: Translate, source: Source) -> S
     if source.types is None or not isinstance(node, _FORMS):
         return None
     holes: list[Scalar] = []
-    written = _with_holes(node, translate, source, holes, frozenset())
-    if written is None:
+    template = _with_holes(node, translate, source, holes, frozenset())
+    if template is None:
         return None
-    text = written.sql(ViewDialect, normalize_functions=False)
+    text = template.sql(ViewDialect, normalize_functions=False)
     return _typed(text, holes, source)
 
 
@@ -70,11 +70,11 @@ def _typed(text: str, holes: Sequence[Scalar], source: Source) -> Scalar | None:
     numbered = [quote(f"a{i}") for i in range(len(arguments))]
     between = tuple(parts[::2])
     probe = between[0] + "".join(map("".join, zip(numbered, between[1:], strict=True)))
-    found = source.types.type_of(probe, [each.typed.type for each in arguments])
-    if found is None:
+    result_type = source.types.type_of(probe, [each.typed.type for each in arguments])
+    if result_type is None:
         return None
-    call = OpaqueCall(between, tuple(each.expression for each in arguments), found)
-    return Scalar(call, Typed(found, nullable=True))
+    call = OpaqueCall(between, tuple(each.expression for each in arguments), result_type)
+    return Scalar(call, Typed(result_type, nullable=True))
 
 
 def _with_holes(
@@ -91,7 +91,7 @@ def _with_holes(
     node = _with_field_names(node)
     if isinstance(node, exp.Lambda):
         bound |= {each.name.lower() for each in node.expressions}
-    made = node.copy()
+    copy = node.copy()
     for part, value in node.args.items():
         filled = [
             _filled(each, translate, source, holes, bound)
@@ -99,8 +99,8 @@ def _with_holes(
         ]
         if None in filled and value is not None:
             return None
-        made.set(part, filled if isinstance(value, list) else filled[0])
-    return made
+        copy.set(part, filled if isinstance(value, list) else filled[0])
+    return copy
 
 
 def _filled(

@@ -140,10 +140,10 @@ class Subqueries:
         answer = self._rows.open(query, translator, items_matter=False)
         if isinstance(answer, Total):
             return _passes(answer, translator, query)
-        rows = self._counted(answer)
+        rows = self._counts(answer)
         return self._some(rows, translator, query)
 
-    def _counted(self, answer: Answer, *values: str) -> list[Scalar]:
+    def _counts(self, answer: Answer, *values: str) -> list[Scalar]:
         """How many rows there are, and how many values that are not NULL."""
         counts = [AggregateColumn("all", "count")]
         counts += [AggregateColumn(f"of.{v}", "count", Column(v)) for v in values]
@@ -166,8 +166,8 @@ class Subqueries:
     # --- IN ---------------------------------------------------------------------------------------
 
     def _member(self, node: exp.In, negated: bool, translator: Translator) -> Scalar:
-        written = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        values = [translator.translate(value) for value in written]
+        nodes = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        values = [translator.translate(value) for value in nodes]
         answer = self._rows.open(node.args["query"], translator)
         if len(answer.items) != len(values):
             problem = f"IN compares {len(values)} values with a subquery of {len(answer.items)}"
@@ -196,7 +196,7 @@ class Subqueries:
             outputs.append(Output(item, Column(item) if same else Cast(Column(item), common)))
             links.append(Link(Column(item), "=", value.expression))
         linked = replace(answer, node=Project(answer.node, tuple(outputs)), links=tuple(links))
-        return self._some(self._counted(linked), translator, node)
+        return self._some(self._counts(linked), translator, node)
 
     def _unknown(
         self, answer: Answer, values: Sequence[Scalar], translator: Translator, node: exp.Expr
@@ -208,7 +208,7 @@ class Subqueries:
         zero = constant(literal(0))
         counts = [
             translator.call("coalesce", [count, zero], node)
-            for count in self._counted(answer, answer.items[0])
+            for count in self._counts(answer, answer.items[0])
         ]
         some = translator.call(">", [counts[0], zero], node)
         nulls = translator.call(">", counts, node)
@@ -217,7 +217,7 @@ class Subqueries:
 
 
 def _has_membership(node: exp.Expr) -> bool:
-    return any(found.args.get("query") is not None for found in node.find_all(exp.In))
+    return any(part.args.get("query") is not None for part in node.find_all(exp.In))
 
 
 def _passes(total: Total, translator: Translator, node: exp.Expr) -> Scalar:

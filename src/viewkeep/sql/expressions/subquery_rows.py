@@ -78,51 +78,53 @@ class SubqueryRows:
         self, query: exp.Expr, translator: Translator, items_matter: bool = True
     ) -> Answer | Total:
         """The rows of a subquery by what links them to the outer rows, or its total."""
-        written = unwrapped(query)
+        inner_query = unwrapped(query)
         context = replace(self._context, outer=translator.subquery_scope)
-        if not isinstance(written, exp.Select):
-            return self._renamed(context.nested(written))
-        if chooses_rows(written):
+        if not isinstance(inner_query, exp.Select):
+            return self._rename(context.nested(inner_query))
+        if chooses_rows(inner_query):
             try:
-                return self._renamed(context.nested(written))
+                return self._rename(context.nested(inner_query))
             except UnsupportedError:
-                if written.args.get("distinct"):
+                if inner_query.args.get("distinct"):
                     raise
-        refuse_clauses(written, context.source)
-        return self._opened(written, with_common_tables(written, context), items_matter)
+        refuse_clauses(inner_query, context.source)
+        return self._select_rows(
+            inner_query, with_common_tables(inner_query, context), items_matter
+        )
 
-    def open_by_domain(self, written: exp.Select, domain: Domain) -> Answer | Total:
+    def open_by_domain(self, select: exp.Select, domain: Domain) -> Answer | Total:
         """The rows of a subquery for each row of a domain, which all of its clauses may read."""
-        refuse_clauses(written, self._context.source)
-        context = with_common_tables(written, replace(self._context, outer=domain.scope))
-        return self._opened(written, context, True, domain)
+        refuse_clauses(select, self._context.source)
+        context = with_common_tables(select, replace(self._context, outer=domain.scope))
+        return self._select_rows(select, context, True, domain)
 
-    def _opened(
+    def _select_rows(
         self,
-        written: exp.Select,
+        select: exp.Select,
         context: Context,
         items_matter: bool,
         domain: Domain | None = None,
     ) -> Answer | Total:
         """The rows of a block; which of them windows and LIMIT choose, outer row by outer row."""
-        block, links = self._block(written, context, domain)
-        if is_grouped(written) and not written.args.get("group"):
-            return self._total(written, block, links, context, domain)
-        if is_grouped(written):
+        block, links = self._block(select, context, domain)
+        if is_grouped(select) and not select.args.get("group"):
+            return self._total(select, block, links, context, domain)
+        if is_grouped(select):
             constants = domain.node.names if domain else ()
-            inner: Translator = group_translator(written, block, context, constants)
+            inner: Translator = group_translator(select, block, context, constants)
         else:
             correlated = domain is not None or not items_matter
             inner = Translator(context.source, block.scope, correlated=correlated)
             inner.attachments = context.attachments(block.node)
-        windows = inner.windows = BlockWindows(named_windows(written))
-        items = select_items(written, inner)
-        qualify = read_qualify(written, inner)
-        top = read_top(written, inner, ordered_names(written))
+        windows = inner.windows = BlockWindows(named_windows(select))
+        items = select_items(select, inner)
+        qualify = read_qualify(select, inner)
+        top = read_top(select, inner, ordered_names(select))
         inner.windows = None
         if isinstance(inner, GroupedTranslator):
             keys = _link_keys(links, block) | {k.scalar.expression: k for k in inner.keys}
-            node = apply_groups(written, block, inner, context, keys)
+            node = apply_groups(select, block, inner, context, keys)
             columns: list[Expression] = [Column(keys[each.inner].name) for each in links]
         else:
             node, columns = attached(block.node, inner), [each.inner for each in links]
@@ -130,10 +132,10 @@ class SubqueryRows:
         if qualify is not None:
             node = Select(node, qualify.expression)
         node = apply_top(node, top, context, columns)
-        listed = [item.scalar.expression for item in items] if items_matter else [literal(1)]
-        node = self._projected(node, columns, listed)
+        values = [item.scalar.expression for item in items] if items_matter else [literal(1)]
+        node = self._project(node, columns, values)
         names = item_names(items, context.source) if items_matter else ()
-        return Answer(Distinct(node) if written.args.get("distinct") else node, links, names)
+        return Answer(Distinct(node) if select.args.get("distinct") else node, links, names)
 
     def _block(
         self, select: exp.Select, context: Context, domain: Domain | None
@@ -148,7 +150,7 @@ class SubqueryRows:
             raise context.source.unsupported(FAR_COLUMN, select)
         return replace(block, node=linked.node, correlated=()), linked.links
 
-    def _projected(
+    def _project(
         self, node: Node, links: Sequence[Expression], items: Sequence[Expression]
     ) -> Node:
         alias = self._context.names.take("subquery")
@@ -156,7 +158,7 @@ class SubqueryRows:
         outputs += [Output(f"{alias}.{i}", e) for i, e in enumerate(items, start=1)]
         return Project(node, tuple(outputs))
 
-    def _renamed(self, node: Node) -> Answer:
+    def _rename(self, node: Node) -> Answer:
         alias = self._context.names.take("subquery")
         names = [f"{alias}.{name}" for name in node.names]
         return Answer(renamed(node, names, self._context.places), (), node.names)

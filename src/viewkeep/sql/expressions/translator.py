@@ -189,11 +189,11 @@ class Translator:
 
     def opaque(self, node: exp.Expr, refusal: QueryError) -> Scalar:
         """What only Spark computes, where that is known to be an expression; else the refusal."""
-        found = opaque_expression(node, self.translate, self.source)
-        if found is None:
+        expression = opaque_expression(node, self.translate, self.source)
+        if expression is None:
             self._refusals[id(node)] = node, refusal
             raise refusal
-        return found
+        return expression
 
     def cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:
         """A value converted to another type."""

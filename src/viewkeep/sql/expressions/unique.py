@@ -51,9 +51,9 @@ def is_unique(node: Node, columns: AbstractSet[str]) -> bool:
             own = columns & set(node.child.names)
             return node.elements[0] in columns and is_unique(node.child, own)
         case Join():
-            known = _fixed(columns, node.condition, node.schema)
+            fixed_columns = _fixed(columns, node.condition, node.schema)
             sides = (node.left, node.right), (node.right, node.left)
-            return any(_join_is_unique(node, *pair, known) for pair in sides)
+            return any(_join_is_unique(node, *pair, fixed_columns) for pair in sides)
         case Values():
             return len(node.rows) == 1
         case Stored() | UnionAll():
@@ -64,20 +64,20 @@ def _join_is_unique(node: Join, first: Node, second: Node, columns: AbstractSet[
     """One side is known by the columns, the other by them and by what the first one fixes."""
     if not is_unique(first, columns & set(first.names)):
         return False
-    known = _fixed(columns | set(first.names), node.condition, node.schema)
-    return is_unique(second, known & set(second.names))
+    fixed_columns = _fixed(columns | set(first.names), node.condition, node.schema)
+    return is_unique(second, fixed_columns & set(second.names))
 
 
 def _fixed(columns: AbstractSet[str], condition: Expression, schema: Schema) -> AbstractSet[str]:
     """The columns with those that the condition pins to a constant or to one of them."""
     types = {field.name: field.type for field in schema}
-    known = set(columns)
+    fixed_columns = set(columns)
     for _ in range(2):
         for part in conjuncts(condition):
             pinned = constant_column(part)
             if pinned is not None:
-                known.add(pinned)
+                fixed_columns.add(pinned)
             match part:
                 case Call("=", (Column(a), Column(b))) if types[a] == types[b]:
-                    known |= {a, b} if {a, b} & known else set()
-    return known
+                    fixed_columns |= {a, b} if {a, b} & fixed_columns else set()
+    return fixed_columns

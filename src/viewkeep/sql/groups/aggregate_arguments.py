@@ -65,8 +65,8 @@ def _of_ordered(
     translator: Translator,
 ) -> tuple[list[Scalar], tuple[OrderKey, ...]]:
     """The value first, then the share; an order only where it descends."""
-    name, needed = call.name.lower(), 0 if call.name.lower() == "mode" else 1
-    if name != "percentile" and len(order) == 1 and len(values) == needed:
+    name, count = call.name.lower(), 0 if call.name.lower() == "mode" else 1
+    if name != "percentile" and len(order) == 1 and len(values) == count:
         return [order[0].scalar, *values], order if order[0].descending else ()
     if name == "mode" and not order and len(values) in (1, 2):
         return [values[0]], ()

@@ -41,10 +41,10 @@ def _with_computed_keys(
 ) -> Node:
     if all(isinstance(key.scalar.expression, Column) for key in keys):
         return rows
-    needed = {name for call in calls for name in call.reads}
+    columns_read = {name for call in calls for name in call.reads}
     names = {key.name for key in keys}
-    kept = [Output(n, Column(n)) for n in rows.names if n in needed and n not in names]
-    return Project(rows, (*(Output(k.name, k.scalar.expression) for k in keys), *kept))
+    own_columns = [Output(n, Column(n)) for n in rows.names if n in columns_read and n not in names]
+    return Project(rows, (*(Output(k.name, k.scalar.expression) for k in keys), *own_columns))
 
 
 def _part(

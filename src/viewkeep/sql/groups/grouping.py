@@ -61,10 +61,10 @@ def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ..
     group = select.args.get("group")
     keys: dict[Expression, GroupKey] = {}
     for node in _key_nodes(group, select, translator.source) if group else ():
-        written, scalar = _read_key(node, select, translator)
+        key_node, scalar = _read_key(node, select, translator)
         expression = scalar.expression
         name = expression.name if isinstance(expression, Column) else f"key_{len(keys) + 1}"
-        keys.setdefault(expression, GroupKey(name, scalar, written))
+        keys.setdefault(expression, GroupKey(name, scalar, key_node))
     return tuple(keys.values())
 
 
@@ -78,23 +78,23 @@ def keys_of_sets(
     declared before the sets first, and the sets by the names of their keys."""
     keys: dict[Expression, GroupKey] = {}
     names = []
-    for own in (declared, *sets):
-        read = [_read_key(node, select, translator) for node in own]
-        for written, scalar in read:
+    for key_set in (declared, *sets):
+        own_keys = [_read_key(node, select, translator) for node in key_set]
+        for key_node, scalar in own_keys:
             typed = Typed(scalar.typed.type, True)
-            key = GroupKey(f"key_{len(keys) + 1}", replace(scalar, typed=typed), written)
+            key = GroupKey(f"key_{len(keys) + 1}", replace(scalar, typed=typed), key_node)
             keys.setdefault(scalar.expression, key)
-        names.append(frozenset(keys[scalar.expression].name for _, scalar in read))
+        names.append(frozenset(keys[scalar.expression].name for _, scalar in own_keys))
     return tuple(keys.values()), tuple(names[1:])
 
 
 def _read_key(
     node: exp.Expr, select: exp.Select, translator: Translator
 ) -> tuple[exp.Expr, Scalar]:
-    written = _key_expression(node, select, translator)
-    scalar = translator.translate(written)
+    key_node = _key_expression(node, select, translator)
+    scalar = translator.translate(key_node)
     translator.refuse_carried(scalar, node)
-    return written, scalar
+    return key_node, scalar
 
 
 def _key_nodes(group: exp.Expr, select: exp.Select, source: Source) -> list[exp.Expr]:
@@ -122,12 +122,12 @@ def _by_position(node: exp.Literal, select: exp.Select, source: Source) -> exp.E
     if not 1 <= position <= len(select.expressions):
         problem = f"GROUP BY {position}: the select list has {len(select.expressions)} columns"
         raise source.error(problem, node)
-    chosen: exp.Expr = select.expressions[position - 1].unalias()
-    if contains_aggregate(chosen):
+    item: exp.Expr = select.expressions[position - 1].unalias()
+    if contains_aggregate(item):
         raise source.error(f"GROUP BY {position} is an aggregate", node)
-    if isinstance(chosen, exp.Star):
+    if isinstance(item, exp.Star):
         raise source.unsupported("GROUP BY the position of *", node)
-    return chosen
+    return item
 
 
 def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
@@ -267,16 +267,18 @@ class GroupedTranslator(Translator):
         if _is_star(node):
             if isinstance(node.expressions[0], exp.Distinct):
                 raise self.source.unsupported("count(DISTINCT *)", node)
-            read = Arguments((_ONE,))
+            arguments = Arguments((_ONE,))
         else:
-            read = read_arguments(node, within, self.rows)
-        function, read = self._known(function, read, node)
+            arguments = read_arguments(node, within, self.rows)
+        function, arguments = self._algebra_call(function, arguments, node)
         if condition is not None:
             place = 1 if function in BY_ORDER else 0
-            chosen = self._filtered(read.values[place], self.rows.condition(condition), node)
-            values = (*read.values[:place], chosen, *read.values[place + 1 :])
-            read = replace(read, values=values)
-        return self._register(function, read, node)
+            filtered_value = self._filter(
+                arguments.values[place], self.rows.condition(condition), node
+            )
+            values = (*arguments.values[:place], filtered_value, *arguments.values[place + 1 :])
+            arguments = replace(arguments, values=values)
+        return self._register(function, arguments, node)
 
     def _aggregate_of_user(self, node: exp.Anonymous, condition: exp.Expr | None) -> Scalar:
         """An aggregate with the type that Spark gives it; it may count NULLs, so FILTER is more
@@ -286,17 +288,19 @@ class GroupedTranslator(Translator):
         values = [self.rows.translate(e) for e in (nodes[0].expressions if distinct else nodes)]
         probe = f"{name}({', '.join(f'`a{i}`' for i in range(len(values)))})"
         types = self.source.types
-        found = types.type_of(probe, [each.typed.type for each in values]) if types else None
-        if found is None or condition is not None or not values:
+        result_type = types.type_of(probe, [each.typed.type for each in values]) if types else None
+        if result_type is None or condition is not None or not values:
             raise self.source.unsupported(f"this form of the aggregate {name}()", node)
         first, *others = (each.expression for each in values)
-        column = AggregateColumn("", name, first, tuple(others), type=found)
+        column = AggregateColumn("", name, first, tuple(others), type=result_type)
         name = self._name(column, _distinct(values) if distinct else ())
-        return Scalar(Column(name), Typed(found, nullable=True))
+        return Scalar(Column(name), Typed(result_type, nullable=True))
 
-    def _known(self, function: str, read: Arguments, node: exp.Anonymous) -> tuple[str, Arguments]:
+    def _algebra_call(
+        self, function: str, arguments: Arguments, node: exp.Anonymous
+    ) -> tuple[str, Arguments]:
         """The aggregate of the algebra that a call means, with as many arguments as it takes."""
-        name, values = node.name.lower(), read.values
+        name, values = node.name.lower(), arguments.values
         if function == ANY_VALUE and len(values) in (1, 2):
             self._check_determined(values[0], node)
             return "max", Arguments(values[:1])
@@ -310,52 +314,52 @@ class GroupedTranslator(Translator):
             problem = f"{name}() takes a condition, not {values[0].typed.type}"
             raise self.source.error(problem, node)
         if function == "count_if":
-            one = self._filtered(_ONE, values[0], node)
-            return "count", Arguments((one,), distinct=read.distinct)
-        return function, read
+            one = self._filter(_ONE, values[0], node)
+            return "count", Arguments((one,), distinct=arguments.distinct)
+        return function, arguments
 
     def _check_determined(self, value: Scalar, node: exp.Anonymous) -> None:
         """Refuse the value of any row of a group, unless all rows have the same."""
         keys = {key.scalar.expression for key in self.keys}
-        known = frozenset(key.name for key in keys if isinstance(key, Column))
+        constant_columns = frozenset(key.name for key in keys if isinstance(key, Column))
         if self.base is not None and not self.sets:
-            known = determined_columns(self.base, known)
-        if value.expression in keys or columns_of(value.expression) <= known:
+            constant_columns = determined_columns(self.base, constant_columns)
+        if value.expression in keys or columns_of(value.expression) <= constant_columns:
             return
-        name, shown = node.name.lower(), value.expression
+        name, text = node.name.lower(), value.expression
         raise self.source.error(
-            f"{name}({shown}) is not determined: rows of a group have no order, and may differ in "
-            f"it; take min({shown}), max({shown}) or max_by({shown}, y), or group by it as well",
+            f"{name}({text}) is not determined: rows of a group have no order, and may differ in "
+            f"it; take min({text}), max({text}) or max_by({text}, y), or group by it as well",
             node,
         )
 
-    def _filtered(self, value: Scalar, condition: Scalar, node: exp.Expr) -> Scalar:
+    def _filter(self, value: Scalar, condition: Scalar, node: exp.Expr) -> Scalar:
         """FILTER: values of the other rows become NULL, which no aggregate counts."""
         return self.rows.call("case", [condition, value], node)
 
-    def _register(self, function: str, read: Arguments, node: exp.Expr) -> Scalar:
-        values, distinct = read.values, read.distinct and function not in _OF_SETS
+    def _register(self, function: str, arguments: Arguments, node: exp.Expr) -> Scalar:
+        values, distinct = arguments.values, arguments.distinct and function not in _OF_SETS
         if function == "count" and not distinct and values[0].typed.type.is_opaque:
-            values = (self._counted(values, node),)
-        ordered = tuple(key.scalar for key in read.order)
+            values = (self._one_if_no_null(values, node),)
+        order_values = tuple(key.scalar for key in arguments.order)
         if function != "count" or distinct:
-            for value in (*values, *ordered):
+            for value in (*values, *order_values):
                 self.refuse_carried(value, node, comparison_of(function))
-        counted = function == "count" and len(values) > 1
-        given = (self._counted(values, node),) if counted else values
-        expressions = _distinct((*values, *ordered)) if distinct else ()
-        if function == "count" and not distinct and not given[0].typed.nullable:
-            given = ()
+        counts_tuples = function == "count" and len(values) > 1
+        inputs = (self._one_if_no_null(values, node),) if counts_tuples else values
+        expressions = _distinct((*values, *order_values)) if distinct else ()
+        if function == "count" and not distinct and not inputs[0].typed.nullable:
+            inputs = ()
         try:
-            typed = [each.typed for each in given]
+            typed = [each.typed for each in inputs]
             result = aggregate_result(function, typed, grouped=bool(self.keys))
         except QueryError as error:
             raise self.source.type_error(str(error), node) from None
-        first, *others = (each.expression for each in given) if given else (None,)
-        column = AggregateColumn("", function, first, tuple(others), read.sort_keys)
+        first, *others = (each.expression for each in inputs) if inputs else (None,)
+        column = AggregateColumn("", function, first, tuple(others), arguments.sort_keys)
         return Scalar(Column(self._name(column, expressions)), result)
 
-    def _counted(self, values: Sequence[Scalar], node: exp.Expr) -> Scalar:
+    def _one_if_no_null(self, values: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """What `count(x, y)` counts: 1 where no value is NULL."""
         present = [self.rows.call("isnotnull", [value], node) for value in values]
         condition = present[0]
@@ -364,9 +368,9 @@ class GroupedTranslator(Translator):
         return self.rows.call("case", [condition, _ONE], node)
 
     def _name(self, column: AggregateColumn, distinct: tuple[Expression, ...]) -> str:
-        for known in self.aggregates:
-            if (replace(known.column, name=""), known.distinct) == (column, distinct):
-                return known.column.name
+        for call in self.aggregates:
+            if (replace(call.column, name=""), call.distinct) == (column, distinct):
+                return call.column.name
         name = f"{column.function}_{len(self.aggregates) + 1}"
         self.aggregates.append(AggregateCall(replace(column, name=name), distinct))
         return name

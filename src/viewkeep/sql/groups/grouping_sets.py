@@ -103,8 +103,10 @@ def _branch(
     own: frozenset[str],
     calls: Sequence[AggregateCall],
 ) -> Node:
-    needed = {name for call in calls for name in call.reads}
-    values: dict[str, Expression] = {name: Column(name) for name in rows.names if name in needed}
+    columns_read = {name for call in calls for name in call.reads}
+    values: dict[str, Expression] = {
+        name: Column(name) for name in rows.names if name in columns_read
+    }
     for key in keys:
         null = Cast(Literal(None, VOID), key.scalar.typed.type)
         values[key.name] = key.scalar.expression if key.name in own else null
