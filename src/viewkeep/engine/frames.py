@@ -11,8 +11,8 @@ def as_table(data: Any, relation: str) -> Any:
     as it is."""
     streams = hasattr(data, "__arrow_c_stream__") and not hasattr(data, "itertuples")
     # Asking the type runs no query: polars computes the columns of a LazyFrame when they are read.
-    named = any(hasattr(type(data), name) for name in ("columns", "column_names", "schema"))
-    if not streams or not named or is_arrow(data):
+    has_columns = any(hasattr(type(data), name) for name in ("columns", "column_names", "schema"))
+    if not streams or not has_columns or is_arrow(data):
         return data
     kind = type(data).__name__
     try:
@@ -59,11 +59,11 @@ name all its columns as R does, or none to have them read by position
         return _by_position(names, columns, whole, f"{place}: {table}")
     twice = [column for column in columns if names.count(column) > 1]
     if twice:
-        raise SchemaError(f"{place}: {table} has {_listed(twice)} more than once")
+        raise SchemaError(f"{place}: {table} has {_commas(twice)} more than once")
     missing = [column for column in columns if column not in names]
     if missing:
         raise SchemaError(
-            f"{place}: {table} has {_listed(dict.fromkeys(fitting))}, but not {_listed(missing)}; "
+            f"{place}: {table} has {_commas(dict.fromkeys(fitting))}, but not {_commas(missing)}; "
             f"name all its columns as {relation} does, or none to have them read by position"
             + did_you_mean(missing[0], [name for name in names if name not in columns])
         )
@@ -81,5 +81,5 @@ def _by_position(
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _commas(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -105,8 +105,8 @@ class Intake:
 
 def intakes_of(query: ConjunctiveQuery, payload: Payload | None = None) -> dict[str, Intake]:
     """The intake of every relation; without a payload, for counts or the query's aggregates."""
-    chosen = plan_payload(query) if payload is None else payload
-    return {relation: Intake(query, relation, chosen) for relation in query.relations}
+    payload_layout = plan_payload(query) if payload is None else payload
+    return {relation: Intake(query, relation, payload_layout) for relation in query.relations}
 
 
 def _key_of(query: ConjunctiveQuery, atom: Atom) -> Callable[[Row], Row | None] | None:
@@ -135,12 +135,12 @@ def _with_counts(
         return ((row, 1) for row in rows)
     if not isinstance(multiplicities, Iterable) or isinstance(multiplicities, str | bytes):
         raise SchemaError(f"multiplicities={multiplicities!r}: expected a list of whole numbers")
-    listed = list(rows)
+    row_list = list(rows)
     # Arrays give whole numbers of Python that way, and not of their own.
     counts = multiplicities.tolist() if hasattr(multiplicities, "tolist") else list(multiplicities)
-    if len(listed) != len(counts):
-        raise SchemaError(f"{len(listed)} rows, but {len(counts)} multiplicities")
-    return zip(listed, counts, strict=True)
+    if len(row_list) != len(counts):
+        raise SchemaError(f"{len(row_list)} rows, but {len(counts)} multiplicities")
+    return zip(row_list, counts, strict=True)
 
 
 def rows_of(

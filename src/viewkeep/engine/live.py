@@ -236,12 +236,12 @@ class LiveQuery:
         head = row
         if len(self.program.enumerator.head) > len(row):
             head = (*row, *(inputs[v] for v in self.query.inputs))
-        return self.runner.held(lambda: self.runner.engine.lookup(head, inputs))
+        return self.runner.or_refuse(lambda: self.runner.engine.lookup(head, inputs))
 
     def _output_state(self, head: Row) -> Any:
         """The payload that subscribers are told of an output tuple; None if it is absent."""
         inputs = dict(zip(self.query.inputs, head[len(self.query.outputs) :], strict=True))
-        element = self.runner.held(lambda: self.runner.engine.lookup(head, inputs))
+        element = self.runner.or_refuse(lambda: self.runner.engine.lookup(head, inputs))
         return None if self.payload.ring.is_zero(element) else self.payload.result(element)
 
     # --- files ------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class Runner:
         else:
             self.use(other)
 
-    def held(self, action: Callable[[], Result]) -> Result:
+    def or_refuse(self, action: Callable[[], Result]) -> Result:
         """Run what leaves everything as it was if the compiled engine cannot hold its numbers;
         then the reference engine takes over."""
         try:
@@ -124,7 +124,7 @@ class Runner:
     def load(self, changes: list[Change]) -> None:
         """Fill an empty engine."""
         self.note(len(changes))
-        self.held(lambda: self._load(changes))
+        self.or_refuse(lambda: self._load(changes))
         self._tidy(len(changes))
 
     def _load(self, changes: list[Change]) -> None:
@@ -137,7 +137,7 @@ class Runner:
     def apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
         """Change everything, or nothing where the ring refuses; what subscribers knew before."""
         self.note(len(changes))
-        before = self.held(lambda: self._run_triggers(changes, subscribers))
+        before = self.or_refuse(lambda: self._run_triggers(changes, subscribers))
         self._tidy(len(changes))
         return before
 
@@ -153,7 +153,7 @@ class Runner:
         if not isinstance(engine, ReferenceEngine) and not subscribers and self._checker is None:
             engine.apply(changes)
             return before
-        stored: dict[tuple[int, Row], Any] = {}
+        payloads: dict[tuple[int, Row], Any] = {}
         fallible = self._fallible or self.compiled
         undo = self._begin_undo(len(changes)) if fallible else None
         try:
@@ -161,15 +161,15 @@ class Runner:
                 if subscribers:
                     subscribers.note(before, engine.output_change(atom, key, payload))
                 if fallible:
-                    stored.setdefault((atom, key), engine.stored(atom, key))
+                    payloads.setdefault((atom, key), engine.input_payload(atom, key))
                 self.triggers[atom](key, payload)
                 if self._checker is not None:
                     self._checker.check(engine)
         except Exception:
-            if undo is not None and stored:  # otherwise no trigger has run
-                self.rebuild(stored, undo())
+            if undo is not None and payloads:  # otherwise no trigger has run
+                self.rebuild(payloads, undo())
             elif not fallible:
-                self.rebuild(stored)
+                self.rebuild(payloads)
             raise
         finally:
             self._end_undo()
@@ -236,21 +236,21 @@ class Runner:
         return True
 
     def install_update(
-        self, relation: str, python: Callable[..., None], lost: Callable[..., None]
+        self, relation: str, python: Callable[..., None], on_overflow: Callable[..., None]
     ) -> Callable[..., None] | None:
         """Install the machine-code path for `relation`. Returns a replacement for `update` the
-        first time, else None: `python` takes what it cannot, `lost` what left 64 bits."""
+        first time, else None: `python` takes what it cannot, `on_overflow` what left 64 bits."""
         if isinstance(self.engine, ReferenceEngine) or not self.direct or relation in self.singles:
             return None
         single = self.engine.single(relation)
         if single is None:
             return None
-        made = None
+        replacement = None
         if not self.singles:
-            made, self._gate.link = self.engine.updater(python, lost)
+            replacement, self._gate.link = self.engine.updater(python, on_overflow)
         self.singles[relation] = single
         self._gate.address = self.engine.connect(self._gate.link, sys.intern(relation))
-        return made
+        return replacement
 
     def leave_64_bits(self) -> None:
         """Go over to the reference engine: a single row overflowed, and was taken back."""
@@ -259,7 +259,7 @@ class Runner:
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that a tuple of an atom would make."""
-        change = self.held(lambda: self.engine.output_change(atom, row, payload))
+        change = self.or_refuse(lambda: self.engine.output_change(atom, row, payload))
         self._tidy(1)
         return change
 
@@ -273,15 +273,15 @@ class Runner:
         """Add to the inputs, static ones too, which no trigger takes: preprocessing once more."""
         totals = dict[tuple[int, Row], Any]()
         for atom, key, payload in changes:
-            present = self.engine.stored(atom, key)
+            present = self.engine.input_payload(atom, key)
             total = payload if present is None else self._ring.add(present, payload)
             totals[atom, key] = None if self._ring.is_zero(total) else total
-        self.held(lambda: self.rebuild(totals))
+        self.or_refuse(lambda: self.rebuild(totals))
 
-    def rebuild(self, stored: dict[tuple[int, Row], Any], layout: Layout | None = None) -> None:
+    def rebuild(self, payloads: dict[tuple[int, Row], Any], layout: Layout | None = None) -> None:
         """Load the engine anew from its inputs, with some payloads as they were; None: absent."""
         inputs = {(atom, row): payload for atom, row, payload in self.engine.inputs()}
-        present = [(*place, p) for place, p in (inputs | stored).items() if p is not None]
+        present = [(*place, p) for place, p in (inputs | payloads).items() if p is not None]
         engine = self._engines.like(self.engine)
         engine.load(present, layout)
         engine.counter[0] += self.engine.counter[0]
@@ -324,7 +324,7 @@ class Runner:
 
     def _portions(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Where the compiled engine cannot tell the first output tuple, the other one does."""
-        rows = self.held(lambda: self._first_and_rest(inputs))
+        rows = self.or_refuse(lambda: self._first_and_rest(inputs))
         if rows is None:
             return
         first, rest = rows

@@ -36,7 +36,7 @@ class Subscribers:
         self._state_of = state_of
         self._callbacks: list[Callback] = []
         self._untold: dict[Row, Any] = {}
-        self._waiting: deque[tuple[list[OutputChange], list[Callback]]] = deque()
+        self._queue: deque[tuple[list[OutputChange], list[Callback]]] = deque()
         self._mutex, self._delivering = Lock(), False
 
     def __bool__(self) -> bool:
@@ -70,12 +70,12 @@ class Subscribers:
             else:
                 changed += [OutputChange(head, old, new)] if old != new else []
         if changed:
-            self._waiting.append((changed, list(self._callbacks)))
+            self._queue.append((changed, list(self._callbacks)))
 
     def deliver(self) -> None:
         """Call everyone with all that waits, unless someone is at it; the first error is raised
         when everyone was called."""
-        if not self._waiting:
+        if not self._queue:
             return
         with self._mutex:
             if self._delivering:
@@ -99,7 +99,7 @@ class Subscribers:
     def _next(self) -> tuple[list[OutputChange], list[Callback]] | None:
         """What is to be told next; when nothing is, the delivery ends in the same moment."""
         with self._mutex:
-            if self._waiting:
-                return self._waiting.popleft()
+            if self._queue:
+                return self._queue.popleft()
             self._delivering = False
             return None

@@ -69,10 +69,10 @@ class CompiledEngine(Instance):
         return self.inlets.single(relation, self.code, self.state.address)
 
     def updater(
-        self, python: Callable[..., None], lost: Callable[..., None]
+        self, python: Callable[..., None], on_overflow: Callable[..., None]
     ) -> tuple[Callable[..., None], list[Any]]:
         """`update` in machine code, and what it is bound to (see `Inlets.update`)."""
-        return self.inlets.update(self.code, python, lost)
+        return self.inlets.update(self.code, python, on_overflow)
 
     def connect(self, link: list[Any], relation: str) -> int:
         """Have rows of a relation taken by machine code, while this address stands in the link."""
@@ -126,16 +126,16 @@ class CompiledEngine(Instance):
 
     def apply_columns(self, batches: Sequence[tuple[int, Columns]]) -> None:
         """Run batches of coded changes, atom by atom; all of them, or none."""
-        done = []
+        batches_run = []
         for atom, columns in batches:
-            done.append((atom, columns))
+            batches_run.append((atom, columns))
             if self.run(f"batch_{atom}", columns):
-                self._take_back(done)
+                self._take_back(batches_run)
                 raise Overflow("a sum or a product does not fit 64 bits")
 
-    def _take_back(self, done: list[tuple[int, Columns]]) -> None:
+    def _take_back(self, batches_run: list[tuple[int, Columns]]) -> None:
         """Words wrap, so that taking the same changes away gives back what was there exactly."""
-        for atom, columns in reversed(done):
+        for atom, columns in reversed(batches_run):
             arity = len(self._parameters[atom])
             with np.errstate(over="ignore"):
                 self.run(f"batch_{atom}", [*columns[:arity], *(-c for c in columns[arity:])])
@@ -191,15 +191,15 @@ class CompiledEngine(Instance):
         """Fill an empty engine with coded contents; rows of an atom are distinct."""
         self.state.words[LOADING] = 1
         if self.partitions is None:
-            lost = False
+            overflow = False
             for atom, columns in contents.items():
-                lost |= bool(columns and self.run(f"put_{atom}", columns))
+                overflow |= bool(columns and self.run(f"put_{atom}", columns))
         else:
-            lost = bool(self._partition({a: c for a, c in contents.items() if c}, layout))
-        lost |= bool(self.call("fill"))
+            overflow = bool(self._partition({a: c for a, c in contents.items() if c}, layout))
+        overflow |= bool(self.call("fill"))
         self.call("finish")
         self.state.words[LOADING] = 0
-        if lost:
+        if overflow:
             raise Overflow("a sum or a product does not fit 64 bits")
 
     def _partition(self, contents: dict[int, Columns], layout: Layout | None) -> int:
@@ -209,14 +209,14 @@ class CompiledEngine(Instance):
         words[BASE] = 2 * int(words[SIZE]) + 1 if layout is None else layout.base
         self.call("set_base")
         split = {part.atom for part in parts}
-        copies, kept = np.zeros(len(parts), np.int64), []
+        copies, row_copies = np.zeros(len(parts), np.int64), []
         for atom, columns in contents.items():
             if atom not in split:
                 self.run(f"put_{atom}", columns)
                 continue
             rows = np.column_stack([column.view(np.int64) for column in columns])
             copy = np.concatenate([[len(rows)], rows.ravel()]).astype(np.int64)
-            kept.append(copy)
+            row_copies.append(copy)
             copies[next(i for i, p in enumerate(parts) if p.atom == atom)] = copy.ctypes.data
         if layout is None:
             return self.call("distribute", copies.ctypes.data)
@@ -236,7 +236,7 @@ class CompiledEngine(Instance):
             for row, payload in self.items(self.source.memory.stores[part.map]):
                 yield part.atom, row, payload
 
-    def stored(self, atom: int, row: Row) -> Any:
+    def input_payload(self, atom: int, row: Row) -> Any:
         """The payload of one tuple of an atom; None if it is absent."""
         codes = [self.coder.find(value) for value in row]
         if None in codes:

@@ -90,11 +90,11 @@ class Inlets:
         return code.builtin(self._name(relation), address)
 
     def update(
-        self, code: Code, python: Callable[..., None], lost: Callable[..., None]
+        self, code: Code, python: Callable[..., None], on_overflow: Callable[..., None]
     ) -> tuple[Callable[..., None], list[Any]]:
         """`update` for rows of plain integers, and the list that it is bound to: while the state's
         address and a relation's name stand in it, its rows need no Python."""
-        link = [0, python, lost, *[None] * len(self._direct)]
+        link = [0, python, on_overflow, *[None] * len(self._direct)]
         return code.builtin(UPDATE, link, keywords=True), link
 
     def place(self, relation: str) -> int:

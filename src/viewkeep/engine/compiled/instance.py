@@ -68,9 +68,9 @@ class Instance:
         addresses = np.array([column.ctypes.data for column in columns], np.int64)
         return self.call(name, addresses.ctypes.data, len(columns[0]) if columns else 0)
 
-    def check_output(self, lost: int) -> None:
+    def check_output(self, overflow: int) -> None:
         """Raise an error where a payload of the output has left 64 bits."""
-        if lost:
+        if overflow:
             self.state.words[0] = 0
             raise Overflow("a payload of the output does not fit 64 bits")
 

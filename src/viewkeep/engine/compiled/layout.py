@@ -160,7 +160,7 @@ class _Builder:
                 table,
                 offsets[each.name],
                 shapes[each.name],
-                self._built(each.name, key, indexes[each.name], places[each.name]),
+                self._place_indexes(each.name, key, indexes[each.name], places[each.name]),
                 len(maps) > 1,
             )
 
@@ -171,7 +171,7 @@ class _Builder:
         stride = len(local.key) + local.shape.width + len(groups)
         table = self._table(identifier(local.name), local.key, stride)
         place = len(local.key) + local.shape.width
-        indexes = self._built(local.name, local.key, groups, place)
+        indexes = self._place_indexes(local.name, local.key, groups, place)
         self.stores[local.name] = Store(
             local.name, local.key, table, len(local.key), local.shape, indexes
         )
@@ -190,24 +190,24 @@ class _Builder:
         return {
             columns: (
                 (each.name, columns) in self._use.weighed,
-                (each.name, columns) not in self._use.kept,
+                (each.name, columns) not in self._use.lasting,
             )
             for columns in groups
         }
 
-    def _built(
+    def _place_indexes(
         self, name: str, key: Group, uses: dict[Group, tuple[bool, bool]], place: int
     ) -> tuple[Index, ...]:
-        built = []
+        indexes = []
         for number, (columns, (carries, temporary)) in enumerate(uses.items()):
             title = f"{identifier(name)}_by{number}"
             table = self._table(title, columns, len(columns) + 3)
             rest = tuple(v for v in key if v not in columns)
-            built.append(
+            indexes.append(
                 Index(columns, rest, place + number, self.words, table, carries, temporary)
             )
             self.words += POOL_WORDS
-        return tuple(built)
+        return tuple(indexes)
 
 
 class _Usage:
@@ -215,7 +215,7 @@ class _Usage:
 
     def __init__(self, program: Program) -> None:
         self.weighed: set[tuple[str, Group]] = set()
-        self.kept: set[tuple[str, Group]] = set()
+        self.lasting: set[tuple[str, Group]] = set()
         self._scanned: set[str] = set()
         self._scanned_with_others: set[str] = set()
         keys = {each.name: each.key for each in program.maps}
@@ -235,10 +235,10 @@ class _Usage:
         for part in program.parts:
             for number, _ in part.levels:
                 variables = program.splits[number].variables
-                self.kept.add((part.map, tuple(v for v in keys[part.map] if v in variables)))
+                self.lasting.add((part.map, tuple(v for v in keys[part.map] if v in variables)))
 
     def _note(self, access: Access, columns: Group, changes: bool, several: bool) -> None:
-        self.kept.add((access.map, columns))
+        self.lasting.add((access.map, columns))
         if changes and access.weigh:
             self.weighed.add((access.map, columns))
         if not columns:
@@ -251,7 +251,7 @@ class _Usage:
             for access in join.accesses if join.opens else ():
                 columns = tuple(v for v in program.map(access.map).key if v in bound_before)
                 if columns:
-                    self.kept.add((access.map, columns))
+                    self.lasting.add((access.map, columns))
 
     def scans(self, name: str) -> bool:
         return name in self._scanned
@@ -323,8 +323,8 @@ def _fused(program: Program, dropped: frozenset[str]) -> Iterator[tuple[Map, ...
 
     for trigger in program.triggers:
         first: dict[tuple[Group, bool], str] = {}
-        touched = [name for block in trigger.blocks for name in touches(block.steps)]
-        for name in touched:
+        maps_touched = [name for block in trigger.blocks for name in touches(block.steps)]
+        for name in maps_touched:
             own = program.map(name)
             if own.key and name not in split:
                 # Major rebalancing empties what depends on parts, and nothing else.

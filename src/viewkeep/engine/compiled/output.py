@@ -58,10 +58,10 @@ def decoded(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.Array:
 
 
 def _columns(results: Iterable[Any], query: ConjunctiveQuery) -> list[pa.Array]:
-    listed = list(results)
+    payloads = list(results)
     if not query.aggregates:
-        return [pa.array(listed)]
-    return [pa.array(list(column)) for column in zip(*listed, strict=True)]
+        return [pa.array(payloads)]
+    return [pa.array(list(column)) for column in zip(*payloads, strict=True)]
 
 
 def _row_by_row(

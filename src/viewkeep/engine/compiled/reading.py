@@ -48,13 +48,13 @@ class OutputReader:
             yield from self._portions("tell", input_codes, rows)
             return
         # Others may read before this reading ends, so what was summed up is copied at once.
-        lost = self._instance.call("collect", *input_codes)
+        overflow = self._instance.call("collect", *input_codes)
         summed = [
             (count, [column[:count].copy() for column in columns])
             for count, columns in self._portions("tell_output", [], rows)
         ]
         self._instance.call("empty_output")
-        self._instance.check_output(lost)
+        self._instance.check_output(overflow)
         yield from summed
 
     def _portions(
@@ -92,11 +92,11 @@ class OutputReader:
         """The change of the output that this tuple of an atom makes."""
         columns = self._instance.encode(atom, [(row, payload)])
         words = [int(column.view(np.int64)[0]) for column in columns]
-        lost = self._change(atom, words)
+        overflow = self._change(atom, words)
         output = self._instance.source.memory.stores[OUTPUT]
         change = dict(self._instance.items(output))
         self._instance.call("empty_output")
-        self._instance.check_output(lost)
+        self._instance.check_output(overflow)
         return change
 
     def _change(self, atom: int, words: list[int]) -> int:

@@ -83,20 +83,20 @@ class ColumnIntake:
         coded: list["_Coded"],
         counts: Column,
     ) -> tuple[int, Columns] | None:
-        chosen, codes = distinct(names), [each.codes for each in coded]
-        by_name = {v: codes[names.index(v)] for v in chosen}
-        values = {v: n for v in chosen if (n := coded[names.index(v)].numbers) is not None}
-        whole = {v for v in chosen if coded[names.index(v)].whole}
+        variables, codes = distinct(names), [each.codes for each in coded]
+        by_name = {v: codes[names.index(v)] for v in variables}
+        values = {v: n for v in variables if (n := coded[names.index(v)].numbers) is not None}
+        whole = {v for v in variables if coded[names.index(v)].whole}
         for place, variable in enumerate(names):
             if names.index(variable) != place:
-                kept = codes[place] == by_name[variable]
-                by_name = {v: c[kept] for v, c in by_name.items()}
-                values = {v: n[kept] for v, n in values.items()}
-                codes, counts = [c[kept] for c in codes], counts[kept]
+                mask = codes[place] == by_name[variable]
+                by_name = {v: c[mask] for v, c in by_name.items()}
+                values = {v: n[mask] for v, n in values.items()}
+                codes, counts = [c[mask] for c in codes], counts[mask]
         words = lifter.columns(counts, by_name, values, whole)
         if words is None:
             return None
-        return number, [*(np.ascontiguousarray(by_name[v]) for v in chosen), *words]
+        return number, [*(np.ascontiguousarray(by_name[v]) for v in variables), *words]
 
     # --- columns ----------------------------------------------------------------------------------
 

@@ -115,15 +115,15 @@ class Coder:
 
     def encode(self, values: Iterable[Any], domain: Domain) -> Column:
         """The codes of a column of values, each distinct one coded once."""
-        listed = list(values)
+        column = list(values)
         try:
-            distinct = dict.fromkeys(listed)
+            distinct = dict.fromkeys(column)
         except TypeError:
             distinct = {}
-        if len(distinct) * 2 > len(listed) or any(type(v) is bool for v in distinct):
-            return np.fromiter((self.code(v, domain) for v in listed), np.int64, len(listed))
+        if len(distinct) * 2 > len(column) or any(type(v) is bool for v in distinct):
+            return np.fromiter((self.code(v, domain) for v in column), np.int64, len(column))
         codes = {value: self.code(value, domain) for value in distinct}
-        return np.fromiter(map(codes.__getitem__, listed), np.int64, len(listed))
+        return np.fromiter(map(codes.__getitem__, column), np.int64, len(column))
 
 
 def _whole(value: Any) -> int | None:

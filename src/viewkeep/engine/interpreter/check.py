@@ -109,8 +109,8 @@ def _check_split(engine: Checked, partitions: Balanced, number: int) -> None:
         _require(light, f"{value} with degree {degree} is too heavy for level {level}")
         heavy = level == 0 or degree >= 0.5 * thetas[level - 1]
         _require(heavy, f"{value} with degree {degree} is too light for level {level}")
-    gone = partitions.levels[number].keys() - levels.keys()
-    _require(not gone, f"{sorted(gone, key=repr)} have a level, but no tuple")
+    stale_values = partitions.levels[number].keys() - levels.keys()
+    _require(not stale_values, f"{sorted(stale_values, key=repr)} have a level, but no tuple")
 
 
 def _require(condition: bool, problem: str) -> None:

@@ -102,7 +102,7 @@ class ReferenceEngine:
             for row, payload in self.maps[part.map].items():
                 yield part.atom, row, payload
 
-    def stored(self, atom: int, row: Row) -> Any:
+    def input_payload(self, atom: int, row: Row) -> Any:
         """The payload of one tuple of an atom; None if it is absent."""
         for part in self.program.parts:
             if part.atom == atom and (entry := self.maps[part.map].find_entry(row)) is not None:

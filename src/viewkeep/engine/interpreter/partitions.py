@@ -364,4 +364,4 @@ def _level_of(degree: int, thetas: tuple[float, ...], default: int) -> int:
 
 
 def _replaced(levels: tuple[tuple[int, int], ...], number: int, level: int) -> tuple[int, ...]:
-    return tuple(level if own == number else kept for own, kept in levels)
+    return tuple(level if own == number else level_before for own, level_before in levels)

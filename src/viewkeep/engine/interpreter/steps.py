@@ -72,7 +72,7 @@ class StepCompiler(JoinCompiler):
         bound = frozenset(variables)
         opening = (i for i, step in enumerate(steps) if isinstance(step, Join) and step.opens)
         loop = next(opening, len(steps))
-        then = self._compile_binding(steps[loop:], variables) if steps[loop:] else _done
+        then = self._compile_binding(steps[loop:], variables) if steps[loop:] else _do_nothing
 
         def key(names: tuple[str, ...]) -> Callable[[Row], Row]:
             # A tuple of a tuple is that tuple: nothing is copied where the whole row is wanted.
@@ -103,7 +103,7 @@ class StepCompiler(JoinCompiler):
         for step in steps:
             opens = step.opens if isinstance(step, Join) else ()
             bound_before.append(bound_before[-1] | set(opens))
-        run: Run = then or _done
+        run: Run = then or _do_nothing
         for step, before in zip(reversed(steps), reversed(bound_before[:-1]), strict=True):
             match step:
                 case Join():
@@ -194,7 +194,7 @@ def _lookup(
     return checked
 
 
-def _done(bindings: Bindings, payload: Any) -> None:
+def _do_nothing(bindings: Bindings, payload: Any) -> None:
     """The end of a list of steps."""
 
 

@@ -167,10 +167,10 @@ class _Splits(PartWriter):
             each for each in self.split_parts if each.atom == part.atom and each.levels == levels
         )
         arity, payload = len(self._store(part).key), self.shape.names("p")
-        gone = self.shape.negate(payload)
+        negation = self.shape.negate(payload)
         return [
             f"if target == {level}:",
-            f"    move_{self._trigger(part)}(s, {joined(keys(arity), gone)})",
+            f"    move_{self._trigger(part)}(s, {joined(keys(arity), negation)})",
             f"    move_{self._trigger(other)}(s, {joined(keys(arity), payload)})",
         ]
 

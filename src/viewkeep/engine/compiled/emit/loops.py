@@ -38,7 +38,7 @@ class LoopWriter(TextWriter):
             entry = self.fresh("entry")
             width = entry_width(store, index)
             self.emit(f"{entry} = {at} + {i} * {8 * width}")
-            bound = names | self._opened(index, opens, entry)
+            bound = names | self._entry_names(index, opens, entry)
             if not access.weigh:
                 then(bound, payload)
             elif index.carries:
@@ -91,7 +91,7 @@ class LoopWriter(TextWriter):
             yield i
         self.cursors.pop()
 
-    def _opened(self, index: Index, opens: Sequence[str], entry: str) -> Names:
+    def _entry_names(self, index: Index, opens: Sequence[str], entry: str) -> Names:
         names = {}
         for variable in opens:
             names[variable] = self.fresh(f"v_{identifier(variable)}")

@@ -133,7 +133,7 @@ class _ProgramWriter:
         names = dict(zip(trigger.parameters, parameters, strict=True))
         for block in blocks:
             if block.source == UPDATE:
-                writer.steps(block.steps, names, Payload(self.shape, tuple(payload)), _done)
+                writer.steps(block.steps, names, Payload(self.shape, tuple(payload)), _emit_nothing)
             else:
                 writer.settle()
                 self._over_local(
@@ -146,16 +146,16 @@ class _ProgramWriter:
         if not store.key:
             row = descriptor(store.table.at)
             writer.emit(f"row = {row}")
-            payload = writer.kept(store.shape, words(store))
+            payload = writer.in_variables(store.shape, words(store))
             writer.emit(*zeroed(store))
             with writer.inside(f"if not ({store.shape.zero_test(payload)}):"):
-                writer.steps(block.steps, {}, Payload(self.shape, tuple(payload)), _done)
+                writer.steps(block.steps, {}, Payload(self.shape, tuple(payload)), _emit_nothing)
             return
         access = Access(store.name, store.key)
         one = Payload(self.shape, None)
 
         def then(names: Names, payload: Payload) -> None:
-            writer.steps(block.steps, names, payload, _done)
+            writer.steps(block.steps, names, payload, _emit_nothing)
 
         writer.over_one(access, store.key, {}, one, then)
         writer.emit(*clear_list(store))
@@ -232,7 +232,7 @@ class _ProgramWriter:
                 f"float_at(c{arity + i}, i)" if kind == "f" else f"c{arity + i}[i]"
                 for i, kind in enumerate(shape.kinds)
             ]
-            writer.add(store, names, Payload(shape, tuple(writer.kept(shape, columns))))
+            writer.add(store, names, Payload(shape, tuple(writer.in_variables(shape, columns))))
         lines = [f"    c{i} = columns[{i}]" for i in range(arity + shape.width)]
         lines += [*writer.lines, "    return s[0]"]
         return Function(f"put_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
@@ -249,7 +249,7 @@ class _ProgramWriter:
 
     def _load_block(self, writer: StepWriter, block: Block) -> None:
         def then(names: Names, payload: Payload) -> None:
-            writer.steps(block.steps, names, payload, _done)
+            writer.steps(block.steps, names, payload, _emit_nothing)
 
         if block.source == NOTHING:
             then({}, Payload(self.shape, None))
@@ -258,7 +258,7 @@ class _ProgramWriter:
         one = Payload(store.shape if block.weigh else COUNT, None)
         if not store.key:
             join = Join((Access(store.name, (), block.weigh),))
-            writer.steps((join, *block.steps), {}, one, _done)
+            writer.steps((join, *block.steps), {}, one, _emit_nothing)
         elif store.fused:
             self._over_copy(writer, store, block.weigh, one, then)
         else:
@@ -300,7 +300,7 @@ class _ProgramWriter:
         return Function("finish", "s", [*lines, "    return 0"], public=True)
 
 
-def _done(names: Names, payload: Payload) -> None:
+def _emit_nothing(names: Names, payload: Payload) -> None:
     """The end of a list of steps."""
 
 

@@ -141,10 +141,10 @@ class TextWriter:
         shape = payload.shape
         product = list(factor)
         if payload.words is not None:
-            product = shape.multiply(payload.words, self.kept(shape, factor))
-        return Payload(shape, tuple(self.kept(shape, product)))
+            product = shape.multiply(payload.words, self.in_variables(shape, factor))
+        return Payload(shape, tuple(self.in_variables(shape, product)))
 
-    def kept(self, shape: Shape, values: Sequence[str]) -> list[str]:
+    def in_variables(self, shape: Shape, values: Sequence[str]) -> list[str]:
         """The values in variables, so that none is computed twice."""
         names = shape.names(self.fresh("w") + "_")
         self.emit(*(f"{name} = {value}" for name, value in zip(names, values, strict=True)))

@@ -27,7 +27,7 @@ class _Reading:
     places: dict[int, int] = field(default_factory=dict)
     """Places in the state, each with its number."""
     uses: dict[str, int] = field(default_factory=dict)
-    stored: set[str] = field(default_factory=set)
+    assigned: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
     size: int = 0
     closed: bool = True
@@ -44,7 +44,7 @@ class _Reading:
             self.text.append(name)
             return
         self.uses[name] = self.uses.get(name, 0) + 1
-        (self.stored if type(node.ctx) is ast.Store else self.loaded).add(name)
+        (self.assigned if type(node.ctx) is ast.Store else self.loaded).add(name)
         number = self.names.setdefault(name, len(self.names))
         self.text.append(f"f_{number}" if name.startswith("f_") else str(number))
 
@@ -139,22 +139,24 @@ class _Block:
     result: str | None
 
 
-def share(functions: list[ast.FunctionDef], kept: Collection[str] = ()) -> list[ast.FunctionDef]:
+def share(
+    functions: list[ast.FunctionDef], excluded: Collection[str] = ()
+) -> list[ast.FunctionDef]:
     """The functions, with calls in place of blocks that occur more than once.
 
-    Those that are `kept` stay as they are.
+    Those that are `excluded` stay as they are.
     """
-    return _Sharing(functions, kept).functions
+    return _Sharing(functions, excluded).functions
 
 
 class _Sharing:
     """Finds blocks, counts them, and cuts out those that are worth it."""
 
-    def __init__(self, functions: list[ast.FunctionDef], kept: Collection[str]) -> None:
+    def __init__(self, functions: list[ast.FunctionDef], excluded: Collection[str]) -> None:
         self._blocks: dict[ast.stmt, _Block] = {}
         self._names: dict[str, str] = {}
         self._cut: list[ast.FunctionDef] = []
-        open_ = [each for each in functions if each.name not in kept and _takes_state(each)]
+        open_ = [each for each in functions if each.name not in excluded and _takes_state(each)]
         for function in open_:
             self._find(function)
         self._counts = Counter(block.key for block in self._blocks.values())
@@ -172,12 +174,12 @@ class _Sharing:
             if reading.size < NODES_AT_LEAST or not reading.closed:
                 continue
             results = [
-                n for n in reading.names if n in reading.stored and reading.uses[n] < uses[n]
+                n for n in reading.names if n in reading.assigned and reading.uses[n] < uses[n]
             ]
             if len(results) > 1 or any(name.startswith("f_") for name in results):
                 continue
-            needed = reading.loaded.union(results) & before
-            arguments = tuple(name for name in reading.names if name in needed)
+            inputs = reading.loaded.union(results) & before
+            arguments = tuple(name for name in reading.names if name in inputs)
             outer = (*(reading.names[name] for name in (*arguments, *results)), len(arguments))
             key = f"{' '.join(reading.text)} | {outer}"
             self._blocks[node] = _Block(

@@ -101,15 +101,15 @@ class _Function:
         self._lines: list[str] = []
         self._number = 0
         self._loops: list[tuple[str, str]] = []
-        self._ended = False
+        self._terminated = False
         names = [argument.arg for argument in node.args.args]
         for name in names:
             self._emit(f"store {_kind(name)} %{name}, ptr %{name}.at")
         self._body(node.body)
-        if not self._ended:
+        if not self._terminated:
             self._emit("ret i64 0")
-        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _stored(n)}
-        allocated = [f"  %{n}.at = alloca {_kind(n)}" for n in sorted(stored | set(names))]
+        assigned = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_assigned(n)}
+        allocated = [f"  %{n}.at = alloca {_kind(n)}" for n in sorted(assigned | set(names))]
         header = ", ".join(f"{_kind(name)} %{name}" for name in names)
         self.text = "\n".join(
             [
@@ -124,7 +124,7 @@ class _Function:
     # --- lines ------------------------------------------------------------------------------------
 
     def _emit(self, line: str) -> None:
-        if not self._ended:  # what follows a return is never reached
+        if not self._terminated:  # what follows a return is never reached
             self._lines.append(f"  {line}")
 
     def _new(self, instruction: str) -> str:
@@ -139,11 +139,11 @@ class _Function:
     def _start(self, label: str) -> None:
         self._jump(label)
         self._lines.append(f"{label}:")
-        self._ended = False
+        self._terminated = False
 
     def _jump(self, label: str) -> None:
         self._emit(f"br label %{label}")
-        self._ended = True
+        self._terminated = True
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class _Function:
             case ast.Return(value=value):
                 result = self._value(value)[0] if value is not None else "0"
                 self._emit(f"ret i64 {result}")
-                self._ended = True
+                self._terminated = True
             case ast.Break():
                 self._jump(self._loops[-1][1])
             case ast.Continue():
@@ -199,7 +199,7 @@ class _Function:
 
     def _open(self, label: str) -> None:
         self._lines.append(f"{label}:")
-        self._ended = False
+        self._terminated = False
 
     def _while(self, test: ast.expr, body: list[ast.stmt], after: list[ast.stmt]) -> None:
         head, inside, step, end = (self._label() for _ in range(4))
@@ -238,7 +238,7 @@ class _Function:
                 self._condition(operand, other, then)
             case _:
                 self._emit(f"br i1 {self._truth(test)}, label %{then}, label %{other}")
-                self._ended = True
+                self._terminated = True
 
     # --- expressions ------------------------------------------------------------------------------
 
@@ -338,13 +338,13 @@ class _Function:
                 return self._new(f"call i64 @{name}({passed})"), INTEGER
 
     def _exact(self, operation: str, left: str, right: str) -> str:
-        kept = "{ i64, i1 }"
+        pair_type = "{ i64, i1 }"
         pair = self._new(
-            f"call {kept} @llvm.{operation}.with.overflow.i64(i64 {left}, i64 {right})"
+            f"call {pair_type} @llvm.{operation}.with.overflow.i64(i64 {left}, i64 {right})"
         )
-        result = self._new(f"extractvalue {kept} {pair}, 0")
-        lost = self._new(f"extractvalue {kept} {pair}, 1")
-        rare = self._new(f"call i1 @llvm.expect.i1(i1 {lost}, i1 false)")
+        result = self._new(f"extractvalue {pair_type} {pair}, 0")
+        overflow = self._new(f"extractvalue {pair_type} {pair}, 1")
+        rare = self._new(f"call i1 @llvm.expect.i1(i1 {overflow}, i1 false)")
         note, go_on = self._label(), self._label()
         self._emit(f"br i1 {rare}, label %{note}, label %{go_on}")
         self._open(note)
@@ -355,7 +355,7 @@ class _Function:
         return result
 
 
-def _stored(name: ast.Name) -> bool:
+def _is_assigned(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
