@@ -56,16 +56,16 @@ class _Counter:
     def __init__(self, is_kept: Callable[[Leaf], bool], size: Size) -> None:
         self._is_kept = is_kept
         self._size = size
-        self._done: set[Node] = set()
+        self._visited: set[Node] = set()
         self._numbers = count(1)
 
     def full(self, node: Node) -> int:
         """The cost of all rows of a node."""
         if isinstance(node, Leaf):
             return self._size(node) if self._is_kept(node) else 0
-        if node in self._done:
+        if node in self._visited:
             return 0
-        self._done.add(node)
+        self._visited.add(node)
         match node:
             case Join() | SemiJoin() | AntiJoin():
                 return self._joined(node)

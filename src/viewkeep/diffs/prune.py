@@ -22,12 +22,12 @@ def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
     >>> prune(Join(a, b), lambda name: name == "b") is None
     True
     """
-    done: dict[Node, Node | None] = {}
+    results: dict[Node, Node | None] = {}
 
     def visit(node: Node) -> Node | None:
-        if node not in done:
-            done[node] = _pruned(node, tuple(map(visit, children(node))), is_empty)
-        return done[node]
+        if node not in results:
+            results[node] = _pruned(node, tuple(map(visit, children(node))), is_empty)
+        return results[node]
 
     return visit(node)
 

@@ -95,7 +95,7 @@ class _Shape:
         reads = columns_of(expression)
         return frozenset(i for i, s in enumerate(self.scans) if not reads.isdisjoint(s.names))
 
-    def wanted(self, part: Part) -> list[str]:
+    def part_columns(self, part: Part) -> list[str]:
         """The columns of a part that are read outside of it, and the keys of its scans."""
         outside = [c for c in self.conditions if not self.read_by(c) <= part]
         reads = {name for e in (*outside, *self.columns.values()) for name in columns_of(e)}
@@ -108,8 +108,8 @@ class _Shape:
         for condition in self.conditions:
             if (reads := self.read_by(condition)) and reads <= part:
                 apart = [each for each in components if each.isdisjoint(reads)]
-                met = [each for each in components if not each.isdisjoint(reads)]
-                components = [*apart, frozenset[int]().union(*met)]
+                overlaps = [each for each in components if not each.isdisjoint(reads)]
+                components = [*apart, frozenset[int]().union(*overlaps)]
         return sorted(components, key=min)
 
     def joined(self, parts: Iterable[tuple[Part, Node]]) -> Node:
@@ -187,15 +187,15 @@ def _kept_parts(shape: _Shape, changing: Collection[str]) -> list[Part]:
     """The joins that are kept, smallest first: what is left when a changing scan is taken out of
     the view, or out of a join that is kept."""
     parts: dict[Part, None] = {}
-    waiting = [frozenset(range(len(shape.scans)))]
-    while waiting:
-        part = waiting.pop()
+    queue = [frozenset(range(len(shape.scans)))]
+    while queue:
+        part = queue.pop()
         for i in sorted(part):
             if shape.scans[i].name in changing:
                 for rest in shape.components(part - {i}):
                     if len(rest) > 1 and rest not in parts:
                         parts[rest] = None
-                        waiting.append(rest)
+                        queue.append(rest)
         if len(parts) > MOST_VIEWS:
             raise _refusal(f"it would keep more than {MOST_VIEWS} joins; let fewer tables change")
     return sorted(parts, key=lambda part: (len(part), sorted(part)))
@@ -212,9 +212,9 @@ class _Recursive:
     """The script of one table: a small script for the view and for each kept join that the table
     is part of, put together. They read what is kept before any of it changes."""
 
-    def __init__(self, shape: _Shape, table: str, kept: list[Part]) -> None:
-        self._shape, self._table, self._kept = shape, table, kept
-        self._names = {part: f"cache_{'_'.join(map(str, sorted(part)))}" for part in kept}
+    def __init__(self, shape: _Shape, table: str, cached_parts: list[Part]) -> None:
+        self._shape, self._table, self._cached_parts = shape, table, cached_parts
+        self._names = {part: f"cache_{'_'.join(map(str, sorted(part)))}" for part in cached_parts}
 
     def script(self, kinds: Iterable[tuple[str, frozenset[str]]] | None) -> Script:
         plan = identify(self._whole())
@@ -222,28 +222,30 @@ class _Recursive:
         diffs = base_diffs(plan, changes)
         whole = self._maintained(plan, diffs, VIEW)
         statements = list(whole.statements)
-        for part in self._kept:
+        for part in self._cached_parts:
             if any(self._shape.scans[i].name == self._table for i in part):
                 own = identify(self._rows(part))
                 statements += self._maintained(own, diffs, self._names[part]).statements
         groups = tuple(cache for cache in whole.caches if cache.name == GROUPS)
         visible = tuple((name, name) for name in self._shape.visible)
-        joins = tuple(map(self._materialized, self._kept))
+        joins = tuple(map(self._materialized, self._cached_parts))
         ordered = sorted(statements, key=lambda each: isinstance(each, Apply))
         return Script(whole.view, (*joins, *groups), diffs, tuple(ordered), visible, whole.notes)
 
     def _maintained(self, plan: IdPlan, diffs: tuple[BaseDiff, ...], target: str) -> Script:
         """The statements that change one target; other scripts change what it reads."""
         nodes = set(plan.nodes)
-        named = {self._rows(part): name for part, name in self._names.items() if name != target}
-        named = {node: name for node, name in named.items() if node in nodes}
-        named |= {n: GROUPS for n in nodes if isinstance(n, GroupBy) and n is not plan.root}
-        return target_script(plan, diffs, named, target)
+        cache_names = {
+            self._rows(part): name for part, name in self._names.items() if name != target
+        }
+        cache_names = {node: name for node, name in cache_names.items() if node in nodes}
+        cache_names |= {n: GROUPS for n in nodes if isinstance(n, GroupBy) and n is not plan.root}
+        return target_script(plan, diffs, cache_names, target)
 
     def _materialized(self, part: Part) -> Materialized:
         """A kept join from the tables alone, in the same way whichever table changes."""
         scans = [(frozenset({i}), self._shape.scan(i)) for i in self._connected(part)]
-        plan = identify(keep(self._shape.joined(scans), self._shape.wanted(part)))
+        plan = identify(keep(self._shape.joined(scans), self._shape.part_columns(part)))
         aliases = ", ".join(self._shape.scans[i].alias for i in sorted(part))
         return Materialized(
             self._names[part], plan.root, plan.ids[plan.root], f"the join of {aliases}"
@@ -264,13 +266,15 @@ class _Recursive:
         """The view over such a tree; it shows all keys, so that it has the same columns whichever
         table comes last."""
         shape = self._shape
-        everything = frozenset(range(len(shape.scans)))
+        all_scans = frozenset(range(len(shape.scans)))
         constant = [c for c in shape.conditions if not shape.read_by(c)]
-        tree = select(self._tree(everything), conjunction(constant))
+        tree = select(self._tree(all_scans), conjunction(constant))
         columns = dict(shape.columns)
         if not shape.above:
-            shown = set(columns.values())
-            hidden = [k for s in shape.scans for k in sorted(_key(s)) if Column(k) not in shown]
+            output_columns = set(columns.values())
+            hidden = [
+                k for s in shape.scans for k in sorted(_key(s)) if Column(k) not in output_columns
+            ]
             columns |= {_fresh(key, columns): Column(key) for key in hidden}
         root = project(tree, columns)
         for operator in reversed(shape.above):
@@ -288,15 +292,15 @@ class _Recursive:
         """A part as it is kept."""
         if len(part) == 1:
             return self._shape.scan(min(part))
-        return keep(self._tree(part), self._shape.wanted(part))
+        return keep(self._tree(part), self._shape.part_columns(part))
 
 
 def target_script(
-    plan: IdPlan, diffs: Sequence[BaseDiff], named: Mapping[Node, str], target: str
+    plan: IdPlan, diffs: Sequence[BaseDiff], cache_names: Mapping[Node, str], target: str
 ) -> Script:
     """The statements that change the root of a plan, called `target`, and the groups below it;
-    `named` operators are kept as well, and changed by other scripts."""
-    composed = compose(instantiate(plan, diffs, tuple_based=True), named)
+    those with `cache_names` are cached as well, and changed by other scripts."""
+    composed = compose(instantiate(plan, diffs, tuple_based=True), cache_names)
     own = [s for s in composed.statements if _changes_only(s, {VIEW, GROUPS})]
     return _renamed(minimize(replace(composed, statements=tuple(own))), target)
 

@@ -126,8 +126,8 @@ def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
             return {o.name: _union(below, columns_of(o.expression)) for o in node.outputs}
         case GroupBy():
             arguments = {each.name: each.reads for each in node.aggregates}
-            kept = {key: below[key] for key in node.keys}
-            return kept | {name: _union(below, reads) for name, reads in arguments.items()}
+            key_sources = {key: below[key] for key in node.keys}
+            return key_sources | {name: _union(below, reads) for name, reads in arguments.items()}
         case Window():
             return below | {each.name: _union(below, node.reads) for each in node.columns}
         case Unnest():

@@ -20,12 +20,12 @@ def drop_columns(root: Node) -> Node:
     IDs are added back where they are needed (`diffs/passes/identify.py`).
     """
     needs = needed_columns(root)
-    done: dict[Node, Node] = {}
+    results: dict[Node, Node] = {}
 
     def visit(node: Node) -> Node:
-        if node not in done:
-            done[node] = _narrowed(node, tuple(map(visit, children(node))), needs[node])
-        return done[node]
+        if node not in results:
+            results[node] = _narrowed(node, tuple(map(visit, children(node))), needs[node])
+        return results[node]
 
     return visit(root)
 
@@ -47,12 +47,12 @@ def _narrowed(node: Node, inputs: tuple[Node, ...], columns: frozenset[str]) -> 
 
 def _narrow_window(node: Window, child: Node, columns: frozenset[str]) -> Node:
     """A window over what is read: all its columns are compared when its partitions change."""
-    needed = window_needed(node, columns)
-    if needed is None:
+    window = window_needed(node, columns)
+    if window is None:
         return child
-    reads = columns | needed.reads
+    reads = columns | window.reads
     return replace(
-        needed, child=keep(child, [n for n in child.names if n in reads] or child.names[:1])
+        window, child=keep(child, [n for n in child.names if n in reads] or child.names[:1])
     )
 
 

@@ -31,8 +31,8 @@ def _limited(node: Node) -> Node:
     if window.reserve or any(each.function != "row_number" for each in window.columns):
         return node
     names = {each.name for each in window.columns}
-    found = [_most(part, names) for part in conjuncts(node.condition)]
-    limits = [each for each in (*found, window.limit) if each is not None]
+    bounds = [_most(part, names) for part in conjuncts(node.condition)]
+    limits = [each for each in (*bounds, window.limit) if each is not None]
     if not limits:
         return node
     return replace(node, child=replace(window, limit=max(min(limits), 0)))

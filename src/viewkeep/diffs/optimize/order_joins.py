@@ -21,22 +21,22 @@ def order_joins(root: Node) -> Node:
     """
     uses = Counter(child for node in walk(root) for child in children(node))
     shared = frozenset(node for node, count in uses.items() if count > 1)
-    done: dict[tuple[Node, bool], Node] = {}
+    results: dict[tuple[Node, bool], Node] = {}
 
-    def visit(node: Node, seen: bool) -> Node:
-        """`seen`: the order of columns matters."""
-        if (node, seen) not in done:
-            done[node, seen] = ordered(node, seen)
-        return done[node, seen]
+    def visit(node: Node, order_matters: bool) -> Node:
+        """Joins in a new order; `order_matters` says whether that of their columns does."""
+        if (node, order_matters) not in results:
+            results[node, order_matters] = ordered(node, order_matters)
+        return results[node, order_matters]
 
-    def ordered(node: Node, seen: bool) -> Node:
+    def ordered(node: Node, order_matters: bool) -> Node:
         if isinstance(node, Join):
             block = _flat(node, shared)
             if block.is_misplaced:
                 inputs = tuple(visit(each, False) for each in block.inputs)
                 tree = _Block(inputs, block.conditions).joined()
-                return keep(tree, node.names) if seen else tree
-        flags = _order_is_seen(node, seen)
+                return keep(tree, node.names) if order_matters else tree
+        flags = _order_is_seen(node, order_matters)
         inputs = tuple(
             visit(child, flag) for child, flag in zip(children(node), flags, strict=True)
         )
@@ -45,15 +45,15 @@ def order_joins(root: Node) -> Node:
     return visit(root, True)
 
 
-def _order_is_seen(node: Node, seen: bool) -> tuple[bool, ...]:
+def _order_is_seen(node: Node, order_matters: bool) -> tuple[bool, ...]:
     match node:
         case Project() | GroupBy():
             return (False,)
         case UnionAll():
             return tuple(True for _ in node.inputs)
         case SemiJoin() | AntiJoin():
-            return (seen, False)
-    return tuple(seen for _ in children(node))
+            return (order_matters, False)
+    return tuple(order_matters for _ in children(node))
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class _Block:
         """The inputs that conditions tie together, each in the order of the list."""
         components: list[list[Node]] = [[each] for each in self.inputs]
         for condition in self.conditions:
-            met = [part for part in components if _reads(condition, part)]
+            overlaps = [part for part in components if _reads(condition, part)]
             apart = [part for part in components if not _reads(condition, part)]
-            merged = [each for each in self.inputs if any(each in part for part in met)]
+            merged = [each for each in self.inputs if any(each in part for part in overlaps)]
             components = [*apart, merged] if merged else apart
         return sorted(components, key=lambda part: self.inputs.index(part[0]))
 

@@ -83,17 +83,17 @@ def _common(node: Node, requests: Sequence[Conditions]) -> Conditions:
 
 
 def _built(root: Node, pushed: dict[Node, Pushed], placed: dict[Node, Conditions]) -> Node:
-    done: dict[Node, Node] = {}
+    results: dict[Node, Node] = {}
 
     def visit(node: Node) -> Node:
-        if node not in done:
+        if node not in results:
             inputs = [
                 _selected(visit(child), [c for c in below if c not in placed[child]])
                 for child, below in zip(children(node), pushed[node].below, strict=True)
                 if below is not None
             ]
-            done[node] = _selected(_rebuilt(node, inputs, pushed[node]), pushed[node].above)
-        return done[node]
+            results[node] = _selected(_rebuilt(node, inputs, pushed[node]), pushed[node].above)
+        return results[node]
 
     return visit(root)
 

@@ -45,20 +45,22 @@ def share_groups(root: Node) -> Node:
     for node in walk(root):
         shapes[node] = _shape(node, [shapes[child] for child in children(node)])
     first: dict[object, Node] = {}
-    done: dict[Node, Node] = {}
+    results: dict[Node, Node] = {}
     for node in walk(root):
-        made = with_children(node, tuple(done[child] for child in children(node)))
-        done[node] = made
+        copy = with_children(node, tuple(results[child] for child in children(node)))
+        results[node] = copy
         if isinstance(node, GroupBy | Distinct):
             earlier = first.setdefault(shapes[node].value, node)
             if earlier is not node:
-                done[node] = _renamed(done[earlier], shapes[earlier].names, shapes[node].names)
-    return done[root]
+                results[node] = _renamed(
+                    results[earlier], shapes[earlier].names, shapes[node].names
+                )
+    return results[root]
 
 
-def _renamed(node: Node, own: Mapping[str, str], wanted: Mapping[str, str]) -> Node:
+def _renamed(node: Node, own: Mapping[str, str], target: Mapping[str, str]) -> Node:
     columns = {general: name for name, general in own.items()}
-    outputs = (Output(name, Column(columns[general])) for name, general in wanted.items())
+    outputs = (Output(name, Column(columns[general])) for name, general in target.items())
     return Project(node, tuple(outputs))
 
 

@@ -70,8 +70,8 @@ def simplify_condition(condition: Expression, schema: Schema) -> tuple[Expressio
     `a and (b or c)`, which also holds for NULLs.
     """
     parts = [part for each in conjuncts(condition) for part in _factored(each, schema)]
-    needed = (part for part in parts if not always_true(part, schema))
-    return tuple(dict.fromkeys(FALSE if never_true(part, schema) else part for part in needed))
+    undecided = (part for part in parts if not always_true(part, schema))
+    return tuple(dict.fromkeys(FALSE if never_true(part, schema) else part for part in undecided))
 
 
 def disjuncts(expression: Expression) -> tuple[Expression, ...]:

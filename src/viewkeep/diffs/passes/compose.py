@@ -53,31 +53,32 @@ from viewkeep.query.types.inference import find_field
 VIEW = "view"
 
 
-def compose(dag: RuleDag, named: Mapping[Node, str] | None = None) -> Script:
-    """The statements of all rules, then the changes of caches and view; `named` are operators of
-    the plan that are kept besides, with the names of their caches."""
-    return _Composer(dag, named or {}).script()
+def compose(dag: RuleDag, cache_names: Mapping[Node, str] | None = None) -> Script:
+    """The statements of all rules, then the changes of caches and view; `cache_names` has further
+    operators of the plan to cache, and the names of their caches."""
+    return _Composer(dag, cache_names or {}).script()
 
 
 class _Composer:
-    def __init__(self, dag: RuleDag, named: Mapping[Node, str]) -> None:
+    def __init__(self, dag: RuleDag, cache_names: Mapping[Node, str]) -> None:
         self._dag, self._plan = dag, dag.plan
         self._nodes = dag.plan.nodes
-        kept = dict.fromkeys(named, "asked for") | caches(dag.plan, dag.tuple_based)
-        self._names = {node: f"cache_{self._nodes.index(node)}" for node in kept} | {**named}
+        reasons = dict.fromkeys(cache_names, "asked for") | caches(dag.plan, dag.tuple_based)
+        self._names = {node: f"cache_{self._nodes.index(node)}" for node in reasons}
+        self._names |= cache_names
         self._names[dag.plan.root] = VIEW
-        self._why = kept
+        self._why = reasons
         self._changed = {n for n, node in enumerate(self._nodes) if self._is_changed(node)}
         self._states: dict[tuple[int, str], Node] = {}
 
     def script(self) -> Script:
-        kept = [node for node in self._nodes if node in self._names]
-        stored = [self._materialized(node) for node in kept]
+        cached_nodes = [node for node in self._nodes if node in self._names]
+        stored = [self._materialized(node) for node in cached_nodes]
         statements: list[Statement] = [
             Compute(piece.name, self._resolve(piece.query), _schema(piece))
             for piece in self._dag.pieces
         ]
-        for node in kept:
+        for node in cached_nodes:
             for change in self._dag.changes(self._nodes.index(node)):
                 statements.append(Apply(change.name, self._names[node], change.schema))
         view = next(each for each in stored if each.name == VIEW)

@@ -133,14 +133,14 @@ class _Extension:
 
     def __init__(self) -> None:
         self.ids: dict[Node, tuple[str, ...]] = {}
-        self._done: dict[Node, Node] = {}
+        self._results: dict[Node, Node] = {}
 
     def extend(self, node: Node) -> Node:
-        if node not in self._done:
+        if node not in self._results:
             extended, ids = self._extend(node)
-            self._done[node] = extended
+            self._results[node] = extended
             self.ids[extended] = ids
-        return self._done[node]
+        return self._results[node]
 
     def _extend(self, node: Node) -> tuple[Node, tuple[str, ...]]:
         match node:
@@ -172,8 +172,8 @@ class _Extension:
             case GroupBy():
                 return self._group(node)
             case Distinct():
-                counted = GroupBy(node.child, node.child.names, (AggregateColumn(ROWS, "count"),))
-                return self._group(counted)
+                group = GroupBy(node.child, node.child.names, (AggregateColumn(ROWS, "count"),))
+                return self._group(group)
             case Window():
                 child = self.extend(node.child)
                 ids = self.ids[child]
@@ -210,18 +210,19 @@ class _Extension:
 
     def _group(self, node: GroupBy) -> tuple[Node, tuple[str, ...]]:
         child = self.extend(node.child)
-        kept = {a.name: a for a in node.aggregates}
+        aggregates = {a.name: a for a in node.aggregates}
         for each in node.aggregates:
             if each.argument is not None and _keeps_count(node, each):
                 name = count_of(each.name)
-                kept.setdefault(name, AggregateColumn(name, "count", each.argument))
+                aggregates.setdefault(name, AggregateColumn(name, "count", each.argument))
             if each.function == "avg":
                 name = sum_of(each.name)
-                kept.setdefault(name, AggregateColumn(name, "sum", each.argument))
-        kept.setdefault(ROWS, AggregateColumn(ROWS, "count"))
+                aggregates.setdefault(name, AggregateColumn(name, "sum", each.argument))
+        aggregates.setdefault(ROWS, AggregateColumn(ROWS, "count"))
         if not node.keys:  # a count of nothing is 0, also of an empty input
-            kept[ALL] = AggregateColumn(ALL, "count", Cast(Literal(None, VOID), BIGINT))
-        return replace(node, child=child, aggregates=tuple(kept.values())), node.keys or (ALL,)
+            aggregates[ALL] = AggregateColumn(ALL, "count", Cast(Literal(None, VOID), BIGINT))
+        extended = replace(node, child=child, aggregates=tuple(aggregates.values()))
+        return extended, node.keys or (ALL,)
 
     def _union(self, node: UnionAll) -> tuple[Node, tuple[str, ...]]:
         """All inputs with the IDs of all: those of another input are NULL."""
@@ -232,7 +233,7 @@ class _Extension:
             [f"#id{j}" if same else f"#id{i}.{j}" for j in range(len(fields))]
             for i, fields in enumerate(id_fields)
         ]
-        everything = {
+        branch_columns = {
             n: f
             for ns, fs in zip(names, id_fields, strict=True)
             for n, f in zip(ns, fs, strict=True)
@@ -241,7 +242,7 @@ class _Extension:
         for i, (child, own) in enumerate(zip(inputs, names, strict=True)):
             outputs: dict[str, Expression] = {c: Column(c) for c in node.inputs[i].names}
             outputs[BRANCH] = literal(i)
-            for name, field in everything.items():
+            for name, field in branch_columns.items():
                 own_ids = dict(zip(own, self.ids[child], strict=True))
                 null = Cast(Literal(None, VOID), field.type)
                 outputs[name] = Column(own_ids[name]) if name in own_ids else null
@@ -249,7 +250,7 @@ class _Extension:
             self.ids[branch] = tuple(own)
             branches.append(branch)
         union = UnionAll(tuple(keep(branch, branches[0].names) for branch in branches))
-        return union, (BRANCH, *everything)
+        return union, (BRANCH, *branch_columns)
 
 
 def _keeps_count(node: GroupBy, aggregate: AggregateColumn) -> bool:

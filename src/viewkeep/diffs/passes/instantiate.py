@@ -72,8 +72,8 @@ class RuleDag:
 def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = False) -> RuleDag:
     """Every operator's rules for the changes that reach it, from the scans up."""
     nodes, pieces = plan.nodes, list[Piece]()
-    made: dict[Node, list[Change]] = {}
-    kept = caches(plan, tuple_based)
+    changes_by_node: dict[Node, list[Change]] = {}
+    cached_nodes = caches(plan, tuple_based)
     uses = Counter(child for node in nodes for child in set(children(node)))
     labels: dict[tuple[int, int], int] = {}
 
@@ -81,17 +81,17 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
         return labels.setdefault((number, source), len(nodes) + len(labels))
 
     for number, node in enumerate(nodes):
-        operator = Operator(number, node, plan, tuple_based, kept)
+        operator = Operator(number, node, plan, tuple_based, cached_nodes)
         if isinstance(node, Project) and uses[node.child] > 1:
             operator.labels = partial(label, number)
         if isinstance(node, Scan):
             _scan(operator, node, diffs)
         else:
-            inputs = [made[child] for child in children(node)]
+            inputs = [changes_by_node[child] for child in children(node)]
             if any(inputs):
                 RULES[type(node)](operator, inputs)
         pieces += operator.pieces
-        made[node] = [piece for piece in operator.pieces if isinstance(piece, Change)]
+        changes_by_node[node] = [piece for piece in operator.pieces if isinstance(piece, Change)]
     return RuleDag(plan, tuple(diffs), tuple(pieces), tuple_based)
 
 

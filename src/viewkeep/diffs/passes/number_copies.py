@@ -68,10 +68,10 @@ def _numbered(name: str, table: Table, columns: set[str]) -> Table:
             raise MissingKeyError(name, f'and values of "{each.name}", {each.type}, do not compare')
     # Where only rows are counted, any column tells them.
     comparable = [each for each in table.columns if not each.type.has_map]
-    chosen = fields or comparable[:1]
-    if not chosen or COPY in table.names:
+    order_fields = fields or comparable[:1]
+    if not order_fields or COPY in table.names:
         raise MissingKeyError(name)
-    return table.numbered([each.name for each in chosen])
+    return table.numbered([each.name for each in order_fields])
 
 
 class _Numbering:
@@ -80,13 +80,13 @@ class _Numbering:
 
     def __init__(self, bags: dict[str, Table]) -> None:
         self._bags = bags
-        self._done: dict[tuple[Node, bool], Node] = {}
+        self._results: dict[tuple[Node, bool], Node] = {}
 
     def visit(self, node: Node, exposed: bool) -> Node:
         key = node, exposed
-        if key not in self._done:
-            self._done[key] = self._visit(node, exposed)
-        return self._done[key]
+        if key not in self._results:
+            self._results[key] = self._visit(node, exposed)
+        return self._results[key]
 
     def _visit(self, node: Node, exposed: bool) -> Node:
         match node:

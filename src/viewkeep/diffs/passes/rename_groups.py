@@ -23,10 +23,10 @@ def rename_groups(view: Node) -> Node:
                 return view
             renaming = {names.get(c, c): Column(c) for c in keys}
             rest = [c for c in group.child.names if c not in keys and c not in renaming]
-            needed = _arguments(aggregates)
-            if needed & set(keys) or needed - set(rest):
+            arguments = _arguments(aggregates)
+            if arguments & set(keys) or arguments - set(rest):
                 return view
-            columns = renaming | {c: Column(c) for c in rest if c in needed}
+            columns = renaming | {c: Column(c) for c in rest if c in arguments}
             child = project(group.child, columns) if columns else group.child
             renamed = tuple(replace(a, name=names[a.name]) for a in aggregates)
             return merge_projections(GroupBy(child, tuple(names[k] for k in keys), renamed))

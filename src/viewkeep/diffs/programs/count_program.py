@@ -179,8 +179,8 @@ class CountProgram:
         own = self.atoms[atom]
         values = [factor.variables[v] for v in own.key]
         there: list[Expression] = [Call("isnotnull", (value,)) for value in values]
-        chosen = select(rows, conjunction([*self.join.conditions[atom], *there]))
-        return own.rows(replace(factor, rows=chosen))
+        matches = select(rows, conjunction([*self.join.conditions[atom], *there]))
+        return own.rows(replace(factor, rows=matches))
 
     # --- joins ----------------------------------------------------------------------------------
 

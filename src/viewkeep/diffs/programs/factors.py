@@ -16,19 +16,19 @@ from viewkeep.query.types.inference import type_of
 @dataclass(frozen=True)
 class Factor:
     """Rows over some scans: `variables` and `measures` are expressions over their columns, and
-    `wanted` the variables that are not summed away. A measure of ONE counts each row once."""
+    `free` the variables that are not summed away. A measure of ONE counts each row once."""
 
     rows: Node
     scans: frozenset[int]
     variables: Mapping[str, Expression]
     measures: Mapping[Measure, Expression]
-    wanted: tuple[str, ...]
+    free: tuple[str, ...]
     key: frozenset[str] | None = None
     """For a single scan, the variables of its table's key."""
 
     def summed_to(self, variables: Iterable[str]) -> "Factor":
         """The factor of which only these variables are wanted above."""
-        return replace(self, wanted=tuple(v for v in variables if v in self.variables))
+        return replace(self, free=tuple(v for v in variables if v in self.variables))
 
 
 def scan_factor(join: GroupedJoin, scan: int, measures: Iterable[Measure]) -> Factor:
@@ -69,7 +69,7 @@ def as_map(factor: Factor, name: str, own_names: bool = False) -> Factor:
     columns, variables = _key_columns(factor, name, own_names)
     keys = tuple(columns)
     aggregates: list[AggregateColumn] = []
-    shown: dict[str, Expression] = {key: Column(key) for key in keys}
+    outputs: dict[str, Expression] = {key: Column(key) for key in keys}
     measures: dict[Measure, Expression] = {}
     for number, (measure, value) in enumerate(factor.measures.items()):
         own = ROWS if measure == COUNT else f"#{number}"
@@ -79,11 +79,11 @@ def as_map(factor: Factor, name: str, own_names: bool = False) -> Factor:
             columns[f"{name}#{number}"] = value
             argument = Column(f"{name}#{number}")
             aggregates.append(AggregateColumn(own, measure.function, argument))
-        shown[f"{name}#{number}"] = Column(own)
+        outputs[f"{name}#{number}"] = Column(own)
         measures[measure] = Column(f"{name}#{number}")
     rows = project(factor.rows, columns) if columns else factor.rows
     group = GroupBy(rows, keys, tuple(aggregates))
-    return Factor(project(group, shown), factor.scans, variables, measures, factor.wanted)
+    return Factor(project(group, outputs), factor.scans, variables, measures, factor.free)
 
 
 def _key_columns(
@@ -92,7 +92,7 @@ def _key_columns(
     """The columns of wanted variables, and the variables over them."""
     columns: dict[str, Expression] = {}
     variables: dict[str, Expression] = {}
-    for variable in factor.wanted:
+    for variable in factor.free:
         value = factor.variables[variable]
         is_plain = isinstance(value, Column) and not own_names
         column = value.name if isinstance(value, Column) and is_plain else f"{name}#{variable}"

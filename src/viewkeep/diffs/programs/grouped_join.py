@@ -57,15 +57,17 @@ def grouped_join(node: GroupBy) -> GroupedJoin:
     aggregates = tuple(_over_scans(each, flat) for each in node.aggregates)
     used = [n for e in (*others, *keys.values()) for n in columns_of(e)]
     used += [name for each in aggregates for name in each.reads]
-    named = [Scan(scan.alias, scan.table, scan.alias) for scan in flat.scans]
-    columns = bound_columns(named, {*used, *(name for pair in equalities for name in pair)})
-    names = Variables.of(named, equalities, columns)
-    variables = [_own_variables(scan, names) for scan in named]
+    scans_by_alias = [Scan(scan.alias, scan.table, scan.alias) for scan in flat.scans]
+    columns = bound_columns(
+        scans_by_alias, {*used, *(name for pair in equalities for name in pair)}
+    )
+    names = Variables.of(scans_by_alias, equalities, columns)
+    variables = [_own_variables(scan, names) for scan in scans_by_alias]
     by_key = {key: _key_variable(e, flat.scans, names, variables) for key, e in keys.items()}
-    local = [_same_values(scan, names) for scan in named]
+    local = [_same_values(scan, names) for scan in scans_by_alias]
     for condition in others:
         _place(condition, flat.scans, schema, local)
-    query = _query(named, names, variables, by_key, others)
+    query = _query(scans_by_alias, names, variables, by_key, others)
     return GroupedJoin(
         node,
         flat.scans,
@@ -135,8 +137,10 @@ def _key_variable(
     for name, other in variables[scan].items():
         if other == expression:
             return name
-    taken = {name for own in variables for name in own}
-    name = next(n for i in range(len(taken) + 1) if (n := f"key{i or ''}") not in taken)
+    variable_names = {name for own in variables for name in own}
+    name = next(
+        n for i in range(len(variable_names) + 1) if (n := f"key{i or ''}") not in variable_names
+    )
     variables[scan][name] = expression
     return name
 

@@ -70,7 +70,7 @@ class _HeavyLight:
     """The statements of one script, in the order in which they are made."""
 
     def __init__(self, view: Node, program: CountProgram) -> None:
-        self._view, self._program, self._kept = view, program, KeptParts(program)
+        self._view, self._program, self._caches = view, program, KeptParts(program)
         self._computes: list[Compute] = []
         self._applies: list[Apply] = []
         self._changes: dict[str, list[Node]] = {}
@@ -89,12 +89,12 @@ class _HeavyLight:
             self._store_maps()
             self._store_view()
         visible = tuple((name, name) for name in self._view.names)
-        *caches, shown = self._kept.materialized.values()
-        return Script(shown, tuple(caches), diffs, (*self._computes, *self._applies), visible)
+        *caches, view_rows = self._caches.materialized.values()
+        return Script(view_rows, tuple(caches), diffs, (*self._computes, *self._applies), visible)
 
     def _now(self, own: RingMap) -> Node:
         """The rows of a map with the changes so far."""
-        return union_all([self._kept.stored(own.name), *self._changes.get(own.name, ())])
+        return union_all([self._caches.stored(own.name), *self._changes.get(own.name, ())])
 
     # --- one table after the other --------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class _HeavyLight:
         self._sum_result(own, change)
         parts = [part for part in program.parts if part.atom == atom]
         for part in parts:
-            rows = self._compute(f"{name} in {part.map}", self._kept.of_part(change, part))
+            rows = self._compute(f"{name} in {part.map}", self._caches.of_part(change, part))
             self._change_views(part, rows, name)
         for part in parts:
             self._add(program.maps[part.map], Stored(f"{name} in {part.map}", change.schema))
@@ -134,12 +134,15 @@ class _HeavyLight:
         pairs = [(name, name) for name in own.ids]
         rows, was = own.sums[0], "#was"
 
-        def counted(node: Node, value: Expression) -> Node:
+        def with_count(node: Node, value: Expression) -> Node:
             columns = {name: Column(name) for name in (*own.ids, rows)}
             return project(node, {**columns, was: value})
 
-        stored = [self._kept.stored(self._program.maps[part.map].name) for part in parts]
-        bags = [counted(change, ZERO), *(counted(matching(s, change, pairs), ONE) for s in stored)]
+        stored = [self._caches.stored(self._program.maps[part.map].name) for part in parts]
+        bags = [
+            with_count(change, ZERO),
+            *(with_count(matching(s, change, pairs), ONE) for s in stored),
+        ]
         sums = tuple(AggregateColumn(name, "sum", Column(name)) for name in (rows, was))
         group = GroupBy(union_all(bags), own.ids, sums)
         now = Call("case", (Call(">", (Column(rows), literal(0))), ONE, ZERO))
@@ -151,7 +154,7 @@ class _HeavyLight:
 
     def _rebalance(self, tuples: Mapping[int, Stored]) -> None:
         sizes = [size_change(each, Column(BY)) for each in tuples.values()]
-        summed = self._compute("size", balance_sum([self._kept.stored(BALANCE), *sizes]))
+        summed = self._compute("size", balance_sum([self._caches.stored(BALANCE), *sizes]))
         balance = self._compute("balance", checked_balance(summed))
         anew = self._compute("anew", select(balance, Call(">", (Column(ANEW), literal(0)))))
         moved = [self._relevel(levels, tuples, balance, anew) for levels in self._program.levels]
@@ -166,7 +169,7 @@ class _HeavyLight:
         self, levels: Levels, tuples: Mapping[int, Stored], balance: Stored, anew: Stored
     ) -> Stored:
         """Store new degrees and levels; the values whose level changes."""
-        name, stored = levels.name, self._kept.stored(levels.name)
+        name, stored = levels.name, self._caches.stored(levels.name)
         pairs = [(each, each) for each in levels.ids]
         changed = [
             levels.changes(tuples[atom], atom, self._program.columns_of(atom), Column(BY))
@@ -177,8 +180,8 @@ class _HeavyLight:
         due: list[Node] = []
         if changed:
             touched = self._compute(f"{name} touched", levels.summed(changed))
-            known = matching(stored, touched, pairs)
-            rows = self._compute(f"{name} degrees", levels.summed([known, touched]))
+            degrees = matching(stored, touched, pairs)
+            rows = self._compute(f"{name} degrees", levels.summed([degrees, touched]))
             due.append(levels.with_new_level(rows, balance))
             others = not_matching(stored, touched, pairs)
         is_new = Call("<>", (Column(levels.level), Column(levels.new_level)))
@@ -189,11 +192,11 @@ class _HeavyLight:
 
     def _store_levels(self, levels: Levels, due: Stored) -> None:
         none, attributes = levels.without_any(), (levels.level, *levels.degrees)
-        gone = self._compute(f"{levels.name} gone", select(due, none))
+        deleted = self._compute(f"{levels.name} gone", select(due, none))
         columns: dict[str, Expression] = {name: Column(name) for name in levels.columns}
         after = project(due, {**columns, levels.level: Column(levels.new_level)})
         rest = self._compute(f"{levels.name} after", select(after, Call("not", (none,))))
-        self._apply(levels.name, DELETE, gone, levels.ids)
+        self._apply(levels.name, DELETE, deleted, levels.ids)
         self._apply(levels.name, INSERT, rest, levels.ids, attributes)
 
     def _move(self, levels: Levels, moved: Stored) -> None:
@@ -217,12 +220,12 @@ class _HeavyLight:
         own, cause = self._program.maps[part.map], f"move to {other.map}"
         pairs = self._program.value_pairs(part.atom, levels)
         tuples = own.changing(own.summed([matching(self._now(own), values, pairs)]))
-        came = self._compute(f"{cause} by {levels.name} from {part.map}", tuples)
-        went = self._compute(f"{came.name}, taken away", own.negated(came))
-        self._change_views(part, went, came.name)
-        self._change_views(other, came, came.name)
-        self._add(own, went)
-        self._add(self._program.maps[other.map], came)
+        moved_in = self._compute(f"{cause} by {levels.name} from {part.map}", tuples)
+        moved_out = self._compute(f"{moved_in.name}, taken away", own.negated(moved_in))
+        self._change_views(part, moved_out, moved_in.name)
+        self._change_views(other, moved_in, moved_in.name)
+        self._add(own, moved_out)
+        self._add(self._program.maps[other.map], moved_in)
 
     # --- storing --------------------------------------------------------------------------------
 
@@ -233,25 +236,25 @@ class _HeavyLight:
 
     def _store(self, own: RingMap) -> None:
         total = self._compute(f"{own.name} changed", own.summed(self._changes[own.name]))
-        before = matching(self._kept.stored(own.name), total, [(name, name) for name in own.ids])
+        before = matching(self._caches.stored(own.name), total, [(name, name) for name in own.ids])
         after = self._compute(f"{own.name} after", own.summed([before, total]))
         empty = Call("=", (own.rows_column, literal(0)))
         if own.key:
-            gone = self._compute(f"{own.name} gone", select(after, empty))
-            self._apply(own.name, DELETE, gone, own.ids)
+            deleted = self._compute(f"{own.name} gone", select(after, empty))
+            self._apply(own.name, DELETE, deleted, own.ids)
             after = self._compute(f"{own.name} came", select(after, Call("not", (empty,))))
         self._apply(own.name, INSERT, after, own.ids, own.sums)
 
     def _store_view(self) -> None:
         """The row of the view: a condition above the sums may take it away, or bring it."""
         result = self._program.maps[RESULT]
-        sums = self._kept.stored(result.name)
+        sums = self._caches.stored(result.name)
         rows = self._program.shown(Stored(f"{result.name} after", sums.schema))
         after = self._compute("view after", rows)
-        stored = self._kept.stored(VIEW)
+        stored = self._caches.stored(VIEW)
         touched = matching(stored, Stored(f"{result.name} after", sums.schema), [(ALL, ALL)])
-        gone = self._compute("view gone", antijoin(touched, after, (ALL,)))
-        self._apply(VIEW, DELETE, gone, (ALL,))
+        deleted = self._compute("view gone", antijoin(touched, after, (ALL,)))
+        self._apply(VIEW, DELETE, deleted, (ALL,))
         names = [name for name in stored.names if name != ALL]
         self._apply(VIEW, INSERT, after, (ALL,), names)
 

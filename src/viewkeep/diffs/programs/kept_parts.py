@@ -60,13 +60,13 @@ class KeptParts:
 
     def _levels(self, levels: Levels, leaves: Sequence[Node]) -> Node:
         """Degrees counted in the tables, and levels without slack."""
-        counted = [
+        degree_counts = [
             levels.changes(leaves[atom], atom, self._program.columns_of(atom), ONE)
             for atom in levels.split.atoms
         ]
         columns: dict[str, Expression] = {name: Column(name) for name in BALANCE_COLUMNS}
         balance = project(self.stored(BALANCE), {**columns, ANEW: ONE})
-        due = levels.with_new_level(levels.summed(counted), balance)
+        due = levels.with_new_level(levels.summed(degree_counts), balance)
         columns = {name: Column(name) for name in levels.columns}
         return project(due, {**columns, levels.level: Column(levels.new_level)})
 

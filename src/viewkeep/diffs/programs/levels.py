@@ -135,9 +135,9 @@ def _case(condition: Expression, value: Expression, otherwise: Expression) -> Ex
 
 def balance_of(tuples: Iterable[Node]) -> Node:
     """The balance of relations that were just partitioned: one row."""
-    counted = [size_change(each, ONE) for each in tuples]
+    sizes = [size_change(each, ONE) for each in tuples]
     zero = tuple(Cast(literal(0), BIGINT) for _ in (ALL, *BALANCE_COLUMNS))
-    group = balance_sum([Values((ALL, *BALANCE_COLUMNS), (zero,)), *counted])
+    group = balance_sum([Values((ALL, *BALANCE_COLUMNS), (zero,)), *sizes])
     return project(group, {**_same(ALL, *BALANCE_COLUMNS), BASE: _new_base()})
 
 

@@ -135,8 +135,8 @@ def _products(join: GroupedJoin, expression: Expression) -> list[tuple[Expressio
             case "*", (left, right):
                 return [(*p, *q) for p in _products(join, left) for q in _products(join, right)]
             case "case", (condition, value, Literal(value=0)) if not _nullable(join, [value]):
-                chosen = Call("case", (condition, ONE, ZERO))
-                return [(chosen, *p) for p in _products(join, value)]
+                indicator = Call("case", (condition, ONE, ZERO))
+                return [(indicator, *p) for p in _products(join, value)]
     return [(expression,)]
 
 

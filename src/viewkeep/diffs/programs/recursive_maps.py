@@ -66,8 +66,8 @@ class _RecursiveMaps:
         self._above, group = _peeled(view)
         self._join = grouped_join(group)
         self._outputs = Outputs(self._join)
-        everything = frozenset(range(len(self._join.scans)))
-        self._result = JoinMap(everything, self._join.query.outputs)
+        all_scans = frozenset(range(len(self._join.scans)))
+        self._result = JoinMap(all_scans, self._join.query.outputs)
         self._maps = self._all_maps()
         self._names = {each: f"cache_{number}" for number, each in enumerate(self._maps)}
         self._factors: dict[JoinMap, Factor] = {}
@@ -79,7 +79,7 @@ class _RecursiveMaps:
         plan = identify(self._whole())
         changes = {self._table: every_change(plan)[self._table] if kinds is None else kinds}
         diffs = base_diffs(plan, changes)
-        whole = target_script(plan, diffs, self._named(plan), VIEW)
+        whole = target_script(plan, diffs, self._cache_names(plan), VIEW)
         statements = list(whole.statements)
         for each in self._maps:
             if self._table in self._tables(each.scans):
@@ -95,14 +95,14 @@ class _RecursiveMaps:
 
     def _own_script(self, own: JoinMap, diffs: tuple[BaseDiff, ...]) -> Script:
         plan = self._plans[own]
-        return target_script(plan, diffs, self._named(plan), self._names[own])
+        return target_script(plan, diffs, self._cache_names(plan), self._names[own])
 
     def _materialized(self, own: JoinMap) -> Materialized:
         aliases = ", ".join(self._join.scans[i].alias for i in sorted(own.scans))
         view = self._own_script(own, ()).view
         return replace(view, name=self._names[own], why=f"a map over {aliases}", operator=None)
 
-    def _named(self, plan: IdPlan) -> dict[Node, str]:
+    def _cache_names(self, plan: IdPlan) -> dict[Node, str]:
         """The group-bys of a plan that are kept, below its root."""
         maps = {self._plans[each].root: name for each, name in self._names.items()}
         groups = [n for n in plan.nodes if isinstance(n, GroupBy) and n is not plan.root]
@@ -113,13 +113,13 @@ class _RecursiveMaps:
     def _all_maps(self) -> list[JoinMap]:
         """The maps that changes ask for, smallest first; the result is not among them."""
         maps: dict[JoinMap, None] = {}
-        waiting = [self._result]
-        while waiting:
-            own = waiting.pop()
+        queue = [self._result]
+        while queue:
+            own = queue.pop()
             for scan in sorted(own.scans):
                 if self._join.scans[scan].name in self._changing:
                     new = [each for each in self._parts(own, scan) if not self._is_table(each)]
-                    waiting += [each for each in new if each not in maps]
+                    queue += [each for each in new if each not in maps]
                     maps |= dict.fromkeys(new)
             if len(maps) > MOST_VIEWS:
                 raise _refusal(f"it would keep more than {MOST_VIEWS} maps")
@@ -187,8 +187,8 @@ class _RecursiveMaps:
     def _rows(self, own: JoinMap) -> Factor:
         if self._is_table(own):
             return self._leaf(min(own.scans)).summed_to(own.key)
-        made = self._map(own)
-        return made if own.key else only_if_rows(made)
+        source = self._map(own)
+        return source if own.key else only_if_rows(source)
 
     def _map(self, own: JoinMap) -> Factor:
         if own not in self._factors:

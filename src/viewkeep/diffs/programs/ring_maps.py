@@ -117,9 +117,9 @@ def ring_map(
 def matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> SemiJoin:
     """The rows with the values of some keys, none of which is NULL."""
     names = {other: f"{other}#key" for _, other in columns}
-    listed = project(keys, {new: Column(old) for old, new in names.items()})
+    key_rows = project(keys, {new: Column(old) for old, new in names.items()})
     equal = [Call("=", (Column(own), Column(names[other]))) for own, other in columns]
-    return SemiJoin(rows, listed, conjunction(equal))
+    return SemiJoin(rows, key_rows, conjunction(equal))
 
 
 def not_matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> AntiJoin:

@@ -41,23 +41,23 @@ def _note(join: GroupedJoin, strategy: str) -> str:
 
 
 def _last_join(view: Node) -> GroupedJoin | None:
-    found = None
+    last = None
     for node in walk(view):
         if isinstance(node, Distinct):
             node = GroupBy(node.child, node.child.names, ())
         if isinstance(node, GroupBy) and any(isinstance(each, Join) for each in walk(node.child)):
             try:
-                found = grouped_join(node)
+                last = grouped_join(node)
             except NotConjunctive:
                 continue
-    return found
+    return last
 
 
 def _class_of(analysis: Analysis) -> str:
     name = next((each for each in CLASSES if analysis.verdicts[each].holds), "cyclic")
     reduct = analysis.verdicts["reduct_q_hierarchical"]
-    known = name != CLASSES[0] and reduct.holds
-    return f"{name.replace('_', '-')}{', q-hierarchical by its keys and dependencies' * known}"
+    by_reduct = name != CLASSES[0] and reduct.holds
+    return f"{name.replace('_', '-')}{', q-hierarchical by its keys and dependencies' * by_reduct}"
 
 
 def _improvements(join: GroupedJoin, analysis: Analysis) -> Iterator[str]:

@@ -50,10 +50,10 @@ def with_view_trees(view: Node) -> Node:
         trees += 1
         return tree
 
-    made = rewrite(view, rule)
+    rewritten = rewrite(view, rule)
     if not trees:
         raise _refusal(problems)
-    return share_groups(made)
+    return share_groups(rewritten)
 
 
 def _as_group(node: Node) -> GroupBy | None:
@@ -85,7 +85,7 @@ class _ViewTree:
         """The tree with the columns of the group-by."""
         roots = maintenance_order(self.join.query, self._shape)
         factors = [each for root in roots for each in self._top(root)]
-        factors += [each for each in self._leaves() if not each.wanted]
+        factors += [each for each in self._leaves() if not each.free]
         root = joined(self._inputs(factors), self._measures)
         if self._trusts_dependencies(root):
             root = self._one_row_per_group(root)
@@ -114,7 +114,7 @@ class _ViewTree:
         """The factors of the output below a variable, those with fewest variables first."""
         if all(self._shape.levels[each.variable] == BOUND for each in order.walk()):
             return [self._summed(order)]
-        own = sorted(self._leaves_at(order), key=lambda each: len(each.wanted))
+        own = sorted(self._leaves_at(order), key=lambda each: len(each.free))
         return [*own, *(each for child in order.children for each in self._top(child))]
 
     def _summed(self, order: VariableOrder) -> Factor:
@@ -139,13 +139,13 @@ class _ViewTree:
 
     def _inputs(self, factors: list[Factor]) -> list[Factor]:
         """The inputs of a join: maps, and tables as they are where others look up by their key."""
-        made = []
+        rewritten = []
         for each in factors:
             others = [other for other in factors if other is not each]
             name = self._name(each)
             ready = as_rows(each, name) if _is_found_by_key(each, others) else as_map(each, name)
-            made.append(ready if ready.wanted or not self.join.keys else only_if_rows(ready))
-        return made
+            rewritten.append(ready if ready.free or not self.join.keys else only_if_rows(ready))
+        return rewritten
 
     def _name(self, factor: Factor) -> str:
         name = "_".join(self.join.scans[scan].alias for scan in sorted(factor.scans))
@@ -157,7 +157,7 @@ class _ViewTree:
 
 def _is_found_by_key(factor: Factor, others: Iterable[Factor]) -> bool:
     """Whether all others that share variables with a table know its key."""
-    if factor.key is None or not factor.key <= set(factor.wanted):
+    if factor.key is None or not factor.key <= set(factor.free):
         return False
-    near = [other for other in others if not set(other.wanted).isdisjoint(factor.wanted)]
-    return bool(near) and all(factor.key <= set(other.wanted) for other in near)
+    near = [other for other in others if not set(other.free).isdisjoint(factor.free)]
+    return bool(near) and all(factor.key <= set(other.free) for other in near)

@@ -60,21 +60,21 @@ def moved_rows(
     ids = operator.plan.ids[child]
     if are_whole_rows(ids, changes, reads):
         return _whole_rows(changes, reads)
-    wanted = list(dict.fromkeys((*ids, *reads))) or [child.names[0]]
+    columns = list(dict.fromkeys((*ids, *reads))) or [child.names[0]]
     rule = f"{name.split(':')[0]}: rows touched"
-    before = operator.helper(rule, _touched(operator, child, changes, PRE, wanted))
-    if child in operator.kept:
-        return Moves((before.leaf,), (operator.changed(child, before.leaf),))
-    after = operator.helper(rule, _touched(operator, child, changes, POST, wanted))
+    before = operator.helper(rule, _touched_rows(operator, child, changes, PRE, columns))
+    if child in operator.cached_nodes:
+        return Moves((before.leaf,), (operator.after_changes(child, before.leaf),))
+    after = operator.helper(rule, _touched_rows(operator, child, changes, POST, columns))
     return Moves((before.leaf,), (after.leaf,))
 
 
-def _touched(
-    operator: Operator, child: Node, changes: Sequence[Change], state: str, wanted: Sequence[str]
+def _touched_rows(
+    operator: Operator, child: Node, changes: Sequence[Change], state: str, columns: Sequence[str]
 ) -> Node:
     """The input rows that some change names, each once."""
     rows = operator.input(child, state)
-    return _once([keep(semijoin(rows, c.leaf, c.schema.ids), wanted) for c in changes])
+    return _once([keep(semijoin(rows, c.leaf, c.schema.ids), columns) for c in changes])
 
 
 def _once(nodes: Sequence[Node]) -> Node:

@@ -120,8 +120,8 @@ def antijoin(left: Node, right: Node, columns: Sequence[str]) -> Node:
 
 def join_on(left: Node, right: Node, columns: Sequence[str]) -> Node:
     """Pairs of rows that are equal in these columns, which the right side loses."""
-    taken = {c: f"{c}{KEY}" for c in columns}
-    right = project(right, {taken.get(name, name): Column(name) for name in right.names})
+    key_names = {c: f"{c}{KEY}" for c in columns}
+    right = project(right, {key_names.get(name, name): Column(name) for name in right.names})
     return Join(left, right, on_columns(left, right, columns))
 
 

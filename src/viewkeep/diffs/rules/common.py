@@ -84,7 +84,7 @@ class Operator:
     node: Node
     plan: IdPlan
     tuple_based: bool = False
-    kept: Collection[Node] = ()
+    cached_nodes: Collection[Node] = ()
     """The operators whose rows are kept in a cache."""
 
     labels: Callable[[int], int] | None = None
@@ -106,7 +106,7 @@ class Operator:
         """The rows of an input before or after the changes; how they are found comes later."""
         return subview(self.plan.nodes.index(child), state, child.schema)
 
-    def changed(self, child: Node, rows: Stored) -> Stored:
+    def after_changes(self, child: Node, rows: Stored) -> Stored:
         """Some rows of an input before the changes, as they are after them, with all inserts."""
         return subview(self.plan.nodes.index(child), AFTER, rows.schema, rows.name)
 
@@ -123,18 +123,18 @@ class Operator:
         exact: bool = False,
     ) -> Change:
         """A change of the output."""
-        made = keep(query, schema.columns)
+        rows = keep(query, schema.columns)
         name = f"d{SIGNS[schema.kind]}#{self.number}.{len(self.pieces) + 1}"
         own = frozenset(sources if self.labels is None else map(self.labels, sources))
-        change = Change(name, self.number, rule, schema, made, own, exact)
+        change = Change(name, self.number, rule, schema, rows, own, exact)
         self.pieces.append(change)
         return change
 
     def helper(self, rule: str, query: Node) -> Helper:
         """A relation that is computed once and read by name."""
-        made = Helper(f"t#{self.number}.{len(self.pieces) + 1}", self.number, rule, query)
-        self.pieces.append(made)
-        return made
+        piece = Helper(f"t#{self.number}.{len(self.pieces) + 1}", self.number, rule, query)
+        self.pieces.append(piece)
+        return piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +192,8 @@ def compare(
     if attributes:
         old = project(before, {c: Column(c) for c in ids} | {pre(c): Column(c) for c in attributes})
         new = project(after, {c: Column(c) for c in ids} | {post(c): Column(c) for c in attributes})
-        met = join_on(old, new, ids)
-        both = select(met, differ([(pre(c), post(c)) for c in attributes], met.schema))
+        matches = join_on(old, new, ids)
+        both = select(matches, differ([(pre(c), post(c)) for c in attributes], matches.schema))
         schema = DiffSchema(UPDATE, ids, attributes, attributes, attributes)
         operator.emit(rule, schema, both, sources, True)
     operator.emit(rule, *as_insert(antijoin(after, before, ids), ids, attributes), sources, True)

@@ -102,10 +102,10 @@ def _incremental(operator: Operator, node: GroupBy, changes: Sequence[Change]) -
         operator.output(PRE),
         {c: Column(c) for c in ids} | {pre(c): Column(c) for c in attributes},
     )
-    met = join_on(output, delta.leaf, ids)
+    matches = join_on(output, delta.leaf, ids)
     new: dict[str, Expression] = {c: Column(c) for c in (*ids, *map(pre, attributes))}
     new |= {post(a.name): _sum_up(node, a) for a in value_columns(node)}
-    groups = operator.helper("group: groups met", project(met, new))
+    groups = operator.helper("group: groups met", project(matches, new))
     if node.keys:
         _come_and_go(operator, node, groups.leaf, delta.leaf, sources)
     stays = Call(">", (Column(post(ROWS)), literal(0))) if node.keys else literal(True)
@@ -121,8 +121,8 @@ def _come_and_go(
     """Groups vanish with their last row and appear with their first."""
     ids, attributes = operator.ids, operator.attributes
     empty = select(groups, Call("=", (Column(post(ROWS)), literal(0))))
-    gone = DiffSchema(DELETE, ids, attributes)
-    operator.emit("group -", gone, empty, sources, True)
+    deletes = DiffSchema(DELETE, ids, attributes)
+    operator.emit("group -", deletes, empty, sources, True)
     fresh = antijoin(delta, operator.output(PRE), ids)
     first = {c: Column(c) for c in ids} | {a.name: _start(node, a) for a in node.aggregates}
     rows = select(project(fresh, first), Call(">", (Column(ROWS), literal(0))))
@@ -198,7 +198,7 @@ def _total(
     kind = find_field(aggregate.name, node.schema).type
     if aggregate.function == "count" or (aggregate.name == ROWS and node.keys):
         return Cast(plus(aggregate.name), kind)
-    count = plus(_counted(node, aggregate))
+    count = plus(_count_column(node, aggregate))
     amount = plus(sum_of(aggregate.name) if aggregate.function == "avg" else aggregate.name)
     value = amount
     if aggregate.function == "avg":
@@ -214,7 +214,7 @@ def average(amount: Expression, kind: Type, count: Expression) -> Expression:
     return Call("/", (amount, count))
 
 
-def _counted(node: GroupBy, aggregate: AggregateColumn) -> str:
+def _count_column(node: GroupBy, aggregate: AggregateColumn) -> str:
     """The column that counts the values of an aggregate: that of rows where none is NULL."""
     counts = (
         each.name
@@ -247,15 +247,15 @@ def _updated_values(operator: Operator, node: GroupBy, change: Change) -> None:
     sums = tuple(AggregateColumn(n, "sum", Column(n)) for n in values if n not in ids)
     delta = operator.helper("group: by how much", GroupBy(project(rows, values), ids, sums))
     names = tuple(a.name for a in moved)
-    read = (*names, *(_counted(node, a) for a in moved if a.function != "count"))
-    known = {c: Column(c) for c in ids} | {pre(c): Column(c) for c in dict.fromkeys(read)}
-    met = join_on(project(operator.output(PRE), known), delta.leaf, ids)
+    read = (*names, *(_count_column(node, a) for a in moved if a.function != "count"))
+    group_values = {c: Column(c) for c in ids} | {pre(c): Column(c) for c in dict.fromkeys(read)}
+    matches = join_on(project(operator.output(PRE), group_values), delta.leaf, ids)
     new: dict[str, Expression] = {c: Column(c) for c in (*ids, *map(pre, names))}
     new |= {post(a.name): _sum_up(node, a, {_by(m) for m in moved}) for a in moved}
-    made = DiffSchema(UPDATE, ids, names, names, names)
-    computed = project(met, new)
+    output_schema = DiffSchema(UPDATE, ids, names, names, names)
+    computed = project(matches, new)
     changed = select(computed, differ([(pre(c), post(c)) for c in names], computed.schema))
-    operator.emit("group u", made, changed, change.sources, True)
+    operator.emit("group u", output_schema, changed, change.sources, True)
 
 
 def _reads_any(aggregate: AggregateColumn, columns: Sequence[str]) -> bool:

@@ -83,20 +83,24 @@ def _between_bounds(
     says, on one of the sides, and the pair as it is in the other state decides.
     """
     before, after = change.before(node.condition), change.after(node.condition)
-    went, came = conjunction([before, fails(after)]), conjunction([after, fails(before)])
-    gone = _crossing(operator, node, side, change, PRE, went)
-    new = _crossing(operator, node, side, change, POST, came)
+    leaves, enters = conjunction([before, fails(after)]), conjunction([after, fails(before)])
+    deleted_rows = _crossing(operator, node, side, change, PRE, leaves)
+    new = _crossing(operator, node, side, change, POST, enters)
     ids, attributes, sources = operator.ids, operator.attributes, change.sources
     reads = columns_of(node.condition)
     moved = [each for each in others if not reads.isdisjoint(each.schema.changed)]
     if moved and side is node.left:
         both = conjunction([before, after])
-        gone = union_all([gone, _crossing(operator, node, side, change, PRE, both, moved)])
+        deleted_rows = union_all(
+            [deleted_rows, _crossing(operator, node, side, change, PRE, both, moved)]
+        )
         new = union_all([new, _crossing(operator, node, side, change, POST, both, moved)])
     if others:
-        gone = antijoin(gone, semijoin(operator.output(NEW), gone, ids), ids)
+        deleted_rows = antijoin(
+            deleted_rows, semijoin(operator.output(NEW), deleted_rows, ids), ids
+        )
         new = antijoin(new, semijoin(operator.output(PRE), new, ids), ids)
-    operator.emit("join u: -", *as_delete(gone, ids, attributes), sources, True)
+    operator.emit("join u: -", *as_delete(deleted_rows, ids, attributes), sources, True)
     pass_on(operator, change, "join u")
     operator.emit("join u: +", *as_insert(new, ids, attributes), sources, True)
 
@@ -128,19 +132,19 @@ def _name_pairs(operator: Operator, node: Join, change: Change) -> None:
     by the name that stands for both."""
     ids = operator.plan.ids
     same = equal_ids(node, ids[node.left], ids[node.right])
-    gone = [c for c in change.schema.ids if c in same]
-    if not gone:
+    deleted_rows = [c for c in change.schema.ids if c in same]
+    if not deleted_rows:
         pass_on(operator, change, f"join {change.schema.kind}")
         return
     schema = change.schema
-    after = schema.after if schema.kind == DELETE else (*schema.after, *gone)
+    after = schema.after if schema.kind == DELETE else (*schema.after, *deleted_rows)
     named = tuple(same.get(c, c) for c in schema.ids)
-    made = replace(schema, ids=named, before=(*schema.before, *gone), after=after)
+    output_schema = replace(schema, ids=named, before=(*schema.before, *deleted_rows), after=after)
     values = {same.get(c, c): Column(c) for c in schema.ids}
-    values |= {pre(c): Column(schema.value_before(c)) for c in made.before}
-    values |= {post(c): Column(schema.value_after(c)) for c in made.after}
+    values |= {pre(c): Column(schema.value_before(c)) for c in output_schema.before}
+    values |= {post(c): Column(schema.value_after(c)) for c in output_schema.after}
     rows = project(change.leaf, values)
-    operator.emit(f"join {schema.kind}", made, rows, change.sources)
+    operator.emit(f"join {schema.kind}", output_schema, rows, change.sources)
 
 
 def _meet(operator: Operator, node: Join, side: Node, rows: Node, state: str) -> Node:
@@ -185,9 +189,9 @@ def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alo
     values: dict[str, Expression] = {c: Column(c) for c in ids}
     values |= {pre(c): Column(c if c in stays else pre(c)) for c in before}
     values |= {post(c): Column(c) for c in attributes}
-    made = DiffSchema(UPDATE, ids, before, attributes, schema.changed)
+    output_schema = DiffSchema(UPDATE, ids, before, attributes, schema.changed)
     exact = change.exact and alone
-    operator.emit("join u", made, project(both, values), change.sources, exact)
+    operator.emit("join u", output_schema, project(both, values), change.sources, exact)
 
 
 def _own_rows(operator: Operator, side: Node, change: Change, state: str) -> Node:

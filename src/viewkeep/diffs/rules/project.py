@@ -67,12 +67,12 @@ def _update(operator: Operator, expressions: dict[str, Expression], change: Chan
 def _ids(operator: Operator, expressions: dict[str, Expression], change: Change) -> tuple[str, ...]:
     """The IDs of the change under the projection's names."""
     names = {e.name: name for name, e in expressions.items() if isinstance(e, Column)}
-    named = {
+    computed_ids = {
         e.name: name
         for name, e in expressions.items()
         if isinstance(e, Column) and name in operator.ids
     }
-    return tuple((names | named)[c] for c in change.schema.ids)
+    return tuple((names | computed_ids)[c] for c in change.schema.ids)
 
 
 def _attributes_from(

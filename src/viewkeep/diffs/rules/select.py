@@ -23,17 +23,17 @@ def _propagate(operator: Operator, node: Select, change: Change) -> None:
     schema, reads = change.schema, columns_of(node.condition)
     match schema.kind:
         case "insert":
-            chosen = select(change.leaf, change.after(node.condition))
-            operator.emit("select +", schema, chosen, change.sources, change.exact)
+            passing_rows = select(change.leaf, change.after(node.condition))
+            operator.emit("select +", schema, passing_rows, change.sources, change.exact)
         case "delete" if schema.knows_before(reads):
-            chosen = select(change.leaf, change.before(node.condition))
-            operator.emit("select -", schema, chosen, change.sources, change.exact)
+            passing_rows = select(change.leaf, change.before(node.condition))
+            operator.emit("select -", schema, passing_rows, change.sources, change.exact)
         case "delete":
             pass_on(operator, change, "select - (some may not be there)")
         case _ if reads.isdisjoint(schema.changed):
             _untouched(operator, node, change)
         case _ if schema.knows_before(reads) and schema.knows_after(reads):
-            _touched(operator, node, change)
+            _touched_rows(operator, node, change)
         case _:
             recompute(operator, "select u", change.leaf, schema.ids, change.sources)
 
@@ -41,13 +41,13 @@ def _propagate(operator: Operator, node: Select, change: Change) -> None:
 def _untouched(operator: Operator, node: Select, change: Change) -> None:
     """An update of other columns; where the condition can be told, rows outside are left out."""
     if change.schema.knows_after(columns_of(node.condition)):
-        chosen = select(change.leaf, change.after(node.condition))
-        operator.emit("select u", change.schema, chosen, change.sources, change.exact)
+        passing_rows = select(change.leaf, change.after(node.condition))
+        operator.emit("select u", change.schema, passing_rows, change.sources, change.exact)
     else:
         pass_on(operator, change, "select u (some may not be there)")
 
 
-def _touched(operator: Operator, node: Select, change: Change) -> None:
+def _touched_rows(operator: Operator, node: Select, change: Change) -> None:
     """An update may keep a row, take it away or bring it: the values before and after tell."""
     schema = change.schema
     before, after = change.before(node.condition), change.after(node.condition)

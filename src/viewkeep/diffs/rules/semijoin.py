@@ -35,8 +35,8 @@ def _from_left(operator: Operator, node: SemiJoin | AntiJoin, change: Change) ->
     schema, reads = change.schema, columns_of(node.condition)
     if schema.kind == INSERT:
         rows = insert_rows(change, node.left.names)
-        kept = replace(node, left=rows, right=operator.input(node.right, POST))
-        inserted = as_insert(kept, operator.ids, operator.attributes)
+        left_rows = replace(node, left=rows, right=operator.input(node.right, POST))
+        inserted = as_insert(left_rows, operator.ids, operator.attributes)
         operator.emit("semijoin +", *inserted, change.sources, change.exact)
     elif schema.kind == UPDATE and not reads.isdisjoint(schema.changed):
         recompute(operator, "semijoin u", change.leaf, schema.ids, change.sources)
@@ -50,29 +50,29 @@ def _from_right(operator: Operator, node: SemiJoin | AntiJoin, change: Change) -
     if schema.kind == UPDATE and set(reads).isdisjoint(schema.changed):
         return
     current = operator.input(node.left, POST)
-    for touched in _touched(operator, node, change, reads):
-        met = SemiJoin(current, touched, node.condition)
-        keys = operator.helper("semijoin right", keep(met, operator.ids or node.left.names[:1]))
+    for touched in _touched_rows(operator, node, change, reads):
+        matches = SemiJoin(current, touched, node.condition)
+        keys = operator.helper("semijoin right", keep(matches, operator.ids or node.left.names[:1]))
         recompute(operator, "semijoin right", keys.leaf, operator.ids, change.sources)
 
 
-def _touched(
+def _touched_rows(
     operator: Operator, node: SemiJoin | AntiJoin, change: Change, reads: Sequence[str]
 ) -> Iterator[Node]:
     """The right rows that went and that came, as far as the condition reads them."""
     schema = change.schema
-    wanted = reads or list(node.right.names[:1])
+    columns = reads or list(node.right.names[:1])
     if schema.kind != INSERT:
-        if schema.knows_before(wanted):
-            values = {c: Column(schema.value_before(c)) for c in wanted}
+        if schema.knows_before(columns):
+            values = {c: Column(schema.value_before(c)) for c in columns}
             yield project(change.leaf, values)
         else:
             rows = semijoin(operator.input(node.right, PRE), change.leaf, schema.ids)
-            yield keep(rows, wanted)
+            yield keep(rows, columns)
     if schema.kind != DELETE:
-        if schema.knows_after(wanted):
-            values = {c: Column(schema.value_after(c)) for c in wanted}
+        if schema.knows_after(columns):
+            values = {c: Column(schema.value_after(c)) for c in columns}
             yield project(change.leaf, values)
         else:
             rows = semijoin(operator.input(node.right, POST), change.leaf, schema.ids)
-            yield keep(rows, wanted)
+            yield keep(rows, columns)

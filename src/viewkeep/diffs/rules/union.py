@@ -26,7 +26,7 @@ def _propagate(operator: Operator, branch: int, change: Change) -> None:
         inserted = as_insert(rows, operator.ids, operator.attributes)
         operator.emit("union +", *inserted, change.sources, change.exact)
         return
-    made = DiffSchema(
+    output_schema = DiffSchema(
         schema.kind,
         (BRANCH, *schema.ids),
         tuple(c for c in schema.before if c in operator.attributes),
@@ -35,7 +35,7 @@ def _propagate(operator: Operator, branch: int, change: Change) -> None:
     )
     values: dict[str, Expression] = {BRANCH: literal(branch)}
     values |= {c: Column(c) for c in schema.ids}
-    values |= {pre(c): Column(pre(c)) for c in made.before}
-    values |= {post(c): Column(post(c)) for c in made.after}
+    values |= {pre(c): Column(pre(c)) for c in output_schema.before}
+    values |= {post(c): Column(post(c)) for c in output_schema.after}
     rows = project(change.leaf, values)
-    operator.emit(f"union {schema.kind}", made, rows, change.sources, change.exact)
+    operator.emit(f"union {schema.kind}", output_schema, rows, change.sources, change.exact)

@@ -42,9 +42,9 @@ def column_text(name: str) -> str:
     """
     if name == ROWS:
         return "count(*)"
-    for ending, shown in (_SUFFIXES | _KEPT).items():
+    for ending, pattern in (_SUFFIXES | _KEPT).items():
         if name.endswith(ending) and name != ending:
-            return shown.format(column_text(name.removesuffix(ending)))
+            return pattern.format(column_text(name.removesuffix(ending)))
     return name.removeprefix("#") if name == BRANCH or name.startswith("#id") else name
 
 

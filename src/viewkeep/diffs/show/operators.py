@@ -78,10 +78,10 @@ def _tied(node: Node) -> str:
             text = "" if node.condition == TRUE else condition_text(node.condition)
             return _COMPARISON.sub(lambda match: match[0].replace(" ", TIE), text)
         case Project():
-            return _listed(map(_output, node.outputs))
+            return _comma_list(map(_output, node.outputs))
         case GroupBy():
-            keys = _listed(map(column_text, node.keys))
-            return "; ".join(filter(None, (keys, _listed(map(_aggregate, node.aggregates)))))
+            keys = _comma_list(map(column_text, node.keys))
+            return "; ".join(filter(None, (keys, _comma_list(map(_aggregate, node.aggregates)))))
         case UnionAll() | Distinct():
             return ""
         case Window():
@@ -90,7 +90,7 @@ def _tied(node: Node) -> str:
             return print_unnest(node, expression_text)
 
 
-def _listed(items: Iterable[str]) -> str:
+def _comma_list(items: Iterable[str]) -> str:
     """Items with commas; lines are broken between short ones."""
     return ", ".join(i.replace(" ", TIE) if len(i) < LONG else i for i in items)
 
@@ -108,8 +108,8 @@ def _aggregate(aggregate: AggregateColumn) -> str:
 
 
 def _named(text: str, name: str) -> str:
-    shown = column_text(name)
-    return text if text == shown else f"{text}→{shown}"
+    label = column_text(name)
+    return text if text == label else f"{text}→{label}"
 
 
 def head(node: Node) -> str:
@@ -141,8 +141,8 @@ def _merged(node: Node) -> Node:
 
 def _is_same(node: Project) -> bool:
     """Whether a projection only drops the marks of columns that rows are matched by."""
-    shown = [column_text(o.name) for o in node.outputs if isinstance(o.expression, Column)]
-    return shown == [column_text(name) for name in node.child.names] and all(
+    label = [column_text(o.name) for o in node.outputs if isinstance(o.expression, Column)]
+    return label == [column_text(name) for name in node.child.names] and all(
         column_text(o.name) == expression_text(o.expression) for o in node.outputs
     )
 

@@ -52,16 +52,16 @@ def reads(statement: Statement, script: Script) -> tuple[str, ...]:
     """Tables, caches and the view that a statement reads, in order; diffs are at hand anyway."""
     if isinstance(statement, Apply):
         return ()
-    kept = {each.name for each in script.materialized}
-    return tuple(dict.fromkeys(_read_names(statement.query, kept)))
+    materialized_names = {each.name for each in script.materialized}
+    return tuple(dict.fromkeys(_read_names(statement.query, materialized_names)))
 
 
-def _read_names(query: Node, kept: set[str]) -> Iterator[str]:
+def _read_names(query: Node, materialized_names: set[str]) -> Iterator[str]:
     for node in walk(query):
         match node:
             case Scan():
                 yield node.name if node.state == "post" else f"{node.name}@{node.state}"
-            case Stored(name=name) if name in kept:
+            case Stored(name=name) if name in materialized_names:
                 yield name
 
 
