@@ -230,8 +230,8 @@ def _first_misfit(
 
 
 def _updated(before: pa.Table, updates: pa.Table, table: Table) -> pa.Table:
-    named = [name for name in updates.column_names if name not in table.key]
-    columns = [updates[name] if name in named else before[name] for name in table.names]
+    set_columns = [name for name in updates.column_names if name not in table.key]
+    columns = [updates[name] if name in set_columns else before[name] for name in table.names]
     return pa.Table.from_arrays(columns, schema=rows_schema(table))
 
 
@@ -248,5 +248,5 @@ def _commit(
     declared = definition.table
     keys = changes.old_rows.select(list(declared.key))
     files = rewrite(scans, table, snapshot, keys, changes.new_rows, driver_bytes, matches)
-    written = Feed(scans, definition.name, declared, table).write(changes)
-    return table.commit(snapshot.version, files.add, files.remove, {**notes, **written})
+    change_notes = Feed(scans, definition.name, declared, table).write(changes)
+    return table.commit(snapshot.version, files.add, files.remove, {**notes, **change_notes})

@@ -157,8 +157,8 @@ class Catalog:
     def _get(name: str, entries: Mapping[str, T], what: str) -> T:
         if name not in entries:
             hint = did_you_mean(str(name), entries)
-            listed = ", ".join(entries) or "none yet"
-            raise CatalogError(f'there is no {what} "{name}" in this lake ({listed}){hint}')
+            existing = ", ".join(entries) or "none yet"
+            raise CatalogError(f'there is no {what} "{name}" in this lake ({existing}){hint}')
         return entries[name]
 
     def check_free(self, name: str) -> None:
@@ -181,18 +181,18 @@ class Catalog:
         except CycleError as error:
             raise CatalogError(f"views read each other: {' -> '.join(error.args[1])}") from None
         if names is not None:
-            needed = self._below(names, graph)
-            ordered = [name for name in ordered if name in needed]
+            below = self._below(names, graph)
+            ordered = [name for name in ordered if name in below]
         return [views[name] for name in ordered]
 
     def _below(self, names: Iterable[str], graph: Mapping[str, list[str]]) -> set[str]:
-        needed: set[str] = set()
+        below: set[str] = set()
         todo = [self.finished_view(name).name for name in names]
         while todo:
             name = todo.pop()
-            needed.add(name)
-            todo += [each for each in graph[name] if each not in needed]
-        return needed
+            below.add(name)
+            todo += [each for each in graph[name] if each not in below]
+        return below
 
     def above(self, name: str) -> list[ViewDefinition]:
         """The views that are ready and read a view, or one that reads it, in their order."""

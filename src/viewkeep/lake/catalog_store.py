@@ -67,12 +67,12 @@ class CatalogStore:
     def _read(self, snapshot: Snapshot) -> Catalog:
         rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
         try:
-            definitions = self._placed([_entry(*row) for row in rows])
+            definitions = self._with_absolute_locations([_entry(*row) for row in rows])
         except (KeyError, ValueError, TypeError) as error:
             raise StorageError(f"{self._table.uri}: the catalog is damaged: {error!r}") from error
         return Catalog(snapshot.version, {each.name: each for each in definitions})
 
-    def _placed(self, definitions: Sequence[Definition]) -> list[Definition]:
+    def _with_absolute_locations(self, definitions: Sequence[Definition]) -> list[Definition]:
         """Definitions with the locations that they have now."""
         own = [e for e in definitions if isinstance(e, ViewDefinition) or e.owned]
         former = former_lake((each.name, each.location) for each in own)
@@ -86,7 +86,7 @@ class CatalogStore:
 
         return [replace(each, location=place(each)) for each in definitions]
 
-    def _stored(self, catalog: Catalog) -> Catalog:
+    def _with_relative_locations(self, catalog: Catalog) -> Catalog:
         """The catalog as it is kept."""
         entries = {
             name: replace(each, location=stored_location(self._lake, each.location))
@@ -105,14 +105,14 @@ class CatalogStore:
         raise ConflictError(f"{self._table.uri}: too many processes define things; try again")
 
     def _write(self, catalog: Catalog, what: str) -> Catalog:
-        stored = self._stored(catalog)
+        relative = self._with_relative_locations(catalog)
         rows = [
             (
                 "table" if isinstance(each, TableDefinition) else "view",
                 each.name,
                 json.dumps(each.as_json()),
             )
-            for each in stored.entries.values()
+            for each in relative.entries.values()
         ]
         old = self._table.snapshot(catalog.version).files
         new = Folder(self._table).write(to_arrow(_FIELDS, rows))
@@ -130,13 +130,13 @@ def _for_people(rows: Iterable[tuple[str, str, str]]) -> str:
         parts[kind].append(f"    {json.dumps(name)}: {_indented(definition)}")
     return (
         "{\n"
-        + ",\n".join(f'  "{kind}s": {_braced(listed)}' for kind, listed in parts.items())
+        + ",\n".join(f'  "{kind}s": {_braced(lines)}' for kind, lines in parts.items())
         + "\n}\n"
     )
 
 
-def _braced(listed: Sequence[str]) -> str:
-    return "{\n" + ",\n".join(listed) + "\n  }" if listed else "{}"
+def _braced(lines: Sequence[str]) -> str:
+    return "{\n" + ",\n".join(lines) + "\n  }" if lines else "{}"
 
 
 @lru_cache(DEFINITIONS)

@@ -137,9 +137,9 @@ class _History:
 
     def _has_same_columns(self, version: int) -> bool:
         """Whether a version and the one before it both have all columns of today, and the key."""
-        wanted = {(field.name, field.type) for field in self._entry.table.columns}
+        declared_columns = {(field.name, field.type) for field in self._entry.table.columns}
         both = (self._table.snapshot(each) for each in (version - 1, version))
-        return all(wanted <= {(f.name, f.type) for f in each.fields} for each in both)
+        return all(declared_columns <= {(f.name, f.type) for f in each.fields} for each in both)
 
     def _as_bags(self, version: int) -> TableChanges:
         """The rows that one of two versions lacks; which of them were updated is not known."""
@@ -153,8 +153,8 @@ class _History:
     def _check_columns(self, snapshot: Snapshot) -> None:
         """Refuse a version whose rows have no place among those of today."""
         now = {(field.name, field.type) for field in self._visible.columns}
-        shown = [field for field in snapshot.fields if not field.name.startswith(HIDDEN)]
-        if {(field.name, field.type) for field in shown} != now:
+        visible_fields = [field for field in snapshot.fields if not field.name.startswith(HIDDEN)]
+        if {(field.name, field.type) for field in visible_fields} != now:
             raise SchemaError(f"version {snapshot.version} has other columns")
 
     def _all_rows(self, snapshot: Snapshot) -> pa.Table:

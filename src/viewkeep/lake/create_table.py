@@ -166,8 +166,8 @@ def write_table(
     """The rows of a new table in files, with keys that are checked; not committed yet."""
     files = scans.write_frame(name, declared, data, table) if _is_frame(data) else None
     if files is not None:
-        written = Snapshot(table.uri, 0, declared.columns, tuple(files))
-        check_keys(name, declared, StoredRows.whole(table, written), scans)
+        first_version = Snapshot(table.uri, 0, declared.columns, tuple(files))
+        check_keys(name, declared, StoredRows.whole(table, first_version), scans)
         return files
     rows = read_user_rows(name, "rows", data, declared, declared.names)
     _check_rows(name, declared, rows)
@@ -179,8 +179,8 @@ def check_keys(name: str, declared: Table, rows: StoredRows, scans: Scans) -> No
     again = scans.repeated_key(rows, declared.key)
     if again is not None:
         _refuse_repeated(name, declared, again)
-    needed = [field.name for field in declared.columns if not field.nullable]
-    _refuse_nulls(name, scans.null_columns(rows, needed))
+    not_null = [field.name for field in declared.columns if not field.nullable]
+    _refuse_nulls(name, scans.null_columns(rows, not_null))
 
 
 def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:

@@ -86,23 +86,23 @@ def _describe_table(lake: Lake, catalog: Catalog, definition: TableDefinition) -
         snapshot = lake.at(definition.location).snapshot(version)
     except ViewkeepError as error:
         return replace(declared, problem=str(error))
-    counted = all(each.rows >= 0 for each in snapshot.files)
-    rows = snapshot.rows if counted else None
+    has_counts = all(each.rows >= 0 for each in snapshot.files)
+    rows = snapshot.rows if has_counts else None
     declared = replace(declared, quarantined=count_quarantined(lake, definition))
     return replace(declared, version=snapshot.version, rows=rows, size=snapshot.size)
 
 
 def _describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescription:
     """A view as it is defined; what only Viewkeep sees is left out."""
-    shown = {field.name for field in definition.table.visible}
+    visible = {field.name for field in definition.table.visible}
     return ViewDescription(
         definition.name,
         definition.sql,
         definition.location,
         definition.inputs,
         tuple(catalog.readers(definition.name)),
-        {n: kind for n, kind in typed_columns(definition.table).items() if n in shown},
-        definition.table.key if shown.issuperset(definition.table.key) else (),
+        {n: kind for n, kind in typed_columns(definition.table).items() if n in visible},
+        definition.table.key if visible.issuperset(definition.table.key) else (),
         definition.strategy,
         definition.policy,
         definition.ready,

@@ -230,10 +230,12 @@ class Round:
 
     def commit(self, changes: Mapping[str, UserChanges]) -> dict[str, int]:
         """Change the tables, in their order, all or none; a `MovedTableError` if one has moved."""
-        listed = [(each, changes[each.name]) for each in self._tables if each.name in changes]
+        table_changes = [
+            (each, changes[each.name]) for each in self._tables if each.name in changes
+        ]
         with self._lake.marked():
-            made = self._transactions.run(listed, self.versions)
-        return {**self.versions, **made}
+            new_versions = self._transactions.run(table_changes, self.versions)
+        return {**self.versions, **new_versions}
 
 
 def user_rows(table: Table, **kinds: Sequence[Row]) -> UserChanges:

@@ -54,26 +54,28 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     places = _places(lake, catalog, views) | {e.name: lake.at(e.location) for e in beside}
     shared = {key: lake.shared_cache(key) for key in lake.shared_caches()}
     places |= {_label(key): table for key, table in shared.items()}
-    stored = dict(_stored(places))
-    begun = earliest(local_path(lake.uri), now / 1000) * 1000
-    cutoff = min(now - hours * _HOUR, begun - _CLOCKS if begun < now else now)
-    needed = _needed(catalog, views) | {each.name: set() for each in beside}
+    files_by_name = dict(_files_of_tables(places))
+    oldest_reader = earliest(local_path(lake.uri), now / 1000) * 1000
+    cutoff = min(now - hours * _HOUR, oldest_reader - _CLOCKS if oldest_reader < now else now)
+    versions_read = _versions_read(catalog, views) | {each.name: set() for each in beside}
     users = cache_users(lake, lake.catalog.read())
     if users is not None:
-        needed |= {_label(key): set(users.get(key, {}).values()) for key in shared}
+        versions_read |= {_label(key): set(users.get(key, {}).values()) for key in shared}
     removable = {
-        name: each.removable(cutoff, now, needed[name])
-        for name, each in stored.items()
-        if name in needed
+        name: each.removable(cutoff, now, versions_read[name])
+        for name, each in files_by_name.items()
+        if name in versions_read
     }
     unused = [key for key in shared if users is not None and key not in users]
-    gone = [_label(key) for key in unused if stored[_label(key)].is_old(cutoff, now)]
-    removable |= {name: list(stored[name].listed) for name in gone}
+    unused_caches = [
+        _label(key) for key in unused if files_by_name[_label(key)].is_old(cutoff, now)
+    ]
+    removable |= {name: list(files_by_name[name].files) for name in unused_caches}
     if not dry_run:
         for name, files in removable.items():
-            Folder(stored[name].table).remove_files(files)
-        for name in gone:
-            Folder(stored[name].table).remove()
+            Folder(files_by_name[name].table).remove_files(files)
+        for name in unused_caches:
+            Folder(files_by_name[name].table).remove()
     return {name: len(files) for name, files in removable.items()}
 
 
@@ -136,49 +138,53 @@ def _places(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, La
     return places
 
 
-def _needed(catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
+def _versions_read(catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
     """The versions that views read, of everything that can be cleaned."""
-    needed: dict[str, set[int]] = {n: set() for n, table in catalog.tables.items() if table.owned}
+    versions_read: dict[str, set[int]] = {
+        n: set() for n, table in catalog.tables.items() if table.owned
+    }
     inputs: list[tuple[str, int]] = []
     for view in views:
         with suppress(ViewkeepError):
             stored = view.stored()
-            needed[view.name] = {stored.version}
-            needed |= {f"{view.name}/{n}": {v} for n, v in stored.state.caches.items()}
+            versions_read[view.name] = {stored.version}
+            versions_read |= {f"{view.name}/{n}": {v} for n, v in stored.state.caches.items()}
             inputs += stored.state.inputs.items()
     for name, version in inputs:
-        if name in needed:
-            needed[name].add(version)
-    return needed
+        if name in versions_read:
+            versions_read[name].add(version)
+    return versions_read
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _TableFiles:
     """The files in a table's folder, and then the newest version, in this order."""
 
     table: LakeTable
-    listed: Sequence[ListedFile]
-    fed: Sequence[ListedFile]
+    files: Sequence[ListedFile]
+    change_files: Sequence[ListedFile]
     newest: Snapshot
 
-    def removable(self, cutoff: float, now: int, needed: Iterable[int]) -> list[ListedFile]:
+    def removable(self, cutoff: float, now: int, versions_read: Iterable[int]) -> list[ListedFile]:
         """The files that were not current since the cutoff, are not needed, and are not new."""
         young = now - UNCOMMITTED_HOURS * _HOUR
         commits = list(self._commits(min(cutoff, young - _CLOCKS)))
-        needed = set(needed)
-        kept = _paths(self.newest)
-        kept |= {path for each in commits if each.timestamp >= cutoff for path in each.removed}
-        for version in needed:
+        versions_read = set(versions_read)
+        live_paths = _paths(self.newest)
+        live_paths |= {
+            path for each in commits if each.timestamp >= cutoff for path in each.removed
+        }
+        for version in versions_read:
             with suppress(StorageError):  # a version that is gone needs nothing
-                kept |= _paths(self.table.snapshot(version))
+                live_paths |= _paths(self.table.snapshot(version))
         logged = {path for each in commits for path in (*each.added, *each.removed)}
-        kept, logged = set(map(unquote, kept)), set(map(unquote, logged))
+        live_paths, logged = set(map(unquote, live_paths)), set(map(unquote, logged))
         unused = [
             each
-            for each in self.listed
-            if each.path not in kept and (each.modified < young or each.path in logged)
+            for each in self.files
+            if each.path not in live_paths and (each.modified < young or each.path in logged)
         ]
-        return unused + self._old_changes(commits, cutoff, young, min(needed, default=0))
+        return unused + self._old_changes(commits, cutoff, young, min(versions_read, default=0))
 
     def is_old(self, cutoff: float, now: int) -> bool:
         """Whether it was written last before the cutoff, and not a short time ago."""
@@ -186,17 +192,18 @@ class _Stored:
         return 0 < commit.timestamp < min(cutoff, now - UNCOMMITTED_HOURS * _HOUR)
 
     def _old_changes(
-        self, commits: Iterable[Commit], cutoff: float, young: float, seen: int
+        self, commits: Iterable[Commit], cutoff: float, young: float, oldest_version: int
     ) -> list[ListedFile]:
         """The files of the change data feed that were committed before the cutoff, and that no view
-        which is behind still has to read: it has `seen` a version at least."""
-        fed = {path: each for each in commits for path in each.fed}
+        which is behind still has to read: all reflect `oldest_version` or a later one."""
+        commits_by_path = {path: each for each in commits for path in each.fed}
         return [
             file
-            for file in self.fed
+            for file in self.change_files
             if (
-                fed[file.path].timestamp < cutoff and fed[file.path].version <= seen
-                if file.path in fed
+                commits_by_path[file.path].timestamp < cutoff
+                and commits_by_path[file.path].version <= oldest_version
+                if file.path in commits_by_path
                 else file.modified < young
             )
         ]
@@ -213,12 +220,12 @@ class _Stored:
                 return
 
 
-def _stored(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _Stored]]:
+def _files_of_tables(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _TableFiles]]:
     for name, table in places.items():
         with suppress(StorageError):
             folder = Folder(table)
-            listed, fed = folder.listed(), folder.listed(f"{FOLDER}/")
-            yield name, _Stored(table, listed, fed, table.snapshot())
+            files, change_files = folder.listed(), folder.listed(f"{FOLDER}/")
+            yield name, _TableFiles(table, files, change_files, table.snapshot())
 
 
 def _paths(snapshot: Snapshot) -> set[str]:

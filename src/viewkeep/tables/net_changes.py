@@ -83,10 +83,16 @@ class _Steps:
         """Refuse a step that does not start where the one before it ended."""
         order = np.argsort(self._groups, kind="stable")
         follows = self._groups[order][1:] == self._groups[order][:-1]
-        ended, started = self._new_places[order[:-1][follows]], self._old_places[order[1:][follows]]
-        wrong = (ended < 0) != (started < 0)
-        both = np.flatnonzero((ended >= 0) & (started >= 0))
-        last, first = take_rows(self._new, ended[both]), take_rows(self._old, started[both])
+        last_places, first_places = (
+            self._new_places[order[:-1][follows]],
+            self._old_places[order[1:][follows]],
+        )
+        wrong = (last_places < 0) != (first_places < 0)
+        both = np.flatnonzero((last_places >= 0) & (first_places >= 0))
+        last, first = (
+            take_rows(self._new, last_places[both]),
+            take_rows(self._old, first_places[both]),
+        )
         wrong[both] |= differing_rows(last, first, self._table.names)
         if wrong.any():  # in rows, the error tells the key and both rows
             compose(self._name, self._table, [each.batch() for each in self._parts])
@@ -143,8 +149,8 @@ def net_feed(
     keys = KeyIndex(rows.select(list(table.key)))
     _, commit = np.unique(commits, return_inverse=True)
     groups = keys.own_places
-    named = pa.table({"key": groups, "commit": commit, "is_old": is_old})
-    twice = KeyIndex(named).repeated
+    key_commits = pa.table({"key": groups, "commit": commit, "is_old": is_old})
+    twice = KeyIndex(key_commits).repeated
     if twice is not None:
         [key] = to_rows(keys.keys.slice(twice, 1))
         RowFormat(name, table).refuse(key, "two rows have this key; keep one of them")

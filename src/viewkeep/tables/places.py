@@ -28,18 +28,18 @@ def stored_location(lake: str, location: str) -> str:
     return location
 
 
-def absolute_location(lake: str, stored: str) -> str:
+def absolute_location(lake: str, location: str) -> str:
     """Where something is that the catalog keeps.
 
     >>> absolute_location("/data/copy", "parts"), absolute_location("/data/copy", "/data/other")
     ('/data/copy/parts', '/data/other')
     """
-    return stored if is_absolute(stored) else f"{lake}/{stored}"
+    return location if is_absolute(location) else f"{lake}/{location}"
 
 
-def is_absolute(stored: str) -> bool:
+def is_absolute(location: str) -> bool:
     """Whether a location says where it is by itself."""
-    return "://" in stored or stored.startswith("/") or os.path.isabs(stored)
+    return "://" in location or location.startswith("/") or os.path.isabs(location)
 
 
 def former_lake(owned: Iterable[tuple[str, str]]) -> str | None:

@@ -29,8 +29,8 @@ class StoredRows:
     @property
     def fields(self) -> list[Field]:
         """The columns, under their names here."""
-        stored = {field.name: field for field in self.snapshot.fields}
-        return [Field(new, stored[old].type) for new, old in self.names.items()]
+        fields_by_name = {field.name: field for field in self.snapshot.fields}
+        return [Field(new, fields_by_name[old].type) for new, old in self.names.items()]
 
     @property
     def size(self) -> int:

@@ -14,16 +14,16 @@ Columns = list[tuple[str, Values]]
 
 
 def read_user_rows(
-    name: str, what: str, rows: Any, table: Table, needed: Sequence[str]
+    name: str, what: str, rows: Any, table: Table, required: Sequence[str]
 ) -> pa.Table:
-    """The rows with the columns that they have, checked: `needed` are there, others are known.
+    """Rows of a user as Arrow: with all `required` columns, and with none that the table lacks.
 
     `rows` is a Spark, pandas or polars DataFrame, anything else of Arrow, or a list of mappings or
     tuples; tuples have the columns of the table in order. Every value fits its column.
     """
     place = f'table "{name}", {what}'
-    columns = _columns(place, rows, needed)
-    check_columns(place, [column for column, _ in columns], table, needed)
+    columns = _columns(place, rows, required)
+    check_columns(place, [column for column, _ in columns], table, required)
     by_name = dict(columns)
     fields = [field for field in table.columns if field.name in by_name]
     arrays = []
@@ -44,9 +44,9 @@ def _row_place(name: str, what: str, table: Table, columns: Mapping[str, Values]
     return RowFormat(name, table).place(values, what)
 
 
-def _columns(place: str, rows: Any, needed: Sequence[str]) -> Columns:
+def _columns(place: str, rows: Any, required: Sequence[str]) -> Columns:
     if rows is None:
-        return [(each, []) for each in needed]
+        return [(each, []) for each in required]
     if hasattr(rows, "iterrows"):  # a DataFrame of pandas
         return [(str(name), _series(values)) for name, values in rows.items()]
     if isinstance(rows, pa.Table) or hasattr(rows, "toArrow"):  # Arrow, or a DataFrame of Spark
@@ -57,7 +57,7 @@ def _columns(place: str, rows: Any, needed: Sequence[str]) -> Columns:
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise SchemaError(f"{place}: Arrow cannot read the rows: {error}") from error
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping):
-        return _listed(place, list(rows), needed)
+        return _row_columns(place, list(rows), required)
     raise SchemaError(
         f"{place}: {type(rows).__name__} is no rows; "
         "give a DataFrame, an Arrow table, or a list of dicts or tuples"
@@ -80,22 +80,22 @@ def _series(values: Any) -> Values:
     return [None if missing else value for value, missing in pairs]
 
 
-def _listed(place: str, rows: list[Any], needed: Sequence[str]) -> Columns:
+def _row_columns(place: str, rows: list[Any], required: Sequence[str]) -> Columns:
     if not rows:
-        return _columns(place, None, needed)
+        return _columns(place, None, required)
     if all(isinstance(row, Mapping) for row in rows):
         names = list(rows[0])
         if any(row.keys() != rows[0].keys() for row in rows):
             raise SchemaError(f"{place}: all rows name the same columns; these do not")
         return [(name, [row[name] for row in rows]) for name in names]
-    names = list(needed)
+    names = list(required)
     if any(not isinstance(row, tuple | list) or len(row) != len(names) for row in rows):
         raise SchemaError(f"{place}: a row is a tuple of {len(names)}: ({', '.join(names)})")
     columns = map(list, zip(*rows, strict=True))
     return list(zip(names, columns, strict=True))
 
 
-def check_columns(place: str, names: Sequence[str], table: Table, needed: Sequence[str]) -> None:
+def check_columns(place: str, names: Sequence[str], table: Table, required: Sequence[str]) -> None:
     """Refuse columns that the table does not have or that stand twice, and missing ones."""
     for number, name in enumerate(names):
         if name not in table.names:
@@ -103,6 +103,6 @@ def check_columns(place: str, names: Sequence[str], table: Table, needed: Sequen
             raise SchemaError(f'{place}: no column "{name}" ({", ".join(table.names)}){hint}')
         if name in names[:number]:
             raise SchemaError(f'{place}: the column "{name}" stands twice; leave one out')
-    missing = [name for name in needed if name not in names]
+    missing = [name for name in required if name not in names]
     if missing:
         raise SchemaError(f"{place}: no column {', '.join(missing)}; give it")

@@ -157,14 +157,14 @@ class Experience:
         if not estimate:
             return self
         factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
-        known = self.factors.get(_key(changes), {}).get(_magnitude(changes), factor)
-        return self._with_factor(changes, (known + factor) / 2)
+        old_factor = self.factors.get(_key(changes), {}).get(_magnitude(changes), factor)
+        return self._with_factor(changes, (old_factor + factor) / 2)
 
     def after_avoiding(self, changes: Changes) -> "Experience":
         """Changes were not brought in since they looked dear: what made them so is forgotten by
         and by."""
-        known = self._factor(changes)
-        return self if known <= 1.0 else self._with_factor(changes, known**0.8)
+        old_factor = self._factor(changes)
+        return self if old_factor <= 1.0 else self._with_factor(changes, old_factor**0.8)
 
     def _with_factor(self, changes: Changes, factor: float) -> "Experience":
         key = _key(changes)
@@ -185,11 +185,13 @@ class Experience:
     def after_run(self, changes: Changes, seconds: float, size: int) -> "Experience":
         """The changes were brought in; where that took longer than computing anew (over few bytes:
         much longer), the next ones are not."""
-        known = self.seconds
-        if known is None:
+        recompute_seconds = self.seconds
+        if recompute_seconds is None:
             return self.after_success(changes)
-        dear = seconds > (known if size > SMALL else max(2 * known, LONG))
-        return self.after_giving_up(changes) if dear else self.after_success(changes)
+        is_costly = seconds > (
+            recompute_seconds if size > SMALL else max(2 * recompute_seconds, LONG)
+        )
+        return self.after_giving_up(changes) if is_costly else self.after_success(changes)
 
     def after_success(self, changes: Changes) -> "Experience":
         """The changes were brought in."""
@@ -255,13 +257,13 @@ class Costs:
         """The view was computed anew by an engine from so many bytes, after its caches; these may
         take most of the time, of which computing it without them takes a part. The first time an
         estimate may tell more, above all where the engine has done nothing before."""
-        known = self.of(backend)
+        experience = self.of(backend)
         spent = max(caches, seconds - caches)
-        if known.seconds is None and backend == "duckdb" and estimate is not None:
+        if experience.seconds is None and backend == "duckdb" and estimate is not None:
             spent = _first_build(spent, seconds, estimate, bool(caches), is_warm)
         share = COLD if backend == "spark" else 1.0
-        known = known.after_build(spent, share)
-        return self.having(backend, known.after_writing(size, caches))
+        experience = experience.after_build(spent, share)
+        return self.having(backend, experience.after_writing(size, caches))
 
     def notes(self) -> dict[str, Any]:
         """The costs as JSON values."""
@@ -280,8 +282,8 @@ def _first_build(
 ) -> float:
     """What a first build tells of a recomputation in DuckDB."""
     if not is_warm:
-        late = max(spent - COLD_SECONDS, 0.01)
-        return min(spent, sqrt(spent * estimate)) if seconds < QUICK else late
+        warm_seconds = max(spent - COLD_SECONDS, 0.01)
+        return min(spent, sqrt(spent * estimate)) if seconds < QUICK else warm_seconds
     return sqrt(spent * estimate) if has_caches and estimate < spent else spent
 
 

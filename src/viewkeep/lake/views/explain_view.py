@@ -39,10 +39,10 @@ def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
         return "\n".join([*lines, "", f"It is computed anew {when}."])
     lines.append(f"  IDs       {', '.join(view.layout.keys) or 'none: it has one row'}")
     users = _users(view) if view.shared_forms else {}
-    for kept in view.script.caches:
-        why = f": {kept.why}" if kept.why else ""
-        columns = ", ".join(kept.definition.names)
-        lines.append(f"  cache     {kept.name} ({columns}){why}{_sharing(view, kept, users)}")
+    for cache in view.script.caches:
+        why = f": {cache.why}" if cache.why else ""
+        columns = ", ".join(cache.definition.names)
+        lines.append(f"  cache     {cache.name} ({columns}){why}{_sharing(view, cache, users)}")
     lines += [f"  {name:8}  {text}" for name, text in _balance(view)]
     lines += [f"  {name:8}  {text}" for name, text in theory_of(view.node)]
     return "\n".join([*lines, "", str(view.script)] if script else lines)
@@ -52,9 +52,9 @@ def _users(view: View) -> CacheUsers:
     return cache_users(view.lake, view.lake.catalog.read()) or {}
 
 
-def _sharing(view: View, kept: Materialized, users: CacheUsers) -> str:
+def _sharing(view: View, cache: Materialized, users: CacheUsers) -> str:
     """The other views that use a cache."""
-    form = view.shared_forms.get(kept.name)
+    form = view.shared_forms.get(cache.name)
     others = sorted(set(users.get(form.key, {}) if form else ()) - {view.name})
     return f"; shared with {', '.join(others)}" if others else ""
 

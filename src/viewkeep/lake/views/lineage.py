@@ -45,23 +45,23 @@ def _check_identity(view: View, state: ViewState, name: str, version: int) -> No
 
 def replaced_cache(view: View, state: ViewState) -> str:
     """Why a cache is not the version that the state names; empty if all are."""
-    for kept in view.script.caches if state.caches and view.is_incremental else ():
-        since, table = state.caches[kept.name], view.cache_table(kept)
+    for cache in view.script.caches if state.caches and view.is_incremental else ():
+        since, table = state.caches[cache.name], view.cache_table(cache)
         try:
             if table.version() < since:
-                return f"the cache {kept.name} was put back to an older version"
-            seen = state.cache_fingerprints.get(kept.name, "")
-            reason = _compared(f"the cache {kept.name}", table, since, seen)
+                return f"the cache {cache.name} was put back to an older version"
+            fingerprint = state.cache_fingerprints.get(cache.name, "")
+            reason = _compared(f"the cache {cache.name}", table, since, fingerprint)
         except StorageError as error:
-            return f"the cache {kept.name} is gone ({error})"
+            return f"the cache {cache.name} is gone ({error})"
         if reason:
             return reason
     return ""
 
 
-def _compared(what: str, table: LakeTable, version: int, seen: str) -> str:
+def _compared(what: str, table: LakeTable, version: int, fingerprint: str) -> str:
     """States of older releases have no fingerprints: IDs and numbers must do."""
-    match table.has_fingerprint(version, seen) if seen else True:
+    match table.has_fingerprint(version, fingerprint) if fingerprint else True:
         case True:
             return ""
         case False:

@@ -41,8 +41,8 @@ def advice(history: Iterable[RefreshReport]) -> str:
     if len(recent) < ADVISED_REFRESHES:
         return ""
     rows, changed = min(e.rows for e in recent), max(e.rows_changed for e in recent)
-    written = [each.phases.get("write", 0.0) for each in recent]
-    is_slow = 2 * sum(written) > sum(each.seconds for each in recent)
+    write_seconds = [each.phases.get("write", 0.0) for each in recent]
+    is_slow = 2 * sum(write_seconds) > sum(each.seconds for each in recent)
     if rows < ADVISED_ROWS or changed > ADVISED_SHARE * rows or not is_slow:
         return ""
     return (

@@ -33,9 +33,9 @@ class RecordedTypes:
         kinds = ", ".join(f"a{i} {kind}" for i, kind in enumerate(arguments))
         key = f"{text} FROM ({kinds})" if kinds else text
         if key not in self.recorded and key not in self._refused:
-            found = self._analyst.expression_type(text, arguments) if self._analyst else None
-            if found is None:
+            type_text = self._analyst.expression_type(text, arguments) if self._analyst else None
+            if type_text is None:
                 self._refused.add(key)
             else:
-                self.recorded[key] = found
+                self.recorded[key] = type_text
         return parse_type(self.recorded[key]) if key in self.recorded else None

@@ -130,19 +130,19 @@ def unseen_changes(
     """For each table below, the changes that the view has not seen; and how old the oldest is."""
     behind: dict[str, int | None] = {}
     oldest, transactions = float("inf"), Transactions(lake)
-    for name, seen in stored.state.tables.items():
+    for name, version in stored.state.tables.items():
         definition = catalog.table(name)
         table = lake.at(definition.location)
         newest = transactions.visible_version(definition)
-        if newest == seen:
+        if newest == version:
             continue
-        if newest < seen:  # it was put back: which rows are other ones, nobody knows
+        if newest < version:  # it was put back: which rows are other ones, nobody knows
             behind[name] = None
             continue
         feed = Feed(lake.scans, name, definition.table, table)
-        behind[name] = feed.count(seen, newest)
+        behind[name] = feed.count(version, newest)
         with suppress(StorageError):  # the entry was cleaned up
-            oldest = min(oldest, table.log(seen, seen + 1)[0].timestamp / 1000)
+            oldest = min(oldest, table.log(version, version + 1)[0].timestamp / 1000)
     return behind, max(0.0, time.time() - oldest) if oldest < float("inf") else 0.0
 
 
@@ -152,6 +152,8 @@ def speed_up(history: Sequence[RefreshReport]) -> float | None:
     Both found a lake that had been read before; the first computation of a view did not.
     """
     refreshes = [each for each in history if each.before]
-    anew = next((r.seconds for r in refreshes if r.strategy == "recompute"), None)
-    kept = next((r.seconds for r in refreshes if not r.from_scratch and r.rows_changed), None)
-    return anew / kept if anew and kept else None
+    recompute = next((r.seconds for r in refreshes if r.strategy == "recompute"), None)
+    incremental = next(
+        (r.seconds for r in refreshes if not r.from_scratch and r.rows_changed), None
+    )
+    return recompute / incremental if recompute and incremental else None

@@ -31,8 +31,8 @@ class Layout:
     def of_script(script: Script) -> "Layout":
         """The table of a view that diffs are applied to."""
         view = script.view
-        shown = {stored for _, stored in script.visible}
-        hidden = [(_hidden(n), n) for n in view.definition.names if n not in shown]
+        visible_names = {stored for _, stored in script.visible}
+        hidden = [(_hidden(n), n) for n in view.definition.names if n not in visible_names]
         columns = (*script.visible, *hidden)
         _check(columns, len(script.visible))
         return Layout(columns, view.definition.schema, len(script.visible), view.ids)
@@ -95,12 +95,12 @@ def _hidden(stored: str) -> str:
 
 
 def _check(columns: tuple[tuple[str, str], ...], visible: int) -> None:
-    seen: set[str] = set()
+    lower_names: set[str] = set()
     for number, (public, _) in enumerate(columns):
-        if public.lower() in seen:
+        if public.lower() in lower_names:
             raise SchemaError(f'two columns of the view are named "{public}"; rename one with AS')
         if number < visible and HIDDEN in public:
             raise SchemaError(
                 f'column "{public}": names with {HIDDEN} are Viewkeep\'s own; rename it with AS'
             )
-        seen.add(public.lower())
+        lower_names.add(public.lower())

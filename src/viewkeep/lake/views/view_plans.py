@@ -189,10 +189,10 @@ class ViewPlans:
         own = definition.functions, definition.aggregates
         types = RecordedTypes(dict(definition.types), *own, self._analyst if asks else None)
         try:
-            known = types if asks or definition.types else None
-            node = parse_view(sql, tables, known, has_clock=True)
-            named = with_names(node, stored_names(sql, node.names, tables))
-            return named, tuple(types.recorded.items())
+            type_source = types if asks or definition.types else None
+            node = parse_view(sql, tables, type_source, has_clock=True)
+            node_with_names = with_names(node, stored_names(sql, node.names, tables))
+            return node_with_names, tuple(types.recorded.items())
         except (UnsupportedError, TypeRuleError) as problem:
             if not may_recompute(definition.strategy, definition.policy):
                 raise

@@ -30,8 +30,8 @@ def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
         if _is_float(keys[name].type) or pa.types.is_nested(keys[name].type):
             continue  # Arrow takes 0.0 and -0.0 for different values, and looks no nested ones up
         values = keys[name].combine_chunks().cast(rows[name].type)
-        met = pc.is_in(rows[name], value_set=values)
-        near = met if near is None else pc.and_(near, met)
+        mask = pc.is_in(rows[name], value_set=values)
+        near = mask if near is None else pc.and_(near, mask)
     if near is None:
         return pa.array([True] * rows.num_rows, pa.bool_())
     return near.combine_chunks() if isinstance(near, pa.ChunkedArray) else near

@@ -38,10 +38,10 @@ def _near(folder: Folder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.T
     parts = []
     with folder.opened(each) as (file, bounds):
         present = set(file.schema_arrow.names)
-        named = [name for name in columns if name in present]
+        file_columns = [name for name in columns if name in present]
         own = [name for name in schema.names if name in present]
         for groups in bounds.portions(keys):
-            rows = conform(file.read_row_groups(groups, named), typed, each)
+            rows = conform(file.read_row_groups(groups, file_columns), typed, each)
             near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
             if each.vector is not None:
                 near = pc.and_(near, folder.live_rows(each, bounds.places(groups)))

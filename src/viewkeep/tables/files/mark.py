@@ -51,14 +51,14 @@ def mark_rows(
     """New files for a version without the rows that have a key of `old_keys`, and with `new_rows`;
     files that are only marked are removed and added, with other deletion vectors."""
     deleted = _deleted_rows(scans, table, snapshot, old_keys)
-    gone = [each.file for each in deleted if each.share == 1]
-    anew = _written_anew(snapshot, deleted)
-    apart = {each.path for each in (*gone, *anew)}
-    marked = [each for each in deleted if each.file.path not in apart]
-    part = replace(snapshot, files=tuple(anew))
-    written = rewrite.rewrite(scans, table, part, old_keys, new_rows, driver_bytes)
-    add = (*written.add, *_marked(table, marked))
-    return Rewrite(add, (*written.remove, *gone, *(each.file for each in marked)))
+    empty_files = [each.file for each in deleted if each.share == 1]
+    rewritten_files = _written_anew(snapshot, deleted)
+    unmarked = {each.path for each in (*empty_files, *rewritten_files)}
+    marked_files = [each for each in deleted if each.file.path not in unmarked]
+    part = replace(snapshot, files=tuple(rewritten_files))
+    copies = rewrite.rewrite(scans, table, part, old_keys, new_rows, driver_bytes)
+    add = (*copies.add, *_marked(table, marked_files))
+    return Rewrite(add, (*copies.remove, *empty_files, *(each.file for each in marked_files)))
 
 
 def _written_anew(snapshot: Snapshot, deleted: Sequence[_DeletedRows]) -> list[DataFile]:

@@ -24,10 +24,10 @@ class RecentFiles:
 
     def get(self, path: str) -> pa.Table | None:
         """The rows of a file, if it is the one that was seen."""
-        known = self._files.get(path)
-        if known is None or known[0] != file_mark(path):
+        entry = self._files.get(path)
+        if entry is None or entry[0] != file_mark(path):
             return None
-        return known[1]
+        return entry[1]
 
     def add(self, path: str, rows: pa.Table) -> None:
         """Rows of a file that was written or read, in one piece, as files are read. Of slices the
@@ -47,8 +47,8 @@ class RecentFiles:
                 self._drop(next(iter(self._files)))
 
     def _drop(self, path: str) -> None:
-        known = self._files.pop(path, None)
-        self._bytes -= known[2] if known is not None else 0
+        entry = self._files.pop(path, None)
+        self._bytes -= entry[2] if entry is not None else 0
 
 
 RECENT_FILES = RecentFiles(1 << 26)

@@ -19,11 +19,11 @@ class RecentVectors:
 
     def get(self, key: Key, read: Callable[[], RowNumbers]) -> RowNumbers:
         """The rows of a vector, read if they are not known."""
-        known = self._rows.get(key)
-        if known is None:
-            known = read()
-            self.add(key, known)
-        return known
+        row_numbers = self._rows.get(key)
+        if row_numbers is None:
+            row_numbers = read()
+            self.add(key, row_numbers)
+        return row_numbers
 
     def add(self, key: Key, rows: RowNumbers) -> None:
         """The rows of a vector; the oldest ones are forgotten."""

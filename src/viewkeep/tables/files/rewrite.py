@@ -123,12 +123,12 @@ def rewrite(
     `matches` are the rows of these and perhaps other keys, if they were looked up before.
     """
     new_rows = new_rows.cast(arrow_schema(snapshot.fields))
-    touched = [each for each in snapshot.files if may_hold(each, old_keys)]
-    if matches is None and sum(each.size for each in touched) <= driver_bytes:
-        matches = _load_matches(table, snapshot, touched, KeyIndex(old_keys))
+    candidate_files = [each for each in snapshot.files if may_hold(each, old_keys)]
+    if matches is None and sum(each.size for each in candidate_files) <= driver_bytes:
+        matches = _load_matches(table, snapshot, candidate_files, KeyIndex(old_keys))
     if matches is None or matches.files is None:
-        rest = scans.write_without(_stored(table, snapshot, touched), old_keys)
-        return Rewrite((*rest, *write_rows(table, new_rows)), tuple(touched))
+        rest = scans.write_without(_stored(table, snapshot, candidate_files), old_keys)
+        return Rewrite((*rest, *write_rows(table, new_rows)), tuple(candidate_files))
     return _on_driver(table, snapshot, matches, old_keys, new_rows)
 
 
@@ -241,7 +241,7 @@ def _stored(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> 
     return StoredRows(table, snapshot, files, {f.name: f.name for f in snapshot.fields})
 
 
-def _small(snapshot: Snapshot, touched: Sequence[DataFile]) -> list[DataFile]:
+def _small(snapshot: Snapshot, candidate_files: Sequence[DataFile]) -> list[DataFile]:
     """The small files that are left alone otherwise, once they are many."""
-    small = [f for f in snapshot.files if f.size < SMALL_BYTES and f not in touched]
+    small = [f for f in snapshot.files if f.size < SMALL_BYTES and f not in candidate_files]
     return small if len(small) >= SMALL_FILES else []

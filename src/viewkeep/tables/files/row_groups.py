@@ -77,17 +77,17 @@ class GroupBounds:
 
     def portions(self, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
         """The row groups that may have a key of one of the tables, some at a time."""
-        chosen: list[int] = []
+        batch: list[int] = []
         rows = size = 0
         for number in np.flatnonzero(self.near(keys)):
-            chosen.append(int(number))
+            batch.append(int(number))
             rows += int(self.starts[number + 1] - self.starts[number])
             size += int(self._bytes[number])
             if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
-                yield chosen
-                chosen, rows, size = [], 0, 0
-        if chosen:
-            yield chosen
+                yield batch
+                batch, rows, size = [], 0, 0
+        if batch:
+            yield batch
 
     def places(self, groups: Sequence[int]) -> npt.NDArray[np.int64]:
         """The places of the rows of some groups in the file."""
@@ -108,11 +108,11 @@ def groups_near(footer: Any, keys: Sequence[pa.Table]) -> Iterator[list[int]]:
 def _column_bounds(footer: Any, place: int) -> _ColumnBounds:
     groups = range(footer.num_row_groups)
     stats = [footer.row_group(number).column(place).statistics for number in groups]
-    known = [each for each in stats if each is not None and each.has_min_max]
+    with_bounds = [each for each in stats if each is not None and each.has_min_max]
     return _ColumnBounds(
         np.array([each is not None and each.has_min_max for each in stats], np.bool_),
-        _vector([each.min for each in known]),
-        _vector([each.max for each in known]),
+        _vector([each.min for each in with_bounds]),
+        _vector([each.max for each in with_bounds]),
         np.array([each is None or each.null_count != 0 for each in stats], np.bool_),
     )
 
@@ -143,9 +143,9 @@ class Footers:
     def get(self, path: str, read: Callable[[], Any]) -> GroupBounds:
         """The bounds of a file, whose footer is read if it is not known."""
         mark = file_mark(path)
-        known = self._bounds.get(path)
-        if known is not None and mark is not None and known[0] == mark:
-            return known[1]
+        entry = self._bounds.get(path)
+        if entry is not None and mark is not None and entry[0] == mark:
+            return entry[1]
         bounds = GroupBounds(read())
         with self._lock:
             self._bounds[path] = mark, bounds

@@ -64,9 +64,9 @@ class DeletionVector:
 
     def as_json(self) -> dict[str, Any]:
         """The vector as an action of the log names it."""
-        about = {"storageType": self.storage, "pathOrInlineDv": self.place}
+        storage = {"storageType": self.storage, "pathOrInlineDv": self.place}
         offset = {} if self.offset is None else {"offset": self.offset}
-        return {**about, **offset, "sizeInBytes": self.size, "cardinality": self.rows}
+        return {**storage, **offset, "sizeInBytes": self.size, "cardinality": self.rows}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "DeletionVector":

@@ -81,8 +81,8 @@ class LakeTable(TableLog):
         """Make the table, with a change data feed or without, and with files that may have deletion
         vectors or not; a `ConflictError` if there is one."""
         fields, files = tuple(fields), tuple(files)
-        written = self._create_plain(fields, files, notes, description, feed, has_vectors)
-        if written is None:
+        new_version = self._create_plain(fields, files, notes, description, feed, has_vectors)
+        if new_version is None:
             self._refuse_vectors(has_vectors)
             self._sync(self._named_files(files, notes))
             properties = _properties(notes)
@@ -90,7 +90,7 @@ class LakeTable(TableLog):
                 create_by_deltalake(
                     self.uri, self.options, fields, files, properties, description, feed
                 )
-        self._settle(0, written)
+        self._settle(0, new_version)
 
     def _create_plain(
         self,
@@ -111,9 +111,9 @@ class LakeTable(TableLog):
             os.makedirs(f"{self._local}/{LOG}", exist_ok=True)
             there = declared_fields(pa.schema(schema))
         form = TableForm(schema.to_json(), description, properties, has_vectors)
-        named = self._named_files(files, notes)
+        file_paths = self._named_files(files, notes)
         try:
-            text = self._put_entry(0, table_made(form, files, notes), named)
+            text = self._put_entry(0, table_made(form, files, notes), file_paths)
         except FileExistsError as error:
             raise ConflictError(f"{self.uri}: there is a table already") from error
         snapshot = Snapshot(self.uri, 0, there, tuple(files), (), form.identity)
@@ -202,10 +202,12 @@ class LakeTable(TableLog):
         self._settle(new.version, None if text is None else (new, text))
         return new.version
 
-    def _put(self, version: int, actions: Sequence[Action], named: Sequence[str]) -> bytes | None:
+    def _put(
+        self, version: int, actions: Sequence[Action], file_paths: Sequence[str]
+    ) -> bytes | None:
         """Write an entry that names files; None where the file system has no links."""
         try:
-            return self._put_entry(version, actions, named)
+            return self._put_entry(version, actions, file_paths)
         except FileExistsError as error:
             self._forget()
             raise ConflictError(f"{self.uri}: another process committed first") from error
@@ -234,16 +236,16 @@ class LakeTable(TableLog):
         """Make the next version after `start` of exactly these files, whatever it holds; without a
         start, after the newest."""
         newest = self.snapshot(start)
-        wanted = {each.identity for each in files}
-        leftover = [each for each in newest.files if each.identity not in wanted]
+        identities = {each.identity for each in files}
+        leftover = [each for each in newest.files if each.identity not in identities]
         new = [each for each in files if each.identity not in newest.identities]
         return self.commit(newest.version, new, leftover, notes)
 
     def _put_entry(
-        self, version: int, actions: Sequence[Action], named: Sequence[str]
+        self, version: int, actions: Sequence[Action], file_paths: Sequence[str]
     ) -> bytes | None:
         assert self._local is not None
-        return put_entry(self._local, version, actions, lambda draft: self._sync(named, draft))
+        return put_entry(self._local, version, actions, lambda draft: self._sync(file_paths, draft))
 
     def _named_files(self, add: Iterable[DataFile], notes: Notes) -> list[str]:
         """The local files that a commit will name: of data, of deletion vectors, of changes."""
@@ -255,22 +257,22 @@ class LakeTable(TableLog):
         changes = notes.get(CHANGES)
         return [*paths, f"{self._local}/{changes}"] if isinstance(changes, str) else paths
 
-    def _sync(self, named: Sequence[str], draft: str | None = None) -> None:
+    def _sync(self, file_paths: Sequence[str], draft: str | None = None) -> None:
         """Files that a commit will name are there, and on the disk with the draft of its entry."""
         if self._local is None or not self._is_durable:
-            durable.check_there(named)
+            durable.check_there(file_paths)
         else:
-            durable.sync_data(self._local, named, draft)
+            durable.sync_data(self._local, file_paths, draft)
 
-    def _settle(self, version: int, written: WrittenVersion | None = None) -> None:
+    def _settle(self, version: int, new_version: WrittenVersion | None = None) -> None:
         """A commit that has happened is on the disk, and is remembered if this process wrote it."""
         self._forget()
         if self._local is not None and self._is_durable:
-            durable.sync_commit(self._local, version, written is not None)
+            durable.sync_commit(self._local, version, new_version is not None)
             if version == 0:
                 durable.sync_new(self._local)
-        if written is not None:
-            self._remember(*written)
+        if new_version is not None:
+            self._remember(*new_version)
 
     def _write(
         self,
@@ -282,15 +284,15 @@ class LakeTable(TableLog):
         fed: Sequence[DataFile] = (),
     ) -> int:
         """Make the next version after `start`; with a schema, of the added files only."""
-        written = self._write_plain(start, add, remove, notes, fed) if schema is None else None
-        if written is None:
+        new_version = self._write_plain(start, add, remove, notes, fed) if schema is None else None
+        if new_version is None:
             self._refuse_vectors(any(each.vector is not None for each in (*add, *remove)))
             self._sync(self._named_files((*add, *fed), notes))
             self._write_by_deltalake(start, add, remove, notes, schema)
         elif is_checkpoint(start + 1):
             with suppress(StorageError), storage_errors(self.uri):  # the commit has happened
                 DeltaTable(self.uri, start + 1, self.options).create_checkpoint()
-        self._settle(start + 1, written)
+        self._settle(start + 1, new_version)
         return start + 1
 
     def _write_plain(
@@ -308,12 +310,12 @@ class LakeTable(TableLog):
             return None
         if is_checkpoint(start + 1) and not (fed or old.has_vectors):
             return None
-        gone = {each.path for each in remove}
-        kept = tuple(each for each in old.files if each.path not in gone)
-        mode = "Append" if kept or not gone else "Overwrite"
+        removed_paths = {each.path for each in remove}
+        remaining = tuple(each for each in old.files if each.path not in removed_paths)
+        mode = "Append" if remaining or not removed_paths else "Overwrite"
         actions = files_changed(add, remove, mode, notes, fed)
         text = self._put(start + 1, actions, self._named_files((*add, *fed), notes))
-        new = replace(old, version=start + 1, files=(*kept, *add))
+        new = replace(old, version=start + 1, files=(*remaining, *add))
         return None if text is None else (new, text)
 
     def _write_by_deltalake(

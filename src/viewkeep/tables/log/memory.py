@@ -93,13 +93,13 @@ class RecentSnapshots:
         """Entries of a log that were read or written, with their sizes and times."""
         with self._lock:
             last = max(entries, default=0)
-            seen = {**self._entries.get(uri, {}), **entries}
-            self._entries[uri] = {n: each for n, each in seen.items() if n > last - KEPT_ENTRIES}
+            marks = {**self._entries.get(uri, {}), **entries}
+            self._entries[uri] = {n: each for n, each in marks.items() if n > last - KEPT_ENTRIES}
 
     def has_seen(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> bool:
         """Whether all these entries are as they were seen."""
-        seen = self._entries.get(uri, {})
-        return all(seen.get(version) == mark for version, mark in entries.items())
+        marks = self._entries.get(uri, {})
+        return all(marks.get(version) == mark for version, mark in entries.items())
 
     def last_version(self, uri: str) -> int | None:
         """The version of a table that was read last."""

@@ -55,9 +55,9 @@ def _change(vectors: Vectors, base: str, number: int, text: bytes) -> None:
 def _checkpoint(files: pafs.FileSystem, base: str, version: int) -> tuple[int, list[str]]:
     """The last whole checkpoint up to a version, and its files; -1 if there is none."""
     with storage_errors(f"{base}/{LOG}"):
-        listed = files.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
+        entries = files.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
     parts: dict[int, list[tuple[str, int]]] = {}
-    for each in listed:
+    for each in entries:
         name = _CHECKPOINT.fullmatch(each.base_name)
         if name and int(name[1]) <= version:
             parts.setdefault(int(name[1]), []).append((each.path, int(name[3] or 1)))
@@ -74,8 +74,8 @@ def _of_checkpoint(files: pafs.FileSystem, path: str) -> Vectors:
     with storage_errors(path), files.open_input_file(path) as source:
         file = pq.ParquetFile(source)
         leaves = [file.schema.column(i).path for i in range(len(file.schema.names))]
-        wanted = [n for n in leaves if n == "add.path" or n.startswith("add.deletionVector.")]
-        rows = file.read(wanted)["add"].to_pylist()
+        columns = [n for n in leaves if n == "add.path" or n.startswith("add.deletionVector.")]
+        rows = file.read(columns)["add"].to_pylist()
     return {each["path"]: _vector(each) for each in rows if each and each.get("path")}
 
 

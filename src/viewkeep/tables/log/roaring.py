@@ -71,13 +71,13 @@ def _split(rows: RowNumbers, bits: int) -> Iterator[tuple[int, RowNumbers]]:
 def _bitmap(rows: RowNumbers) -> bytes:
     parts = list(_split(rows, 16))
     containers = [_container(low) for _, low in parts]
-    about = [number for high, low in parts for number in (high, len(low) - 1)]
+    headers = [number for high, low in parts for number in (high, len(low) - 1)]
     lengths = [len(each) for each in containers]
     offsets = 8 + 8 * len(parts) + np.cumsum([0, *lengths[:-1]])
     return b"".join(
         [
             struct.pack("<II", _NO_RUNS, len(parts)),
-            np.array(about, "<u2").tobytes(),
+            np.array(headers, "<u2").tobytes(),
             offsets.astype("<u4").tobytes(),
             *containers,
         ]
@@ -127,12 +127,12 @@ class _Reader:
             has_runs = np.unpackbits(flags, count=count, bitorder="little")
         else:
             raise DamagedBitmapError(f"a bitmap begins with {cookie}")
-        about = self.array(2 * count).astype(np.int64).reshape(count, 2)
+        headers = self.array(2 * count).astype(np.int64).reshape(count, 2)
         if cookie == _NO_RUNS or count >= _FEW:
             self.array(count, "<u4")
         parts = [
             (int(high) << 16) + self._container(int(less) + 1, bool(runs))
-            for (high, less), runs in zip(about, has_runs, strict=True)
+            for (high, less), runs in zip(headers, has_runs, strict=True)
         ]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 

@@ -112,11 +112,11 @@ def _file(row: Mapping[str, Any], vector: DeletionVector | None) -> DataFile:
     def without_nulls(prefix: str) -> dict[str, Any]:
         return {name: value for name, value in part(prefix).items() if value is not None}
 
-    stored = row["num_records"] if row["num_records"] is not None else -1
+    stored_rows = row["num_records"] if row["num_records"] is not None else -1
     return DataFile(
         row["path"],
         row["size_bytes"],
-        stored if vector is None else stored - vector.rows,
+        stored_rows if vector is None else stored_rows - vector.rows,
         part("partition."),
         without_nulls("min."),
         without_nulls("max."),

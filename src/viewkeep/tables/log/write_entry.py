@@ -114,13 +114,18 @@ class TableForm:
 
     def _protocol(self) -> Action:
         has_feed = FEED in self.properties
-        needed = {TIMES: '"timestamp_ntz"' in self.schema, VECTORS: self.has_vectors}
-        reading = [name for name, is_needed in needed.items() if is_needed or name in self.features]
-        if not reading:
+        feature_uses = {TIMES: '"timestamp_ntz"' in self.schema, VECTORS: self.has_vectors}
+        reader_features = [
+            name for name, is_needed in feature_uses.items() if is_needed or name in self.features
+        ]
+        if not reader_features:
             return {"minReaderVersion": 1, "minWriterVersion": 4 if has_feed else 2}
-        writing = [*reading, *([CHANGE_FEED] if has_feed or CHANGE_FEED in self.features else [])]
-        listed = {"readerFeatures": reading, "writerFeatures": writing}
-        return {"minReaderVersion": 3, "minWriterVersion": 7, **listed}
+        writer_features = [
+            *reader_features,
+            *([CHANGE_FEED] if has_feed or CHANGE_FEED in self.features else []),
+        ]
+        feature_lists = {"readerFeatures": reader_features, "writerFeatures": writer_features}
+        return {"minReaderVersion": 3, "minWriterVersion": 7, **feature_lists}
 
 
 def table_made(
