@@ -19,15 +19,15 @@ _SAME = frozenset({*INTEGRAL, STRING, BOOLEAN, DATE, DOUBLE})
 """Types whose values in rows are those that Arrow gives back."""
 
 
-def matched_ids(kept: Materialized, schema: DiffSchema) -> tuple[str, ...]:
+def matched_ids(target: Materialized, schema: DiffSchema) -> tuple[str, ...]:
     """The IDs that rows are found by: an insert replaces by all of them."""
-    return kept.ids if schema.kind == INSERT else schema.ids
+    return target.ids if schema.kind == INSERT else schema.ids
 
 
-def keys_and_values(kept: Materialized, schema: DiffSchema, diff: pa.Table) -> Pairs:
+def keys_and_values(target: Materialized, schema: DiffSchema, diff: pa.Table) -> Pairs:
     """The key of each row of a diff and the values that it sets, in the types of the relation; an
     error of Arrow where a value does not fit them."""
-    ids, sets, fields = _read_columns(kept, schema)
+    ids, sets, fields = _read_columns(target, schema)
     names = [each.name for each in fields]
     columns = diff.select([schema.value_after(name) for name in names]).rename_columns(names)
     nullable = pa.schema([each.with_nullable(True) for each in arrow_schema(fields)])
@@ -36,42 +36,42 @@ def keys_and_values(kept: Materialized, schema: DiffSchema, diff: pa.Table) -> P
 
 
 def keys_and_values_of_rows(
-    kept: Materialized, schema: DiffSchema, columns: Schema, rows: Rows
+    target: Materialized, schema: DiffSchema, columns: Schema, rows: Rows
 ) -> Pairs:
     """The same of a diff in rows with these columns."""
-    ids, sets, fields = _read_columns(kept, schema)
+    ids, sets, fields = _read_columns(target, schema)
     own = [find_field(schema.value_after(each.name), columns) for each in fields]
     if any(a.type != b.type or a.type not in _SAME for a, b in zip(own, fields, strict=True)):
         nullable = [replace(each, nullable=True) for each in columns]
-        return keys_and_values(kept, schema, to_arrow(nullable, rows))
+        return keys_and_values(target, schema, to_arrow(nullable, rows))
     key = key_of([schema.value_after(name) for name in ids], columns)
     values = key_of([schema.value_after(name) for name in sets], columns)
     return [(key(row), values(row)) for row in rows]
 
 
 def _read_columns(
-    kept: Materialized, schema: DiffSchema
+    target: Materialized, schema: DiffSchema
 ) -> tuple[tuple[str, ...], tuple[str, ...], Schema]:
     """The IDs that rows are found by, the columns that a diff sets, and all of them."""
-    ids = matched_ids(kept, schema)
-    sets = {INSERT: kept.definition.names, DELETE: ()}.get(schema.kind, schema.changed)
+    ids = matched_ids(target, schema)
+    sets = {INSERT: target.definition.names, DELETE: ()}.get(schema.kind, schema.changed)
     names = dict.fromkeys((*ids, *sets))
-    return ids, tuple(sets), tuple(find_field(name, kept.definition.schema) for name in names)
+    return ids, tuple(sets), tuple(find_field(name, target.definition.schema) for name in names)
 
 
 def apply_to_rows(
-    kept: Materialized, schema: DiffSchema, values: Mapping[Row, Row], rows: Rows
+    target: Materialized, schema: DiffSchema, values: Mapping[Row, Row], rows: Rows
 ) -> tuple[Rows, int]:
     """Rows changed by one diff, given the values that it sets for each key; and how many it
     changed."""
-    key = key_of(matched_ids(kept, schema), kept.definition.schema)
+    key = key_of(matched_ids(target, schema), target.definition.schema)
     hits = [key(row) in values for row in rows]
     rest = [row for row, hit in zip(rows, hits, strict=True) if not hit]
     if schema.kind == DELETE:
         return rest, sum(hits)
     if schema.kind == INSERT:
         return rest + list(values.values()), len(values)
-    places = [kept.definition.names.index(name) for name in schema.changed]
+    places = [target.definition.names.index(name) for name in schema.changed]
     return [_updated(row, values.get(key(row)), places) for row in rows], sum(hits)
 
 

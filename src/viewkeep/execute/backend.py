@@ -96,7 +96,7 @@ class Backend(Protocol):
         """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
 
     def compare(
-        self, place: str, query: Query, relations: Relations, shown: StoredRows, most: int
+        self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int
     ) -> Counted:
         """Rows of a query, in the order of its columns, that a table lacks (> 0), or has too many
         of (< 0); floats are compared with nine digits."""

@@ -40,8 +40,8 @@ def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> BaseDiffs:
     kinds: Kinds = {}
     for name, kind, changed, _ in parts:
         kinds.setdefault(name, []).append((kind, changed))
-    named = zip(base_diffs(plan, kinds), parts, strict=True)
-    return BaseDiffs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named})
+    named_rows = zip(base_diffs(plan, kinds), parts, strict=True)
+    return BaseDiffs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named_rows})
 
 
 def _parts(
@@ -58,12 +58,12 @@ def _parts(
 
 def _update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
     """The update sets of a plan, found once: a view keeps its plan."""
-    known = _SETS.get((id(plan), table))
-    if known is None or known[0] is not plan:
+    entry = _SETS.get((id(plan), table))
+    if entry is None or entry[0] is not plan:
         if len(_SETS) >= MOST_SETS:
             _SETS.clear()
-        known = _SETS[id(plan), table] = plan, update_sets(plan, table)
-    return known[1]
+        entry = _SETS[id(plan), table] = plan, update_sets(plan, table)
+    return entry[1]
 
 
 def diff_rows(table: Table, before: pa.Table | None, after: pa.Table | None) -> pa.Table:

@@ -120,8 +120,8 @@ class Engines:
         """The type that Spark gives an expression over columns `a0`, `a1`, ...; None if none."""
         self._share_functions()
         analyze = import_module("viewkeep.execute.spark.verbatim").expression_type
-        found: str | None = analyze(self.spark, text, arguments)
-        return found
+        type_text: str | None = analyze(self.spark, text, arguments)
+        return type_text
 
     def __getitem__(self, name: str) -> Backend:
         if name == "duckdb":
@@ -138,15 +138,15 @@ class Engines:
     @cached_property
     def _duckdb(self) -> Backend:
         module = import_module("viewkeep.execute.duckdb.backend")
-        made: Backend = module.DuckdbBackend(few_rows=self.forced != "duckdb")
-        return made
+        engine: Backend = module.DuckdbBackend(few_rows=self.forced != "duckdb")
+        return engine
 
     @cached_property
     def _spark(self) -> Backend:
         if self.spark is None:
             raise NeedsSparkError("this lake was opened without Spark: Keeper(path, spark)")
-        made: Backend = import_module("viewkeep.execute.spark.backend").SparkBackend(self.spark)
-        return made
+        engine: Backend = import_module("viewkeep.execute.spark.backend").SparkBackend(self.spark)
+        return engine
 
     @cached_property
     def scans(self) -> Scans:

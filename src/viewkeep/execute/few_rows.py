@@ -26,7 +26,7 @@ from viewkeep.execute.apply_rows import (
     keys_and_values_of_rows,
     matched_ids,
 )
-from viewkeep.execute.backend import Relations, Source, Target
+from viewkeep.execute.backend import Relations, Source, Target, source_of
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.near_rows import Evaluation, KeyValues, TooManyRowsError, UnboundedError
@@ -76,7 +76,7 @@ class PrunedQueries:
     def sources(self) -> frozenset[Source]:
         """All relations that the script may read, or changes."""
         leaves = {
-            _source(each)
+            source_of(each)
             for statement in self.script.computes()
             for each in walk(statement.query)
             if isinstance(each, Leaf)
@@ -92,7 +92,7 @@ class PrunedQueries:
                 if isinstance(node, Leaf):
                     own = _own_names(node)
                     read = frozenset(own[name] for name in columns)
-                    needs[_source(node)] = needs.get(_source(node), frozenset()) | read
+                    needs[source_of(node)] = needs.get(source_of(node), frozenset()) | read
         return needs
 
     def get(self, statement: Compute, empty: set[str]) -> Node | None:
@@ -154,13 +154,13 @@ class FewRowsRun:
     def __init__(self, queries: PrunedQueries, relations: Relations, engine: RowsEngine) -> None:
         self._script, self._queries, self._relations = queries.script, queries, relations
         self._engine = engine
-        self._kept = {each.name: each for each in self._script.materialized}
-        self._given = {each.name for each in self._script.diffs}
+        self._materialized = {each.name: each for each in self._script.materialized}
+        self._base_diffs = {each.name for each in self._script.diffs}
         self._sizes: dict[Source, int] = {}
         self._rows: dict[tuple[Source, tuple[str, ...]], Rows] = {}
         self._near: dict[tuple[Source, tuple[str, ...]], dict[Row, Rows]] = {}
         self._diffs: dict[str, tuple[Rows, Node]] = {}
-        self._set: dict[Apply, dict[Row, Row]] = {}
+        self._values_by_apply: dict[Apply, dict[Row, Row]] = {}
         self._after: dict[str, Rows] = {}
         self._all_small = sum(map(self._size, queries.sources)) <= ALL_ROWS
         self._evaluation = Evaluation(self, MOST_ROWS)
@@ -172,24 +172,24 @@ class FewRowsRun:
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        kept = self._kept[name]
+        materialized = self._materialized[name]
         if self._is_large(name):
             relation, changes = self._relations[name], self.rows[name]
             assert isinstance(relation, StoredRows | OverlaidRows)
             assert changes is not None
-            whole = changed_relation(relation, changes, kept.ids)
-            return self._engine.write(whole, kept.definition.schema, target)
-        rows = to_arrow(kept.definition.schema, self._after[name])
+            whole = changed_relation(relation, changes, materialized.ids)
+            return self._engine.write(whole, materialized.definition.schema, target)
+        rows = to_arrow(materialized.definition.schema, self._after[name])
         table = rows.select([stored for _, stored in target.columns])
-        named = table.rename_columns([public for public, _ in target.columns])
-        return [Folder(target.table).write(named)] if named.num_rows else []
+        named_rows = table.rename_columns([public for public, _ in target.columns])
+        return [Folder(target.table).write(named_rows)] if named_rows.num_rows else []
 
     def _changed_rows(self) -> dict[str, RowChanges | None]:
         empty = self._empty_diffs()
         for statement in self._script.computes():
             check_time()
             query = self._queries.get(statement, empty)
-            rows = [] if query is None else self._evaluated(query)
+            rows = [] if query is None else self._evaluate(query)
             self._diffs[statement.name] = rows, statement.query
             if not rows:
                 empty.add(statement.name)
@@ -211,18 +211,18 @@ class FewRowsRun:
 
     # --- queries --------------------------------------------------------------------------------
 
-    def _evaluated(self, node: Node) -> Rows:
+    def _evaluate(self, node: Node) -> Rows:
         try:
             return self._evaluation.rows(node)
         except TooManyRowsError as error:
-            raise self._left("too many rows") from error
+            raise self._leave_to_engine("too many rows") from error
         except (InexactError, QueryError) as error:
             raise LeftToEngineError(str(error)) from error
         except UnboundedError as error:
             self._queries.least_left = 0
             raise LeftToEngineError(str(error)) from error
 
-    def _left(self, reason: str) -> LeftToEngineError:
+    def _leave_to_engine(self, reason: str) -> LeftToEngineError:
         """So many changes lead to too many rows; half of them may not."""
         changes = sum(self._size(each.name) for each in self._script.diffs)
         self._queries.least_left = changes // 2 + 1
@@ -230,10 +230,10 @@ class FewRowsRun:
 
     def is_large(self, leaf: Leaf) -> bool:
         """Whether rows of a relation are looked up by keys."""
-        return self._is_large(_source(leaf))
+        return self._is_large(source_of(leaf))
 
     def _is_large(self, source: Source) -> bool:
-        if self._all_small or source in self._diffs or source in self._given:
+        if self._all_small or source in self._diffs or source in self._base_diffs:
             return False
         return self._size(source) > WHOLE_ROWS
 
@@ -247,33 +247,33 @@ class FewRowsRun:
         """All rows of a relation, or of a diff."""
         if isinstance(leaf, Stored) and leaf.name in self._diffs:
             return self._diffs[leaf.name][0]
-        return self._stored(_source(leaf), tuple(_own_names(leaf).values()))
+        return self._read_whole(source_of(leaf), tuple(_own_names(leaf).values()))
 
     def near(self, leaf: Leaf, keys: KeyValues) -> Rows:
         """The rows of a large relation that have one of the keys; what no query reads is NULL."""
         own = _own_names(leaf)
         names = tuple(own.values())
         stored = KeyValues(tuple(replace(f, name=own[f.name]) for f in keys.columns), keys.values)
-        return self._looked_up(_source(leaf), names, self._queries.needs[_source(leaf)], stored)
+        return self._look_up(source_of(leaf), names, self._queries.needs[source_of(leaf)], stored)
 
-    def _looked_up(
+    def _look_up(
         self, source: Source, names: tuple[str, ...], needs: Collection[str], keys: KeyValues
     ) -> Rows:
         index = self._near.setdefault((source, (*keys.names, *sorted(needs))), {})
-        missing = [each for each in keys.values if each not in index]
-        if missing:
+        new_keys = [each for each in keys.values if each not in index]
+        if new_keys:
             check_time()
             read = [name for name in names if name in needs or name in keys.names]
             nullable = [replace(each, nullable=True) for each in keys.columns]
-            asked = to_arrow(nullable, missing)
-            found = self._engine.look_up(source, read, asked, MOST_ROWS + 1)
-            if found.num_rows > MOST_ROWS:
-                raise self._left("too many rows")
-            index.update((each, []) for each in missing)
-            _add_rows(index, names, keys, found)
+            key_rows = to_arrow(nullable, new_keys)
+            matches = self._engine.look_up(source, read, key_rows, MOST_ROWS + 1)
+            if matches.num_rows > MOST_ROWS:
+                raise self._leave_to_engine("too many rows")
+            index.update((each, []) for each in new_keys)
+            _add_rows(index, names, keys, matches)
         return [row for key in keys.values for row in index[key]]
 
-    def _stored(self, source: Source, names: tuple[str, ...]) -> Rows:
+    def _read_whole(self, source: Source, names: tuple[str, ...]) -> Rows:
         if (source, names) not in self._rows:
             self._rows[source, names] = whole_rows(self._relations[source], names)
         return self._rows[source, names]
@@ -282,38 +282,38 @@ class FewRowsRun:
 
     def _rows_before(self, name: str, applies: Iterable[Apply]) -> Rows:
         """The rows of a cache or the view that diffs may change."""
-        kept = self._kept.get(name)
-        if kept is None:
+        target = self._materialized.get(name)
+        if target is None:
             raise RunError(f'there is no cache or view "{name}"')
-        names = kept.definition.names
+        names = target.definition.names
         if not self._is_large(name):
-            return self._stored(name, names)
-        found: dict[Row, Row] = {}
-        key = key_of(kept.ids, kept.definition.schema)
+            return self._read_whole(name, names)
+        rows_by_key: dict[Row, Row] = {}
+        key = key_of(target.ids, target.definition.schema)
         for apply in applies:
-            ids = matched_ids(kept, apply.schema)
+            ids = matched_ids(target, apply.schema)
             if apply.target == name and ids:
-                columns = tuple(find_field(each, kept.definition.schema) for each in ids)
-                keys = KeyValues(columns, frozenset(self._values(apply, kept)))
-                found |= {key(row): row for row in self._looked_up(name, names, names, keys)}
+                columns = tuple(find_field(each, target.definition.schema) for each in ids)
+                keys = KeyValues(columns, frozenset(self._values(apply, target)))
+                rows_by_key |= {key(row): row for row in self._look_up(name, names, names, keys)}
             elif apply.target == name:
                 raise LeftToEngineError(f"all of {name} changes")
-        return list(found.values())
+        return list(rows_by_key.values())
 
     def _apply(self, apply: Apply) -> None:
-        kept, rows = self._kept[apply.target], self._after[apply.target]
-        after, _ = apply_to_rows(kept, apply.schema, self._values(apply, kept), rows)
-        self._after[kept.name] = after
+        target, rows = self._materialized[apply.target], self._after[apply.target]
+        after, _ = apply_to_rows(target, apply.schema, self._values(apply, target), rows)
+        self._after[target.name] = after
 
-    def _values(self, apply: Apply, kept: Materialized) -> dict[Row, Row]:
+    def _values(self, apply: Apply, target: Materialized) -> dict[Row, Row]:
         """The values that a diff sets for each key, once."""
-        if apply not in self._set:
-            self._set[apply] = self._values_by_key(apply, kept)
-        return self._set[apply]
+        if apply not in self._values_by_apply:
+            self._values_by_apply[apply] = self._values_by_key(apply, target)
+        return self._values_by_apply[apply]
 
-    def _values_by_key(self, apply: Apply, kept: Materialized) -> dict[Row, Row]:
+    def _values_by_key(self, apply: Apply, target: Materialized) -> dict[Row, Row]:
         try:
-            pairs = self._pairs(apply, kept)
+            pairs = self._pairs(apply, target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise LeftToEngineError(str(error)) from error
         by_key: dict[Row, Row] = {}
@@ -322,30 +322,30 @@ class FewRowsRun:
                 raise RunError(f"{apply}: two rows of the diff set the same row differently")
         return by_key
 
-    def _pairs(self, apply: Apply, kept: Materialized) -> Pairs:
+    def _pairs(self, apply: Apply, target: Materialized) -> Pairs:
         if apply.diff not in self._diffs:
-            return keys_and_values(kept, apply.schema, self._relations[apply.diff])
+            return keys_and_values(target, apply.schema, self._relations[apply.diff])
         rows, query = self._diffs[apply.diff]
-        return keys_and_values_of_rows(kept, apply.schema, query.schema, rows)
+        return keys_and_values_of_rows(target, apply.schema, query.schema, rows)
 
     def _difference(self, name: str, old: Rows) -> RowChanges:
         before, after = Counter(old), Counter(self._after[name])
-        fields = self._kept[name].definition.schema
-        gone, came = ((a - b).elements() for a, b in ((before, after), (after, before)))
-        return RowChanges(to_arrow(fields, list(gone)), to_arrow(fields, list(came)))
+        fields = self._materialized[name].definition.schema
+        old_rows, new_rows = ((a - b).elements() for a, b in ((before, after), (after, before)))
+        return RowChanges(to_arrow(fields, list(old_rows)), to_arrow(fields, list(new_rows)))
 
 
 def _add_rows(
-    index: dict[Row, Rows], names: Sequence[str], keys: KeyValues, found: pa.Table
+    index: dict[Row, Rows], names: Sequence[str], keys: KeyValues, matches: pa.Table
 ) -> None:
     """Rows by their keys, with all columns: those that were not read are NULL."""
     places = [
-        found.column_names.index(each) if each in found.column_names else -1 for each in names
+        matches.column_names.index(each) if each in matches.column_names else -1 for each in names
     ]
-    by = [found.column_names.index(each) for each in keys.names]
+    key_places = [matches.column_names.index(each) for each in keys.names]
     normal = key_of(keys.names, keys.columns)
-    for row in to_rows(found):
-        key = normal(tuple([row[i] for i in by]))
+    for row in to_rows(matches):
+        key = normal(tuple([row[i] for i in key_places]))
         if key in index:
             index[key].append(tuple([row[i] if i >= 0 else None for i in places]))
 
@@ -358,7 +358,3 @@ def _own_names(leaf: Leaf) -> dict[str, str]:
     """The columns of a relation by their names in a query."""
     own = leaf.table.names if isinstance(leaf, Scan) else leaf.names
     return dict(zip(leaf.names, own, strict=True))
-
-
-def _source(leaf: Leaf) -> Source:
-    return (leaf.name, leaf.state) if isinstance(leaf, Scan) else leaf.name

@@ -219,14 +219,14 @@ class Evaluation:
     def _paired(self, node: Paired, left: Rows, right: Rows) -> Rows:
         if len(left) * len(right) > MOST_PAIRS and not looked_up_columns(node):
             raise TooManyRowsError
-        met = meetings(node, left, right)
+        matches = meetings(node, left, right)
         match node:
             case Join():
-                return self._few(own + other for own, others in met for other in others)
+                return self._few(own + other for own, others in matches for other in others)
             case SemiJoin():
-                return [own for own, others in met if others]
+                return [own for own, others in matches if others]
             case AntiJoin():
-                return [own for own, others in met if not others]
+                return [own for own, others in matches if not others]
 
     def _few(self, rows: Iterator[Row]) -> Rows:
         result = []
@@ -355,8 +355,8 @@ def _key_values(node: Paired, left_first: bool, values: Set[Row]) -> KeyValues:
         Field(other, find_field(name, first.schema).type)
         for name, other in zip(own, others, strict=True)
     )
-    kept = frozenset(each for each in values if all(each[i] is not None for i in strict))
-    return KeyValues(columns, kept)
+    non_null = frozenset(each for each in values if all(each[i] is not None for i in strict))
+    return KeyValues(columns, non_null)
 
 
 def _passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:

@@ -41,10 +41,10 @@ def changed_relation(
 def composed(first: RowChanges, then: RowChanges, ids: tuple[str, ...]) -> RowChanges:
     """Two changes as one, from before the first to after the second."""
     names = list(ids)
-    touched = pa.concat_tables([first.old_rows.select(names), first.new_rows.select(names)])
+    first_keys = pa.concat_tables([first.old_rows.select(names), first.new_rows.select(names)])
     touched_then = pa.concat_tables([then.old_rows.select(names), then.new_rows.select(names)])
     old_rows = pa.concat_tables(
-        [first.old_rows, _like(first.old_rows, without(then.old_rows, touched))]
+        [first.old_rows, _like(first.old_rows, without(then.old_rows, first_keys))]
     )
     new_rows = pa.concat_tables(
         [without(first.new_rows, touched_then), _like(first.new_rows, then.new_rows)]

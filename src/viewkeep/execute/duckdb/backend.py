@@ -64,30 +64,30 @@ class DuckdbBackend:
         self, script: Script, relations: Relations, budget: float | None, stack: ExitStack
     ) -> FewRowsRun | None:
         """A run in Python, if it can be done there."""
-        known = self._pruned.get(id(script))
-        if known is None or known.script is not script:
+        queries = self._pruned.get(id(script))
+        if queries is None or queries.script is not script:
             if len(self._pruned) >= PREPARED:
                 self._pruned.clear()
-            self._pruned[id(script)] = known = PrunedQueries(script)
-        if not is_small(known, relations):
+            self._pruned[id(script)] = queries = PrunedQueries(script)
+        if not is_small(queries, relations):
             return None
         try:
             with watched(budget):
-                return FewRowsRun(known, relations, KeyLookUps(relations, stack))
+                return FewRowsRun(queries, relations, KeyLookUps(relations, stack))
         except LeftToEngineError:
             return None
 
     def _prepare(self, script: Script) -> PreparedRun:
         """The texts of a script, which are made once; a view keeps its scripts."""
-        known = self._prepared.get(id(script))
-        if known is None or known.script is not script:
+        queries = self._prepared.get(id(script))
+        if queries is None or queries.script is not script:
             if len(self._prepared) >= PREPARED:
                 self._prepared.clear()
-            self._prepared[id(script)] = known = prepare_run(script)
-        return known
+            self._prepared[id(script)] = queries = prepare_run(script)
+        return queries
 
     def compare(
-        self, place: str, query: Query, relations: Relations, shown: StoredRows, most: int
+        self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
         query = _algebra(query)
@@ -96,16 +96,16 @@ class DuckdbBackend:
             expected = f"({statements.query(query, sources.of_leaf)})"
             sides = [
                 f"SELECT {_comparable(query.schema)}, {sign} AS {quote(_SIDE)} FROM {rows}"
-                for sign, rows in ((1, expected), (-1, sources.text(shown)))
+                for sign, rows in ((1, expected), (-1, sources.text(table_rows)))
             ]
             names = ", ".join(map(quote, query.names))
-            found = arrow_rows(
+            differences = arrow_rows(
                 connection,
                 f"SELECT {names}, sum({quote(_SIDE)}) AS {quote(_SIDE)} "
                 f"FROM ({' UNION ALL '.join(sides)}) GROUP BY {names} "
                 f"HAVING sum({quote(_SIDE)}) <> 0 LIMIT {most}",
             )
-        return {row[:-1]: int(row[-1]) for row in to_rows(found)}
+        return {row[:-1]: int(row[-1]) for row in to_rows(differences)}
 
 
 def _algebra(query: Query) -> Node:

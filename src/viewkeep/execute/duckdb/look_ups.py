@@ -87,8 +87,10 @@ class _Sharing:
         """A side of a join, over the shared look-up if an Apply targets the same rows."""
         side, other = (node.left, node.right) if is_left else (node.right, node.left)
         leaf = _only_leaf(side)
-        kept = {each.name: each for each in self.script.materialized}.get(leaf.name if leaf else "")
-        if leaf is None or kept is None:
+        target = {each.name: each for each in self.script.materialized}.get(
+            leaf.name if leaf else ""
+        )
+        if leaf is None or target is None:
             return side
         pairs = {}
         for first, second, _ in equal_columns(node):
@@ -96,22 +98,22 @@ class _Sharing:
             stored = _traced_down(side, own)
             if stored is not None:
                 pairs[stored] = key
-        name = self._look_up(kept, leaf, other, pairs)
+        name = self._look_up(target, leaf, other, pairs)
         return side if name is None else _over(side, replace(leaf, name=name))
 
     def _look_up(
-        self, kept: Materialized, leaf: Stored, other: Node, pairs: Mapping[str, str]
+        self, target: Materialized, leaf: Stored, other: Node, pairs: Mapping[str, str]
     ) -> str | None:
         for apply in self.script.applies():
-            ids = matched_ids(kept, apply.schema)
-            if apply.target != kept.name or not ids or not set(ids) <= pairs.keys():
+            ids = matched_ids(target, apply.schema)
+            if apply.target != target.name or not ids or not set(ids) <= pairs.keys():
                 continue
             if any(find_field(each, leaf.schema).nullable for each in ids):
                 continue  # a change takes NULL for a value of an ID
-            met = list(self._origins(other, tuple(pairs[each] for each in ids)))
+            origins = list(self._origins(other, tuple(pairs[each] for each in ids)))
             changed = tuple(apply.schema.value_after(each) for each in ids)
             for origin in self._of_diff(apply.diff, changed):
-                if origin in met:
+                if origin in origins:
                     name = self._statement(leaf, ids, origin)
                     self.sources.setdefault(apply, name)
                     return name
@@ -119,12 +121,12 @@ class _Sharing:
 
     def _statement(self, leaf: Stored, ids: Columns, origin: Origin) -> str:
         """The look-up of these keys, made before the statement that reads it first."""
-        known = (leaf.name, ids, origin)
-        if known not in self.names:
-            self.names[known] = name = f"{leaf.name} near {len(self.names)}"
+        look_up_key = (leaf.name, ids, origin)
+        if look_up_key not in self.names:
+            self.names[look_up_key] = name = f"{leaf.name} near {len(self.names)}"
             diff, columns = origin
             self.statements.append(Compute(name, _semijoin(leaf, ids, self._stored(diff), columns)))
-        return self.names[known]
+        return self.names[look_up_key]
 
     def _stored(self, diff: str) -> Stored:
         return Stored(diff, self.queries[diff].schema)

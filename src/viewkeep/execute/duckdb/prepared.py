@@ -28,7 +28,7 @@ class Query:
 
     text: str
     diffs: tuple[Stored, ...]
-    kept: tuple[str, ...]
+    materialized: tuple[str, ...]
     leaves: tuple[Leaf, ...]
 
 
@@ -47,7 +47,7 @@ class Names:
     def __init__(self, script: Script, sources: Sources) -> None:
         self._sources = sources
         self._computed = {statement.name for statement in script.computes()}
-        self._kept = {kept.name for kept in script.materialized}
+        self._materialized = {each.name for each in script.materialized}
 
     def resolve(self, leaf: Leaf) -> str:
         """The relation of a leaf."""
@@ -63,11 +63,11 @@ class Names:
 
     def is_kept(self, leaf: Leaf) -> bool:
         """Whether reading it costs accesses: tables, caches and the view do, diffs do not."""
-        return isinstance(leaf, Scan) or leaf.name in self._kept
+        return isinstance(leaf, Scan) or leaf.name in self._materialized
 
     def is_input(self, name: str) -> bool:
         """Whether it is a diff that no statement computes."""
-        return name not in self._computed and name not in self._kept
+        return name not in self._computed and name not in self._materialized
 
     def _table(self, scan: Scan) -> str:
         relation = self._sources.get((scan.name, scan.state))
@@ -92,8 +92,8 @@ class Prepared:
         self.computes = tuple(script.computes())
         self._reads = {each.name: _stored_names(each.query) for each in self.computes}
         self._queries: dict[tuple[str, Set[str]], Query | None] = {}
-        kept = {each.name: each for each in script.materialized}
-        self.changes = tuple(self._change(each, kept) for each in script.applies())
+        targets_by_name = {each.name: each for each in script.materialized}
+        self.changes = tuple(self._change(each, targets_by_name) for each in script.applies())
         self.inputs = tuple(self._inputs())
         """The diffs that statements read and none computes."""
 
@@ -112,17 +112,17 @@ class Prepared:
         if query is None:
             return None
         leaves = [each for each in walk(query) if isinstance(each, Leaf)]
-        kept = [each for each in leaves if self.names.is_kept(each)]
+        base_leaves = [each for each in leaves if self.names.is_kept(each)]
         diffs = [each for each in leaves if isinstance(each, Stored)]
         return Query(
             statements.query(query, self.names.resolve),
             tuple(each for each in diffs if not self.names.is_kept(each)),
-            tuple(dict.fromkeys(map(self.names.resolve, kept))),
-            tuple(kept),
+            tuple(dict.fromkeys(map(self.names.resolve, base_leaves))),
+            tuple(base_leaves),
         )
 
-    def _change(self, statement: Apply, kept: Mapping[str, Materialized]) -> Change:
-        target = kept.get(statement.target)
+    def _change(self, statement: Apply, materialized: Mapping[str, Materialized]) -> Change:
+        target = materialized.get(statement.target)
         if target is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
         diff = self.names.stored(statement.diff)

@@ -51,7 +51,7 @@ class OpenRelations:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, relations: Relations) -> None:
         self.connection, self._relations = connection, relations
-        self._opened: set[Source] = set()
+        self._open_sources: set[Source] = set()
         self._registered = 0
 
     def of_leaf(self, leaf: Leaf) -> str:
@@ -70,10 +70,10 @@ class OpenRelations:
     def open(self, sources: Iterable[Source]) -> None:
         """Make relations known to DuckDB, once."""
         for source in sources:
-            if source not in self._opened:
+            if source not in self._open_sources:
                 text = self.text(self._relations[source])
                 self.connection.execute(f"CREATE TEMP VIEW {self.names[source]} AS FROM {text}")
-                self._opened.add(source)
+                self._open_sources.add(source)
 
     def text(self, relation: Relation) -> str:
         """The DuckDB text of a relation."""
@@ -105,9 +105,9 @@ class OpenRelations:
         folder = Folder(rows.table)
         if count_near(folder, files, stored) > NEAR_SHARE * sum(f.rows for f in rows.files):
             return None
-        found = look_up(folder, files, rows.snapshot.fields, [stored])
+        file_rows = look_up(folder, files, rows.snapshot.fields, [stored])
         columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
-        return f"(SELECT {columns} FROM {self.registered(found)})"
+        return f"(SELECT {columns} FROM {self.registered(file_rows)})"
 
     def registered(self, rows: pa.Table) -> str:
         """A name for rows in memory."""
@@ -139,9 +139,9 @@ class OpenRelations:
         folder = Folder(rows.table)
         deleted = [folder.deleted_rows(each) for each in rows.files]
         numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
-        listed = pa.table({_FILE: numbers, _ROW: np.concatenate(deleted)})
+        deleted_rows = pa.table({_FILE: numbers, _ROW: np.concatenate(deleted)})
         return (
-            f"{text} AS stored ANTI JOIN {self.registered(listed)} AS deleted "
+            f"{text} AS stored ANTI JOIN {self.registered(deleted_rows)} AS deleted "
             f"ON stored.file_row_number = deleted.{quote(_ROW)} "
             f"AND stored.file_index = deleted.{quote(_FILE)}"
         )

@@ -34,7 +34,7 @@ class StatementRunner:
         self,
         connection: duckdb.DuckDBPyConnection,
         prepared: Prepared,
-        counted: bool,
+        counts_accesses: bool,
         sizes: bool = True,
         open_: Callable[[Iterable[Leaf]], None] = lambda leaves: None,
     ) -> None:
@@ -42,7 +42,7 @@ class StatementRunner:
         self._connection = connection
         self._prepared = prepared
         self._names = prepared.names
-        self._counted, self._has_sizes, self._open = counted, sizes, open_
+        self._counts_accesses, self._has_sizes, self._open = counts_accesses, sizes, open_
         self._rows: dict[str, int] = {}
         self._empty: set[str] = set()
         self._sizes: dict[str, int] = {}
@@ -68,10 +68,10 @@ class StatementRunner:
             self._create_missing(query.diffs)
             rows, seconds = self._timed(statement.name, lambda: self._fill(statement, query))
             reads = self._reads(query) if self._has_sizes else None
-        elif self._counted:
+        elif self._counts_accesses:
             self._create_empty(statement.name, statement.query.schema)
         self._set_rows(statement.name, rows)
-        accesses = self._query_accesses(statement.query) if self._counted else None
+        accesses = self._query_accesses(statement.query) if self._counts_accesses else None
         return StatementReport(statement.name, "compute", rows, seconds, reads, accesses)
 
     def apply(self, change: Change) -> StatementReport:
@@ -80,7 +80,7 @@ class StatementRunner:
         reads = self._rows[statement.diff]
         if reads:
             rows, seconds = self._timed(str(statement), lambda: self._change(change))
-        accesses = self._apply_accesses(statement, rows) if self._counted else None
+        accesses = self._apply_accesses(statement, rows) if self._counts_accesses else None
         return StatementReport(
             str(statement), statement.schema.kind, rows, seconds, reads, accesses
         )
@@ -124,11 +124,11 @@ class StatementRunner:
 
     def _reads(self, query: Query) -> int:
         """The rows of all that it reads; kept relations do not change before all is computed."""
-        for relation in query.kept:
+        for relation in query.materialized:
             if relation not in self._sizes:
                 self._sizes[relation] = self._number(f"SELECT count(*) FROM {relation}")
         return sum(self._rows[diff.name] for diff in query.diffs) + sum(
-            self._sizes[relation] for relation in query.kept
+            self._sizes[relation] for relation in query.materialized
         )
 
     def _change(self, change: Change) -> int:

@@ -35,10 +35,10 @@ def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sourc
     names = Names(script, sources)
     register(connection)
     with _transaction(connection):
-        for kept in script.materialized:
-            rows = statements.query(kept.definition, names.resolve)
-            with duckdb_errors(f"CREATE {kept.name}"):
-                connection.execute(f"CREATE TABLE {names.stored(kept.name)} AS {rows}")
+        for relation in script.materialized:
+            rows = statements.query(relation.definition, names.resolve)
+            with duckdb_errors(f"CREATE {relation.name}"):
+                connection.execute(f"CREATE TABLE {names.stored(relation.name)} AS {rows}")
 
 
 def run(

@@ -53,11 +53,11 @@ class DuckdbScans:
             files = relations.numbered_files(rows)
             if files is None:
                 return _places_in_memory(rows, keys)
-            listed, same = _listed_keys(relations, keys)
+            key_rows, same = _listed_keys(relations, keys)
             query = (
                 f"SELECT CAST(file_index AS BIGINT) AS {quote(FILE)}, "
                 f"file_row_number AS {quote(ROW)} "
-                f"FROM {files} AS stored SEMI JOIN {listed} AS keys ON {same}"
+                f"FROM {files} AS stored SEMI JOIN {key_rows} AS keys ON {same}"
             )
             return arrow_rows(connection, query)
 
@@ -89,8 +89,8 @@ class DuckdbScans:
         with connected() as connection, duckdb_errors(rows.table.uri):
             near = _joined(connection, rows, values, "SEMI")
             query = f"SELECT {names}, count(*) AS {quote(COPY)} FROM ({near}) GROUP BY {names}"
-            counted = arrow_rows(connection, query)
-        return counted.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
+            counts = arrow_rows(connection, query)
+        return counts.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""
@@ -131,11 +131,11 @@ def _joined(
 ) -> str:
     """The rows that have one of the keys, or none of them; NULL and NaN are values of keys."""
     relations = OpenRelations(connection, {})
-    listed, same = _listed_keys(relations, keys)
+    key_rows, same = _listed_keys(relations, keys)
     names = ", ".join(f"stored.{quote(each.name)}" for each in rows.fields)
     return (
         f"SELECT {names} FROM {relations.text(rows)} AS stored "
-        f"{kind} JOIN {listed} AS keys ON {same}"
+        f"{kind} JOIN {key_rows} AS keys ON {same}"
     )
 
 

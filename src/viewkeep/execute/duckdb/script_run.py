@@ -63,12 +63,16 @@ class DuckdbRun:
         self, connection: duckdb.DuckDBPyConnection, run: PreparedRun, relations: Relations
     ) -> None:
         prepared, self._sources = run.prepared, run.sources
-        kept = {each.name: each for each in prepared.script.materialized}
-        self._connection, self._kept = connection, kept
+        materialized = {each.name: each for each in prepared.script.materialized}
+        self._connection, self._materialized = connection, materialized
         self._relations, self._prepared = OpenRelations(connection, relations), prepared
         self._relations.open(prepared.inputs)
         self._runner = StatementRunner(
-            connection, prepared, counted=False, sizes=False, open_=self._relations.open_leaves
+            connection,
+            prepared,
+            counts_accesses=False,
+            sizes=False,
+            open_=self._relations.open_leaves,
         )
         self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
 
@@ -78,15 +82,15 @@ class DuckdbRun:
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        kept = self._kept[name]
-        names = ", ".join(map(quote, kept.definition.names))
-        same = _same(kept.ids, kept.ids, "old", null_safe=True)
+        relation = self._materialized[name]
+        names = ", ".join(map(quote, relation.definition.names))
+        same = _same(relation.ids, relation.ids, "old", null_safe=True)
         rows = (
             f"SELECT {names} FROM {self._stored_rows(name)} AS target "
             f"ANTI JOIN {_temporary('old', name)} AS old ON {same} "
             f"UNION ALL SELECT {names} FROM {_temporary('new', name)}"
         )
-        return write_query(self._connection, rows, kept.definition.schema, target)
+        return write_query(self._connection, rows, relation.definition.schema, target)
 
     def _changed_rows(self) -> dict[str, RowChanges | None]:
         self._runner.count_inputs()
@@ -96,7 +100,7 @@ class DuckdbRun:
         applies = [c.statement for c in self._prepared.changes if self._has_rows(c.statement.diff)]
         for name in dict.fromkeys(each.target for each in applies):
             with duckdb_errors(f"looking up the rows of {name} that change"):
-                self._take_old(self._kept[name], [a for a in applies if a.target == name])
+                self._take_old(self._materialized[name], [a for a in applies if a.target == name])
         for change in self._prepared.changes:
             if self._has_rows(change.statement.diff):
                 check_time()
@@ -106,48 +110,48 @@ class DuckdbRun:
     def _has_rows(self, diff: str) -> bool:
         return self._runner.row_count(diff) > 0
 
-    def _take_old(self, kept: Materialized, applies: Iterable[Apply]) -> None:
+    def _take_old(self, target: Materialized, applies: Iterable[Apply]) -> None:
         """The rows that diffs name, and a copy of them to change."""
         parts: dict[tuple[tuple[str, ...], str | None], list[str]] = {}
         for each in applies:
-            ids = matched_ids(kept, each.schema)
+            ids = matched_ids(target, each.schema)
             columns = ", ".join(
                 f"{quote(each.schema.value_after(name))} AS {quote(name)}" for name in ids
             )
             diff = self._prepared.names.stored(each.diff)
             keys = parts.setdefault((ids, self._sources.get(each)), [])
             keys.append(f"SELECT {columns or '1'} FROM {diff}")
-        found = [self._matches(kept, *place, keys) for place, keys in parts.items()]
-        rows = " UNION ALL ".join(found)
-        if len(found) > 1:
-            once = ", ".join(map(quote, kept.ids)) or "1"
+        matches = [self._matches(target, *place, keys) for place, keys in parts.items()]
+        rows = " UNION ALL ".join(matches)
+        if len(matches) > 1:
+            once = ", ".join(map(quote, target.ids)) or "1"
             rows = f"SELECT DISTINCT ON ({once}) * FROM ({rows})"
-        old, new = _temporary("old", kept.name), _temporary("new", kept.name)
+        old, new = _temporary("old", target.name), _temporary("new", target.name)
         self._connection.execute(f"CREATE TEMP TABLE {old} AS {rows}")
         self._connection.execute(f"CREATE TEMP TABLE {new} AS FROM {old}")
 
     def _matches(
-        self, kept: Materialized, ids: tuple[str, ...], source: str | None, keys: list[str]
+        self, target: Materialized, ids: tuple[str, ...], source: str | None, keys: list[str]
     ) -> str:
         """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
-        names = ", ".join(f"target.{quote(name)}" for name in kept.definition.names)
-        listed = f"({' UNION '.join(keys)})"
-        schema = kept.definition.schema
+        names = ", ".join(f"target.{quote(name)}" for name in target.definition.names)
+        key_rows = f"({' UNION '.join(keys)})"
+        schema = target.definition.schema
         nullable = [each for each in ids if find_field(each, schema).nullable]
         nulls = " OR ".join(f"{quote(each)} IS NULL" for each in nullable)
-        null_safe = bool(nulls) and self._exists(f"SELECT 1 FROM {listed} WHERE {nulls}")
+        null_safe = bool(nulls) and self._exists(f"SELECT 1 FROM {key_rows} WHERE {nulls}")
         same = _same(ids, ids, "keys", null_safe)
         if source is None:
-            rows = self._near_rows(kept.name, ids, listed) or self._stored_rows(kept.name)
+            rows = self._near_rows(target.name, ids, key_rows) or self._stored_rows(target.name)
         else:
             rows = self._prepared.names.stored(source)
-        return f"SELECT {names} FROM {rows} AS target SEMI JOIN {listed} AS keys ON {same}"
+        return f"SELECT {names} FROM {rows} AS target SEMI JOIN {key_rows} AS keys ON {same}"
 
-    def _near_rows(self, name: str, ids: tuple[str, ...], listed: str) -> str | None:
+    def _near_rows(self, name: str, ids: tuple[str, ...], key_rows: str) -> str | None:
         """Rows that may have one of the keys, where few keys are looked up in many row groups."""
         if not ids or not self._relations.may_be_marked(name):
             return None
-        keys = arrow_rows(self._connection, f"FROM {listed} LIMIT {NEAR_KEYS + 1}")
+        keys = arrow_rows(self._connection, f"FROM {key_rows} LIMIT {NEAR_KEYS + 1}")
         return self._relations.near(name, keys) if keys.num_rows <= NEAR_KEYS else None
 
     def _stored_rows(self, name: str) -> str:
@@ -159,11 +163,11 @@ class DuckdbRun:
 
     def _difference(self, name: str) -> RowChanges:
         old, new = _temporary("old", name), _temporary("new", name)
-        fields = self._kept[name].definition.schema
+        fields = self._materialized[name].definition.schema
         with duckdb_errors(f"comparing the rows of {name}"):
-            gone = self._rows(f"FROM {old} EXCEPT FROM {new}", fields)
-            came = self._rows(f"FROM {new} EXCEPT FROM {old}", fields)
-        return RowChanges(gone, came)
+            old_rows = self._rows(f"FROM {old} EXCEPT FROM {new}", fields)
+            new_rows = self._rows(f"FROM {new} EXCEPT FROM {old}", fields)
+        return RowChanges(old_rows, new_rows)
 
     def _rows(self, query: str, fields: Iterable[Field]) -> pa.Table:
         schema = [field.with_nullable(True) for field in arrow_schema(fields)]

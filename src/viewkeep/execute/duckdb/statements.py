@@ -54,20 +54,20 @@ def counts(relations: Iterable[str]) -> str:
 def conflicts(diff: str, schema: DiffSchema, ids: Iterable[str]) -> str:
     """Rows of a diff that set the same target row differently; an effective diff has none."""
     keys = [quote(schema.value_after(name)) for name in ids]
-    said = [quote(schema.value_after(c)) for c in _set_columns(schema)]
-    distinct = f"SELECT DISTINCT {', '.join([*keys, *said])} FROM {diff}"
+    new_values = [quote(schema.value_after(c)) for c in _set_columns(schema)]
+    distinct = f"SELECT DISTINCT {', '.join([*keys, *new_values])} FROM {diff}"
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT 1 FROM ({distinct}) AS said{grouped} HAVING count(*) > 1 LIMIT 1"
+    return f"SELECT 1 FROM ({distinct}) AS new_values{grouped} HAVING count(*) > 1 LIMIT 1"
 
 
-def changes(diff: str, target: str, schema: DiffSchema, kept: Materialized) -> list[str]:
+def changes(diff: str, target: str, schema: DiffSchema, materialized: Materialized) -> list[str]:
     """The statements that change a target by a diff; the last one tells how many rows changed."""
     if schema.kind == DELETE:
         return [_delete(diff, target, {name: name for name in schema.ids})]
     if schema.kind == UPDATE:
         return [_update(diff, target, schema)] if schema.changed else []
-    replaced = _delete(diff, target, {name: schema.value_after(name) for name in kept.ids})
-    return [replaced, _insert(diff, target, schema, kept)]
+    replaced = _delete(diff, target, {name: schema.value_after(name) for name in materialized.ids})
+    return [replaced, _insert(diff, target, schema, materialized)]
 
 
 def _set_columns(schema: DiffSchema) -> tuple[str, ...]:
@@ -81,8 +81,8 @@ def _same(ids: Mapping[str, str]) -> str:
 
 
 def _delete(diff: str, target: str, ids: Mapping[str, str]) -> str:
-    meant = f"SELECT 1 FROM {diff} AS diff WHERE {_same(ids)}"
-    return f"DELETE FROM {target} AS target WHERE EXISTS ({meant})"
+    match = f"SELECT 1 FROM {diff} AS diff WHERE {_same(ids)}"
+    return f"DELETE FROM {target} AS target WHERE EXISTS ({match})"
 
 
 def _update(diff: str, target: str, schema: DiffSchema) -> str:
@@ -93,7 +93,7 @@ def _update(diff: str, target: str, schema: DiffSchema) -> str:
     return f"UPDATE {target} AS target SET {sets} FROM ({rows}) AS diff WHERE {same}"
 
 
-def _insert(diff: str, target: str, schema: DiffSchema, kept: Materialized) -> str:
-    columns = ", ".join(map(quote, kept.definition.names))
-    values = ", ".join(quote(schema.value_after(name)) for name in kept.definition.names)
+def _insert(diff: str, target: str, schema: DiffSchema, materialized: Materialized) -> str:
+    columns = ", ".join(map(quote, materialized.definition.names))
+    values = ", ".join(quote(schema.value_after(name)) for name in materialized.definition.names)
     return f"INSERT INTO {target} ({columns}) SELECT DISTINCT {values} FROM {diff}"

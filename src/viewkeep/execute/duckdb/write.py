@@ -38,9 +38,9 @@ def write_query(
         rows = arrow_rows(connection, text)
         schema = arrow_schema([_renamed(types[old], new) for new, old in target.columns])
         return [Folder(target.table).write(rows.cast(schema))] if rows.num_rows else []
-    kept = [types[stored].type for _, stored in target.columns]
+    column_types = [types[stored].type for _, stored in target.columns]
     is_cache = target.group_rows is not None and not target.is_sorted
-    is_plain = is_cache and all(each in _NUMBERS for each in kept)
+    is_plain = is_cache and all(each in _NUMBERS for each in column_types)
     return _copy(connection, text, target, folder, "uncompressed" if is_plain else "snappy")
 
 

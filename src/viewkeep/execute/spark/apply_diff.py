@@ -1,4 +1,4 @@
-"""A kept relation with its diffs applied: deletes, then updates, then inserts.
+"""A target relation with its diffs applied: deletes, then updates, then inserts.
 
 Nothing is written here. `new` is the whole relation after the changes; `gone` and `came` are only
 the rows that change, as they were and as they are now, so that storage can write little.
@@ -36,7 +36,7 @@ class Part:
 class TargetChanges:
     """The diffs that a refresh applies to a target; frames of its rows are lazy."""
 
-    kept: Materialized
+    target: Materialized
     make_old: Callable[[], DataFrame] = field(repr=False)
     parts: tuple[Part, ...]
 
@@ -54,8 +54,8 @@ class TargetChanges:
     def old_rows(self) -> DataFrame:
         """The old rows that are deleted, updated or replaced, as they were."""
         if len(self.parts) == 1:
-            return matching(self.before, self.kept, self.parts[0])
-        return matching_any(self.before, self.kept, self.parts)
+            return matching(self.before, self.target, self.parts[0])
+        return matching_any(self.before, self.target, self.parts)
 
     @cached_property
     def new_rows(self) -> DataFrame:
@@ -65,60 +65,62 @@ class TargetChanges:
     def applied(self, rows: DataFrame) -> DataFrame:
         """Some old rows after the changes, with the inserted ones."""
         for part in self.parts:
-            rows = apply(rows, self.kept, part)
+            rows = apply(rows, self.target, part)
         return rows
 
 
-def apply(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
+def apply(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     """Rows changed by one diff."""
     if part.schema.kind == UPDATE:
-        return _updated(rows, kept, part)
-    rest = matching(rows, kept, part, kind="left_anti")
-    return rest if part.schema.kind == DELETE else rest.union(inserted(kept, part))
+        return _updated(rows, target, part)
+    rest = matching(rows, target, part, kind="left_anti")
+    return rest if part.schema.kind == DELETE else rest.union(inserted(target, part))
 
 
-def inserted(kept: Materialized, part: Part) -> DataFrame:
+def inserted(target: Materialized, part: Part) -> DataFrame:
     """The rows of an insert; identical ones count once."""
-    names = kept.definition.names
-    columns = [_cast(kept, part.schema.value_after(name), name, name) for name in names]
+    names = target.definition.names
+    columns = [_cast(target, part.schema.value_after(name), name, name) for name in names]
     return distinct(part.diff.frame.selectExpr(*columns))
 
 
-def matching(rows: DataFrame, kept: Materialized, part: Part, kind: str = "left_semi") -> DataFrame:
+def matching(
+    rows: DataFrame, target: Materialized, part: Part, kind: str = "left_semi"
+) -> DataFrame:
     """The rows that a diff means, or (`left_anti`) the others; NULL is a value of an ID."""
-    sources = _sources(kept, part)
+    sources = _sources(target, part)
     if not sources:  # it means all rows, since it has one
         return rows if kind == "left_semi" else rows.where(F.lit(False))
     near, exact = _near(sources, part)
     if exact or kind == "left_semi":
-        for met in near:
-            rows = rows.where(met if kind == "left_semi" else misses(met))
-    return rows if exact else _joined(rows, kept, part, sources, kind)
+        for near_filter in near:
+            rows = rows.where(near_filter if kind == "left_semi" else misses(near_filter))
+    return rows if exact else _joined(rows, target, part, sources, kind)
 
 
-def matching_any(rows: DataFrame, kept: Materialized, parts: Sequence[Part]) -> DataFrame:
+def matching_any(rows: DataFrame, target: Materialized, parts: Sequence[Part]) -> DataFrame:
     """The rows that some of several diffs mean; every diff is joined once."""
     conditions = []
     for number, part in enumerate(parts):
-        sources = _sources(kept, part)
+        sources = _sources(target, part)
         near, exact = _near(sources, part)
         if not sources:
-            return rows.selectExpr(*map(quote, kept.definition.names))
+            return rows.selectExpr(*map(quote, target.definition.names))
         if exact:
             conditions += near
             continue
-        keys = _keys_of(kept, part, sources, start=len(kept.ids) * number)
+        keys = _keys_of(target, part, sources, start=len(target.ids) * number)
         flag = quote(f"{_MATCHED}{number}")
         right = _hinted(keys.selectExpr("*", f"TRUE AS {flag}"), part)
-        rows = rows.join(right, F.expr(_same(list(sources), len(kept.ids) * number)), "left")
+        rows = rows.join(right, F.expr(_same(list(sources), len(target.ids) * number)), "left")
         conditions.append(F.expr(flag))
     matches = rows.where(reduce(operator.or_, conditions))
-    return matches.selectExpr(*map(quote, kept.definition.names))
+    return matches.selectExpr(*map(quote, target.definition.names))
 
 
-def _sources(kept: Materialized, part: Part) -> dict[str, str]:
+def _sources(target: Materialized, part: Part) -> dict[str, str]:
     """The IDs that rows are found by, and the diff's columns that have them."""
-    return {name: part.schema.value_after(name) for name in matched_ids(kept, part.schema)}
+    return {name: part.schema.value_after(name) for name in matched_ids(target, part.schema)}
 
 
 def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
@@ -129,37 +131,41 @@ def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
         for name, source in sources.items()
         if table is not None and is_listable(table.schema.field(source).type)
     ]
-    return [met for met, _ in filters], len(sources) == 1 and any(listed for _, listed in filters)
+    return [near_filter for near_filter, _ in filters], len(sources) == 1 and any(
+        listed for _, listed in filters
+    )
 
 
 def _joined(
-    rows: DataFrame, kept: Materialized, part: Part, sources: dict[str, str], kind: str
+    rows: DataFrame, target: Materialized, part: Part, sources: dict[str, str], kind: str
 ) -> DataFrame:
-    right = _keys_of(kept, part, sources)
+    right = _keys_of(target, part, sources)
     return rows.join(_hinted(right, part), F.expr(_same(list(sources))), kind)
 
 
-def _keys_of(kept: Materialized, part: Part, sources: dict[str, str], start: int = 0) -> DataFrame:
+def _keys_of(
+    target: Materialized, part: Part, sources: dict[str, str], start: int = 0
+) -> DataFrame:
     """The keys of a diff, each once, under names that number from `start`."""
     named = enumerate(sources.items(), start)
-    keys = [_cast(kept, source, name, _key(i)) for i, (name, source) in named]
+    keys = [_cast(target, source, name, _key(i)) for i, (name, source) in named]
     return part.diff.frame.selectExpr(*keys).distinct()
 
 
-def _updated(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
+def _updated(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     """Matched rows take the new values, which may be NULL: a flag tells them from the others."""
     schema = part.schema
     if not schema.changed:
         return rows
-    keys = [_cast(kept, name, name, _key(i)) for i, name in enumerate(schema.ids)]
+    keys = [_cast(target, name, name, _key(i)) for i, name in enumerate(schema.ids)]
     values = [
-        _cast(kept, schema.value_after(name), name, _value(i))
+        _cast(target, schema.value_after(name), name, _value(i))
         for i, name in enumerate(schema.changed)
     ]
     right = distinct(part.diff.frame.selectExpr(*keys, *values))
     right = _hinted(right.selectExpr("*", f"TRUE AS {quote(_MATCHED)}"), part)
     joined = rows.join(right, F.expr(_same(schema.ids)), "left")
-    return joined.selectExpr(*(_new_value(schema, name) for name in kept.definition.names))
+    return joined.selectExpr(*(_new_value(schema, name) for name in target.definition.names))
 
 
 def _new_value(schema: DiffSchema, name: str) -> str:
@@ -178,8 +184,8 @@ def _same(ids: Sequence[str], start: int = 0) -> str:
     return " AND ".join(equal) or "TRUE"
 
 
-def _cast(kept: Materialized, source: str, column: str, name: str) -> str:
-    kind = find_field(column, kept.definition.schema).type
+def _cast(target: Materialized, source: str, column: str, name: str) -> str:
+    kind = find_field(column, target.definition.schema).type
     return f"CAST({quote(source)} AS {kind}) AS {quote(name)}"
 
 

@@ -67,16 +67,18 @@ class SparkBackend:
             context.removeJobTag(tag)
 
     def compare(
-        self, place: str, query: Query, relations: Relations, shown: StoredRows, most: int
+        self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
         with named(place):
             spark = self._session(query)
             expected = _comparable(_frame(spark, query, relations), query.schema)
-            rows = SparkRelations(spark, {"shown": shown})["shown"]
+            rows = SparkRelations(spark, {"shown": table_rows})["shown"]
             assert isinstance(rows, Scanned)
-            counted = _counted(expected, _comparable(rows.frame, query.schema), most).collect()
-        return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in counted}
+            differences = _count_differences(
+                expected, _comparable(rows.frame, query.schema), most
+            ).collect()
+        return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in differences}
 
     def _session(self, query: Query) -> SparkSession:
         """A session in which SQL text finds the tables of its query and no others."""
@@ -86,22 +88,22 @@ class SparkBackend:
 class SparkRun:
     """A script that was run on Spark."""
 
-    def __init__(self, done: Run) -> None:
-        self._done = done
-        self.rows = changed_rows(done)
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.rows = changed_rows(run)
 
     @property
     def jobs(self) -> int:
         """The jobs of the script."""
-        return self._done.report.jobs
+        return self._run.report.jobs
 
     @property
     def accesses(self) -> int | None:
         """Look-ups and rows written, unless something stayed in Spark."""
-        written = [each.rows for each in self._done.report.statements if each.kind != "compute"]
-        if None in written:
+        rows_written = [each.rows for each in self._run.report.statements if each.kind != "compute"]
+        if None in rows_written:
             return None
-        return self._done.look_ups.accesses + sum(rows or 0 for rows in written)
+        return self._run.look_ups.accesses + sum(rows or 0 for rows in rows_written)
 
     def held_rows(self, name: str) -> int | None:
         """None: rows that stay as they are are not read."""
@@ -109,7 +111,7 @@ class SparkRun:
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        return _write(self._done.changed[name].after, target)
+        return _write(self._run.changed[name].after, target)
 
 
 class SparkRelations(Mapping[Source, Input]):
@@ -199,16 +201,16 @@ def _comparable(rows: DataFrame, schema: tuple[Field, ...]) -> DataFrame:
     return rows.selectExpr(*columns)
 
 
-def _counted(expected: DataFrame, shown: DataFrame, most: int) -> DataFrame:
+def _count_differences(expected: DataFrame, table_rows: DataFrame, most: int) -> DataFrame:
     """Rows with how many more of them there should be; few, if any."""
-    both = expected.withColumn(_SIDE, F.lit(1)).union(shown.withColumn(_SIDE, F.lit(-1)))
+    both = expected.withColumn(_SIDE, F.lit(1)).union(table_rows.withColumn(_SIDE, F.lit(-1)))
     columns = [F.col(quote(name)) for name in expected.columns]
     counts = both.groupBy(*columns).agg(F.sum(quote(_SIDE)).alias(_COUNT))
     return counts.where(f"{quote(_COUNT)} <> 0").limit(most)
 
 
 def _hashable(value: Any) -> Any:
-    """Nested values as tuples, which can be counted."""
+    """Nested values as tuples, which can be differences."""
     match value:
         case dict():
             return tuple((_hashable(key), _hashable(each)) for key, each in value.items())

@@ -16,10 +16,10 @@ from viewkeep.query.expressions import quote
 
 
 def compute_accesses(
-    computes: Iterable[Compute], kept: Iterable[str], builder: Builder
+    computes: Iterable[Compute], materialized: Iterable[str], builder: Builder
 ) -> dict[str, int]:
     """The accesses of queries; they are sums of sizes, so the sizes can be counted later."""
-    names, sizes = set(kept), dict[str, list[DataFrame]]()
+    names, sizes = set(materialized), dict[str, list[DataFrame]]()
 
     def is_kept(leaf: Leaf) -> bool:
         return isinstance(leaf, Scan) or leaf.name in names
@@ -42,20 +42,20 @@ def apply_accesses(
     """A look-up per diff tuple and an access per row changed; an insert looks nothing up."""
     states = dict(olds)
     sizes: dict[str, list[DataFrame]] = {}
-    for kept, part in parts:
+    for target, part in parts:
         if part.diff.is_empty:
             sizes[part.name] = []
             continue
-        rows = states[kept.name]
-        sizes[part.name] = [_changed(rows, kept, part), *_looked_up(part)]
-        states[kept.name] = apply(rows, kept, part)
+        rows = states[target.name]
+        sizes[part.name] = [_changed_rows(rows, target, part), *_looked_up(part)]
+        states[target.name] = apply(rows, target, part)
     return _counts(sizes)
 
 
-def _changed(rows: DataFrame, kept: Materialized, part: Part) -> DataFrame:
+def _changed_rows(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     if part.schema.kind == INSERT:
-        return inserted(kept, part)
-    return matching(rows, kept, part)
+        return inserted(target, part)
+    return matching(rows, target, part)
 
 
 def _looked_up(part: Part) -> list[DataFrame]:
@@ -68,12 +68,12 @@ def _looked_up(part: Part) -> list[DataFrame]:
 def _counts(sizes: Mapping[str, list[DataFrame]]) -> dict[str, int]:
     """The rows of all frames of a name, summed."""
     numbered = list(sizes)
-    counted = [
+    count_frames = [
         frame.agg(F.count("*").alias("n")).selectExpr(f"{numbered.index(name)} AS i", "n")
         for name, frames in sizes.items()
         for frame in frames
     ]
     counts = dict.fromkeys(numbered, 0)
-    for row in reduce(DataFrame.union, counted).collect() if counted else ():
+    for row in reduce(DataFrame.union, count_frames).collect() if count_frames else ():
         counts[numbered[row["i"]]] += row["n"]
     return counts

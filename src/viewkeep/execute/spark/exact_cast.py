@@ -35,8 +35,8 @@ class ExactColumn:
         """The value, or an error in the middle of the job."""
         if self.fits == "TRUE":
             return f"{self.value} AS {quote(self.field.name)}"
-        lost = "raise_error('a value does not fit its column')"
-        guarded = f"CASE WHEN {self.fits} THEN {self.value} ELSE {lost} END"
+        error_text = "raise_error('a value does not fit its column')"
+        guarded = f"CASE WHEN {self.fits} THEN {self.value} ELSE {error_text} END"
         return f"{guarded} AS {quote(self.field.name)}"
 
 

@@ -61,10 +61,10 @@ def _read_files(
     missing = [each for each in places if _place(each) not in readable]
     if missing:
         raise _missing_file(snapshot, missing[0])
-    named = {_LOCAL.sub("file:/", readable[_place(p)]): each for p, each in places.items()}
+    paths = {_LOCAL.sub("file:/", readable[_place(p)]): each for p, each in places.items()}
     if len(own) < len(snapshot.fields):
-        rows = _with_partitions(spark, rows, snapshot, named)
-    return rows, named
+        rows = _with_partitions(spark, rows, snapshot, paths)
+    return rows, paths
 
 
 def _live_rows(
@@ -151,8 +151,8 @@ def _joined_files(rows: DataFrame, files: DataFrame, mark: str) -> DataFrame:
     """Rows with what the log tells of their files, where the column `mark` is never NULL."""
     placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
     joined = placed.join(F.broadcast(files), _FILE, "left")
-    lost = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
-    is_known = f"CASE WHEN {quote(mark)} IS NOT NULL THEN TRUE ELSE {lost} END"
+    error_text = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
+    is_known = f"CASE WHEN {quote(mark)} IS NOT NULL THEN TRUE ELSE {error_text} END"
     return joined.where(is_known).drop(_FILE)
 
 

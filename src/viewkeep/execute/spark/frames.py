@@ -65,7 +65,7 @@ class Builder:
     def _build(self, node: Node) -> DataFrame:
         match node:
             case Scan():
-                columns = map(_named, map(quote, node.table.names), node.names)
+                columns = map(_as, map(quote, node.table.names), node.names)
                 return self._relation(node).frame.selectExpr(*columns)
             case Stored():
                 return self._relation(node).frame.selectExpr(*map(quote, node.names))
@@ -74,14 +74,14 @@ class Builder:
             case Select():
                 return self.frame(node.child).where(expression(node.condition))
             case Project():
-                outputs = [_named(expression(o.expression), o.name) for o in node.outputs]
+                outputs = [_as(expression(o.expression), o.name) for o in node.outputs]
                 return self.frame(node.child).selectExpr(*outputs)
             case GroupBy():
                 return self._grouped(node)
             case Distinct():
                 return distinct(self.frame(node.child))
             case Window():
-                computed = [_named(SPARK.window(node, each), each.name) for each in node.columns]
+                computed = [_as(SPARK.window(node, each), each.name) for each in node.columns]
                 names = map(quote, node.child.names)
                 rows = self._window_rows(node).selectExpr(*names, *computed)
                 if node.limit is None or not node.partition_by:
@@ -131,9 +131,9 @@ class Builder:
         """A semijoin or antijoin; where keys can be listed, a filter is all it takes."""
         kind = "left_semi" if isinstance(node, SemiJoin) else "left_anti"
         pairs = equal_columns(node)
-        met = self._key_test(node, pairs)
-        if met is not None:
-            rows_to_keep = met if kind == "left_semi" else misses(met)
+        matches = self._key_test(node, pairs)
+        if matches is not None:
+            rows_to_keep = matches if kind == "left_semi" else misses(matches)
             return self.frame(node.left).where(rows_to_keep)
         condition = F.expr(expression(node.condition))
         left = self.frame(node.left) if kind == "left_anti" else self._filtered(node, "left")
@@ -196,7 +196,7 @@ class Builder:
 
 def _aggregated(rows: DataFrame, node: GroupBy, aggregates: Sequence[AggregateColumn]) -> DataFrame:
     keys = [F.col(quote(key)) for key in node.keys]
-    texts = [_named(SPARK.aggregate(e, node.child.schema), e.name) for e in aggregates]
+    texts = [_as(SPARK.aggregate(e, node.child.schema), e.name) for e in aggregates]
     return rows.groupBy(*keys).agg(*map(F.expr, texts))
 
 
@@ -218,18 +218,18 @@ def _partners(
 
     Of columns compared for equality every value is needed once, which bounds how many there are.
     """
-    met = right.join(F.broadcast(left), F.expr(expression(node.condition)), "left_semi")
+    matches = right.join(F.broadcast(left), F.expr(expression(node.condition)), "left_semi")
     if not pairs or len(pairs) < len(conjuncts(node.condition)):
-        return met
+        return matches
     names = dict.fromkeys(name for _, name, _ in pairs)
-    return F.broadcast(met.selectExpr(*map(quote, names)).distinct())
+    return F.broadcast(matches.selectExpr(*map(quote, names)).distinct())
 
 
 def _same_type(node: Join | SemiJoin | AntiJoin, left: str, right: str) -> bool:
     return find_field(left, node.left.schema).type == find_field(right, node.right.schema).type
 
 
-def _named(text: str, name: str) -> str:
+def _as(text: str, name: str) -> str:
     return f"{text} AS {quote(name)}"
 
 

@@ -89,10 +89,10 @@ def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[s
         return Relation(input_frame(spark, frames, leaf) if made is None else made)
 
     builder = Builder(spark, relation)
-    for kept in script.materialized:
-        with named(f"CREATE {kept.name}"):
-            frame = with_schema(builder.frame(kept.definition), kept.definition.schema)
-        created[kept.name] = frame
+    for target in script.materialized:
+        with named(f"CREATE {target.name}"):
+            frame = with_schema(builder.frame(target.definition), target.definition.schema)
+        created[target.name] = frame
     return created
 
 
@@ -158,21 +158,21 @@ class _Refresh:
             self._rounds.seconds[name] += (perf_counter() - start) / len(names)
 
     def _part(self, statement: Apply) -> Part:
-        kept = self._relations.kept.get(statement.target)
-        if kept is None:
+        target = self._relations.materialized.get(statement.target)
+        if target is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
         part = Part(str(statement), statement.schema, self._relations.relation(statement.diff))
         with named(str(statement)):
-            check_effective(kept, part)
+            check_effective(target, part)
         return part
 
     def _changed(self, name: str, parts: list[Part]) -> TargetChanges:
-        kept = self._relations.kept[name]
+        target = self._relations.materialized[name]
 
         def old() -> DataFrame:
-            return with_schema(self._relations.frame(name), kept.definition.schema)
+            return with_schema(self._relations.frame(name), target.definition.schema)
 
-        return TargetChanges(kept, old, tuple(merged(self._relations.spark, kept, parts)))
+        return TargetChanges(target, old, tuple(merged(self._relations.spark, target, parts)))
 
     # --- reporting ------------------------------------------------------------------------------
 
@@ -195,12 +195,12 @@ class _Refresh:
             )
             for name in relations.computes
         ]
-        written = self._written()
+        rows_written = self._rows_written()
         applied = [
             StatementReport(
                 str(each),
                 each.schema.kind,
-                written.get(str(each)),
+                rows_written.get(str(each)),
                 rounds.seconds[str(each)],
                 relations.rows(each.diff),
                 accesses.get(str(each)),
@@ -209,16 +209,20 @@ class _Refresh:
         ]
         return [*computed, *applied]
 
-    def _written(self) -> dict[str, int]:
+    def _rows_written(self) -> dict[str, int]:
         """The rows that changes write, where they are known."""
         counts = {str(e): 0 for e in self._script.applies() if e.diff in self._relations.empty}
         for name, parts in self._parts.items():
-            counts |= rows_changed(self._relations.kept[name], parts, self._relations.look_ups)
+            counts |= rows_changed(
+                self._relations.materialized[name], parts, self._relations.look_ups
+            )
         return counts
 
     def _accesses(self, applies: list[Apply]) -> dict[str, int]:
         builder = self._relations.builder()
-        accesses = compute_accesses(self._script.computes(), self._relations.kept.keys(), builder)
-        parts = [(self._relations.kept[each.target], self._part(each)) for each in applies]
-        olds = {kept.name: self._relations.frame(kept.name) for kept, _ in parts}
+        accesses = compute_accesses(
+            self._script.computes(), self._relations.materialized.keys(), builder
+        )
+        parts = [(self._relations.materialized[each.target], self._part(each)) for each in applies]
+        olds = {target.name: self._relations.frame(target.name) for target, _ in parts}
         return accesses | apply_accesses(parts, olds)

@@ -36,9 +36,11 @@ class SparkScans:
 
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into new files of their table."""
-        kept = anti_join(self._spark, self._frame(rows), keys)
+        remaining = anti_join(self._spark, self._frame(rows), keys)
         parallel = self._spark.sparkContext.defaultParallelism
-        return write_frame(kept.coalesce(max(1, -(-rows.size // FILE_BYTES), parallel)), rows.table)
+        return write_frame(
+            remaining.coalesce(max(1, -(-rows.size // FILE_BYTES), parallel)), rows.table
+        )
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The places of the rows that have one of the keys: `FILE` and `ROW`."""
@@ -59,8 +61,8 @@ class SparkScans:
         near = _joined(self._spark, self._frame(rows), values, "left_semi")
         columns = [F.col(quote(name)) for name in rows.names]
         with named(rows.table.uri):
-            counted = near.groupBy(*columns).agg(F.count("*").alias(COPY)).toArrow()
-        return counted.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
+            copy_counts = near.groupBy(*columns).agg(F.count("*").alias(COPY)).toArrow()
+        return copy_counts.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""

@@ -38,7 +38,7 @@ class Rounds:
         self._relations, self._script, self._find_changed = relations, script, find_changed
         self._applied = {each.diff for each in script.applies()}
         self._uses: Counter[str] = Counter()
-        self._waiting: dict[str, Node] = {}
+        self._queue: dict[str, Node] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.reads: dict[str, int | None] = {}
 
@@ -74,7 +74,7 @@ class Rounds:
         read = [each for compute in relations.computes.values() for each in _names(compute.query)]
         read += [apply.diff for apply in self._script.applies()]
         read += [diff.name for diff in self._script.diffs if relations.has_frame(diff.name)]
-        computed = relations.computes.keys() | relations.kept.keys()
+        computed = relations.computes.keys() | relations.materialized.keys()
         return [name for name in dict.fromkeys(read) if name not in computed]
 
     def _pruned(self, statement: Compute) -> Compute | None:
@@ -121,20 +121,24 @@ class Rounds:
         statements read, so that it is computed once, and what is joined with a kept relation, so
         that Spark knows that it is small, and its keys."""
         read = _names(statement.query)
-        waiting = [name for name in read if name in self._waiting]
-        shared = any(self._uses[name] > 1 for name in waiting)
-        if late.keys() & set(read) or shared or (waiting and self._reads_kept(statement.query)):
+        queued_names = [name for name in read if name in self._queue]
+        shared = any(self._uses[name] > 1 for name in queued_names)
+        if (
+            late.keys() & set(read)
+            or shared
+            or (queued_names and self._reads_kept(statement.query))
+        ):
             return False
         self.reads[statement.name] = None
-        query = self._relations.spelled_out(statement.query, waiting)
-        for name in waiting:
-            del self._waiting[name]
-        self._relations.queries[statement.name] = self._waiting[statement.name] = query
+        query = self._relations.spelled_out(statement.query, queued_names)
+        for name in queued_names:
+            del self._queue[name]
+        self._relations.queries[statement.name] = self._queue[statement.name] = query
         return True
 
     def _reads_kept(self, query: Node) -> bool:
         tables = any(isinstance(each, Scan) for each in walk(query))
-        return tables or any(name in self._relations.kept for name in _names(query))
+        return tables or any(name in self._relations.materialized for name in _names(query))
 
     # --- one job --------------------------------------------------------------------------------
 
@@ -158,9 +162,9 @@ class Rounds:
     def _results(self, last: bool) -> dict[str, DataFrame]:
         frames = {}
         builder = self._relations.builder()
-        for name in [n for n in self._waiting if not last or n in self._applied]:
+        for name in [n for n in self._queue if not last or n in self._applied]:
             with named(name):
-                rows = builder.frame(self._waiting.pop(name))
+                rows = builder.frame(self._queue.pop(name))
                 schema = self._relations.computes[name].query.schema
                 frames[name] = with_schema(rows, schema)
         return frames
@@ -187,18 +191,20 @@ class Rounds:
                 self._ask_for(driver, statement)
 
     def _ask_for(self, driver: Driver, statement: Apply) -> None:
-        relations, kept = self._relations, self._relations.kept.get(statement.target)
-        if kept is None or statement.diff in relations.empty:
+        relations, target = self._relations, self._relations.materialized.get(statement.target)
+        if target is None or statement.diff in relations.empty:
             return
         relation = relations.by_name.get(statement.diff)
         if relation is not None:
-            looked_up(kept, [Part(str(statement), statement.schema, relation)], relations.look_ups)
+            looked_up(
+                target, [Part(str(statement), statement.schema, relation)], relations.look_ups
+            )
             return
-        ids = matched_ids(kept, statement.schema)
+        ids = matched_ids(target, statement.schema)
         leaf = Stored(statement.diff, relations.computes[statement.diff].query.schema)
         values = driver.possible.values(leaf, tuple(map(statement.schema.value_after, ids)))
         if values is not None and len(values) <= MOST_AHEAD:
-            relations.look_ups.look_up(kept.name, ids, values)
+            relations.look_ups.look_up(target.name, ids, values)
 
 
 def _names(query: Node) -> list[str]:

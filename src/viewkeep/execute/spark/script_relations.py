@@ -58,7 +58,7 @@ class ScriptRelations:
     ) -> None:
         self.spark, self._frames = spark, frames
         self.local_rows = local_rows
-        self.kept = {each.name: each for each in script.materialized}
+        self.materialized = {each.name: each for each in script.materialized}
         self.computes = {each.name: each for each in script.computes()}
         self.empty: set[str] = set()
         self.persisted: list[DataFrame] = []
@@ -69,7 +69,7 @@ class ScriptRelations:
         self.look_ups = LookUps(spark, self._to_look_up, schemas, local_rows)
 
     def _kept_schemas(self) -> dict[Source, Schema]:
-        return {name: kept.definition.schema for name, kept in self.kept.items()}
+        return {name: each.definition.schema for name, each in self.materialized.items()}
 
     # --- taking in ------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class ScriptRelations:
             self.look_ups,
             rows=tuples,
             pending=self.queries.get,
-            is_kept=self.kept.__contains__,
+            is_kept=self.materialized.__contains__,
             has_frame=self.has_frame,
             in_spark=self._in_spark,
             limit=10 * self.local_rows,

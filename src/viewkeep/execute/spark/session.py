@@ -238,7 +238,7 @@ def lake_session(spark: SparkSession) -> SparkSession:
     for name, value in _LAKE_SETTINGS.items():
         own.conf.set(name, value)
     # Small diffs gain nothing from the many partitions that a cluster's tables may need.
-    asked = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    requested = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
     cores = spark.sparkContext.defaultParallelism
-    own.conf.set("spark.sql.shuffle.partitions", str(min(asked, max(8, 4 * cores))))
+    own.conf.set("spark.sql.shuffle.partitions", str(min(requested, max(8, 4 * cores))))
     return own

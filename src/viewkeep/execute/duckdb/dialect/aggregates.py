@@ -93,8 +93,8 @@ def _collection(function: str, argument: Text, over: str) -> str:
 def _by_order(function: str, value: Text, key: Text, over: str) -> str:
     """Among rows with the same key, the greatest or least value; NULL is less than others."""
     ranked = f"row({key.sql}, {value.sql} IS NOT NULL, {value.sql})"
-    chosen = f"CASE WHEN {key.sql} IS NOT NULL THEN {ranked} END"
-    return f"arg_{function[:3]}_null({value.sql}, {chosen}){over}"
+    order_key = f"CASE WHEN {key.sql} IS NOT NULL THEN {ranked} END"
+    return f"arg_{function[:3]}_null({value.sql}, {order_key}){over}"
 
 
 def _of_pairs(function: str, pair: str, over: str) -> str:

@@ -28,9 +28,9 @@ def alike(arguments: list[Text]) -> list[Text]:
     """The arguments in the type that all of them fit."""
     common = VOID
     for argument in arguments:
-        found = common_type(common, argument.type)
-        assert found is not None, "typed before"
-        common = found
+        wider = common_type(common, argument.type)
+        assert wider is not None, "typed before"
+        common = wider
     return [cast(argument, common) for argument in arguments]
 
 

@@ -30,16 +30,16 @@ def _field(arguments: list[Text], result: Type) -> Text:
 
 def _item(arguments: list[Text], result: Type) -> Text:
     missing = error("an array has no such element")
-    found = _part("list_extract({0}, {1} + 1)", result)
-    there = f"CASE WHEN {{1}} >= 0 AND {{1}} < len({{0}}) THEN {found} ELSE {missing} END"
+    element = _part("list_extract({0}, {1} + 1)", result)
+    there = f"CASE WHEN {{1}} >= 0 AND {{1}} < len({{0}}) THEN {element} ELSE {missing} END"
     return strict(arguments, there.format, result, fails=True, nullable=True)
 
 
 def _entry(arguments: list[Text], result: Type) -> Text:
     values, key = arguments
-    wanted = cast(key, values.type.parts[0].type)
-    found = _part("map_extract({0}, {1})[1]", result)
-    return strict([values, wanted], found.format, result, nullable=True)
+    key_value = cast(key, values.type.parts[0].type)
+    element = _part("map_extract({0}, {1})[1]", result)
+    return strict([values, key_value], element.format, result, nullable=True)
 
 
 def _part(value: str, type_: Type) -> str:

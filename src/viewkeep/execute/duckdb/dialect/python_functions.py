@@ -140,8 +140,8 @@ def _number(text: str) -> str:
     if not exact.is_finite():
         return "NaN" if exact.is_nan() else f"{'-' if exact.is_signed() else ''}Infinity"
     sign, digits, _ = exact.normalize(_WIDE).as_tuple()
-    shown = "".join(map(str, digits))
-    return f"{'-' * sign}{shown[0]}.{shown[1:] or '0'}E{exact.adjusted()}"
+    digits_text = "".join(map(str, digits))
+    return f"{'-' * sign}{digits_text[0]}.{digits_text[1:] or '0'}E{exact.adjusted()}"
 
 
 def _upper(text: str) -> str:

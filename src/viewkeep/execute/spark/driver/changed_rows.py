@@ -28,7 +28,7 @@ def find_rows(
     for name, changed in changes.items():
         with suppress(MissingError):
             try:
-                looked_up(changed.kept, changed.parts, look_ups)
+                looked_up(changed.target, changed.parts, look_ups)
             except NotHereError:
                 frames |= {f"old {name}": changed.old_rows, f"new {name}": changed.new_rows}
     tables = collect(frames | look_ups.frames(), limit)
@@ -42,15 +42,15 @@ def find_rows(
     return rows
 
 
-def looked_up(kept: Materialized, parts: Sequence[Part], look_ups: LookUps) -> Rows:
+def looked_up(target: Materialized, parts: Sequence[Part], look_ups: LookUps) -> Rows:
     """The old rows that diffs target, each once; missing ones are requested."""
     by_key: dict[Row, Row] = {}
     missing: MissingError | None = None
-    key = key_of(kept.ids, kept.definition.schema)
+    key = key_of(target.ids, target.definition.schema)
     for part in parts:
         try:
-            ids, values = matched_ids(kept, part.schema), _values(kept, part)
-            rows = look_ups.look_up(kept.name, ids, set(values))
+            ids, values = matched_ids(target, part.schema), _values(target, part)
+            rows = look_ups.look_up(target.name, ids, set(values))
             by_key |= {key(row): row for row in rows}
         except MissingError as error:
             missing = error
@@ -59,51 +59,51 @@ def looked_up(kept: Materialized, parts: Sequence[Part], look_ups: LookUps) -> R
     return list(by_key.values())
 
 
-def rows_changed(kept: Materialized, parts: Sequence[Part], look_ups: LookUps) -> dict[str, int]:
+def rows_changed(target: Materialized, parts: Sequence[Part], look_ups: LookUps) -> dict[str, int]:
     """How many rows each diff changes after those before it, where the rows are at hand."""
     counts: dict[str, int] = {}
     with suppress(MissingError, NotHereError):
-        rows = looked_up(kept, parts, look_ups)
+        rows = looked_up(target, parts, look_ups)
         for part in parts:
-            rows, counts[part.name] = applied(kept, part, rows)
+            rows, counts[part.name] = applied(target, part, rows)
     return counts
 
 
 def _on_driver(changed: TargetChanges, look_ups: LookUps) -> RowChanges | None:
     try:
-        old_rows = new_rows = looked_up(changed.kept, changed.parts, look_ups)
+        old_rows = new_rows = looked_up(changed.target, changed.parts, look_ups)
         for part in changed.parts:
-            new_rows, _ = applied(changed.kept, part, new_rows)
+            new_rows, _ = applied(changed.target, part, new_rows)
     except NotHereError:
         return None
-    return _differing(changed.kept, old_rows, new_rows)
+    return _differing(changed.target, old_rows, new_rows)
 
 
 def _collected(
-    changed: TargetChanges, gone: pa.Table, came: pa.Table, limit: int
+    changed: TargetChanges, old_rows_of_diff: pa.Table, new_rows_of_diff: pa.Table, limit: int
 ) -> RowChanges | None:
-    if max(gone.num_rows, came.num_rows) > limit:
+    if max(old_rows_of_diff.num_rows, new_rows_of_diff.num_rows) > limit:
         return None
-    return _differing(changed.kept, to_rows(gone), to_rows(came))
+    return _differing(changed.target, to_rows(old_rows_of_diff), to_rows(new_rows_of_diff))
 
 
-def _differing(kept: Materialized, gone: Rows, came: Rows) -> RowChanges:
-    fields = kept.definition.schema
-    old, new = Counter(gone), Counter(came)
+def _differing(target: Materialized, old_rows_of_diff: Rows, new_rows_of_diff: Rows) -> RowChanges:
+    fields = target.definition.schema
+    old, new = Counter(old_rows_of_diff), Counter(new_rows_of_diff)
     left = [list((each - other).elements()) for each, other in ((old, new), (new, old))]
     return RowChanges(*(to_arrow(fields, rows) for rows in left))
 
 
-def applied(kept: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
+def applied(target: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
     """Rows changed by one diff, and how many it changed."""
-    return apply_to_rows(kept, part.schema, _values(kept, part), rows)
+    return apply_to_rows(target, part.schema, _values(target, part), rows)
 
 
-def _values(kept: Materialized, part: Part) -> dict[Row, Row]:
+def _values(target: Materialized, part: Part) -> dict[Row, Row]:
     """The values that a collected diff sets for each key."""
     if part.diff.table is None:
         raise NotHereError(f"{part.name} was not collected")
     try:
-        return dict(keys_and_values(kept, part.schema, part.diff.table))
+        return dict(keys_and_values(target, part.schema, part.diff.table))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise NotHereError(str(error)) from error

@@ -286,12 +286,12 @@ def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:
 
 def _types(frame: DataFrame) -> list[tuple[str, int]]:
     """For each column its type, and how many columns of that type come before it."""
-    seen: dict[str, int] = {}
+    columns_of_kind: dict[str, int] = {}
     types = []
     for field in frame.schema:
         kind = type_text(field.dataType)
-        types.append((kind, seen.get(kind, 0)))
-        seen[kind] = seen.get(kind, 0) + 1
+        types.append((kind, columns_of_kind.get(kind, 0)))
+        columns_of_kind[kind] = columns_of_kind.get(kind, 0) + 1
     return types
 
 

@@ -70,9 +70,9 @@ def meets(column: str, keys: Keys, null_safe: bool) -> tuple[Column, bool]:
     """Whether a column has one of the keys, and whether the condition is not wider than that."""
     values = pc.unique(keys.values.combine_chunks())
     distinct: list[Any] = (values if null_safe else values.drop_null()).to_pylist()
-    listed = len(distinct) <= MAX_KEYS
-    text = one_of(column, distinct) if listed else between(column, distinct)
-    return F.expr(text), listed and keys.exact
+    is_list = len(distinct) <= MAX_KEYS
+    text = one_of(column, distinct) if is_list else between(column, distinct)
+    return F.expr(text), is_list and keys.exact
 
 
 def misses(condition: Column) -> Column:

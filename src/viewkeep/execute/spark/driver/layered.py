@@ -32,15 +32,15 @@ class Layered:
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
         names = [quote(name) for name in self._base.columns]
-        shown = local(self.spark, self.live, self._base.select(*self._names).schema).frame
-        return self._uncovered().union(shown.selectExpr(*names))
+        live_rows = local(self.spark, self.live, self._base.select(*self._names).schema).frame
+        return self._uncovered().union(live_rows.selectExpr(*names))
 
     def completed(self, rows: pa.Table) -> Rows:
         """Rows of the base without those that are covered, and all rows that replace them."""
         ids = key_tuples(rows.select(self.covered.column_names))
         hidden = self._hidden
-        kept = [row for row, key in zip(to_rows(rows), ids, strict=True) if key not in hidden]
-        return kept + to_rows(self.live.select(rows.column_names))
+        base_rows = [row for row, key in zip(to_rows(rows), ids, strict=True) if key not in hidden]
+        return base_rows + to_rows(self.live.select(rows.column_names))
 
     @property
     def _base(self) -> DataFrame:
@@ -57,7 +57,7 @@ class Layered:
     def _uncovered(self) -> DataFrame:
         ids = self.covered
         if ids.num_columns == 1 and is_listable(ids.schema.field(0).type):
-            met, exact = meets(ids.column_names[0], Keys(ids[0], True), null_safe=True)
+            mask, exact = meets(ids.column_names[0], Keys(ids[0], True), null_safe=True)
             if exact:
-                return self._base.where(misses(met))
+                return self._base.where(misses(mask))
         return anti_join(self.spark, self._base, ids)

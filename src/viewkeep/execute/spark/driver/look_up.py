@@ -122,8 +122,8 @@ class LookUps:
     ) -> tuple[Columns, Set[Row]]:
         """The columns in the order of names, without those whose values cannot be listed."""
         schema = self._schemas[source]
-        listed = [c for c in columns if has_literals(find_field(c, schema).type)]
-        order = tuple(sorted(set(listed)))
+        literal_columns = [c for c in columns if has_literals(find_field(c, schema).type)]
+        order = tuple(sorted(set(literal_columns)))
         if not order:
             raise NotHereError(f"{source} has no key that can be listed")
         return order, project_keys(columns, keys, order)
@@ -176,7 +176,7 @@ class LookUps:
         """The keys that were looked up and are not here, as requests by name; they are open now."""
         requests: dict[str, tuple[Source, KeySets]] = {}
         for source, key_sets in self._pending.items():
-            short = {c: keys for c, keys in key_sets.items() if _listed(c, keys)}
+            short = {c: keys for c, keys in key_sets.items() if _has_short_list(c, keys)}
             long = [{c: keys} for c, keys in key_sets.items() if c not in short]
             for part in [short, *long] if short else long:
                 requests[f"rows {len(requests)} of {source}"] = source, part
@@ -192,7 +192,7 @@ class LookUps:
         rows = with_schema(frame.selectExpr(*names), schema)
         rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in key_sets.items()))
         for columns, keys in key_sets.items():
-            if not _listed(columns, keys):
+            if not _has_short_list(columns, keys):
                 rows = self._with_keys(rows, source, columns, keys)
         return rows
 
@@ -252,7 +252,7 @@ def project_keys(columns: Columns, keys: Set[Row], names: Columns) -> Set[Row]:
     return {tuple([key[i] for i in places]) for key in keys}
 
 
-def _listed(columns: Columns, keys: Set[Row]) -> bool:
+def _has_short_list(columns: Columns, keys: Set[Row]) -> bool:
     """Whether the values of one column at least are few enough to be listed."""
     return any(len({key[i] for key in keys}) <= MAX_KEYS for i in range(len(columns)))
 

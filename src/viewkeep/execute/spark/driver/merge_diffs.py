@@ -20,18 +20,18 @@ from viewkeep.tables.arrow_rows import to_rows
 Key = tuple[Any, ...]
 
 
-def merged(spark: SparkSession, kept: Materialized, parts: list[Part]) -> list[Part]:
+def merged(spark: SparkSession, target: Materialized, parts: list[Part]) -> list[Part]:
     """Merge diffs of equal kind, IDs and columns; of rows with the same IDs, the later wins."""
     groups: dict[object, list[Part]] = {}
     for part in parts:
-        alone = not matched_ids(kept, part.schema)
-        groups.setdefault(id(part) if alone else _signature(kept, part), []).append(part)
-    return [_one(spark, kept, group) for group in groups.values()]
+        alone = not matched_ids(target, part.schema)
+        groups.setdefault(id(part) if alone else _signature(target, part), []).append(part)
+    return [_one(spark, target, group) for group in groups.values()]
 
 
-def check_effective(kept: Materialized, part: Part) -> None:
+def check_effective(target: Materialized, part: Part) -> None:
     """Which of two different values a row gets would depend on the order of the diff's rows."""
-    ids, values = matched_ids(kept, part.schema), set_columns(part.schema)
+    ids, values = matched_ids(target, part.schema), set_columns(part.schema)
     if part.schema.kind == DELETE or not (ids or values):
         return
     names = tuple(dict.fromkeys((*ids, *values)))
@@ -41,9 +41,9 @@ def check_effective(kept: Materialized, part: Part) -> None:
 
 
 def _conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
-    seen: dict[Key, Key] = {}
+    values_by_key: dict[Key, Key] = {}
     rows = ((row[:ids], row[ids:]) for row in to_rows(_columns(part, names)))
-    return any(not same(seen.setdefault(key, values), values) for key, values in rows)
+    return any(not same(values_by_key.setdefault(key, values), values) for key, values in rows)
 
 
 def _conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
@@ -58,20 +58,20 @@ def set_columns(schema: DiffSchema) -> tuple[str, ...]:
     return schema.after if schema.kind == INSERT else schema.changed
 
 
-def _signature(kept: Materialized, part: Part) -> object:
+def _signature(target: Materialized, part: Part) -> object:
     """Kind, IDs, columns and types: diffs are merged where these are equal."""
-    ids = matched_ids(kept, part.schema)
+    ids = matched_ids(target, part.schema)
     values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
     by_name = {field.name: field.type for field in part.diff.schema}
     types = tuple(by_name[part.schema.value_after(name)] for name in (*sorted(ids), *values))
     return part.schema.kind, frozenset(ids), values, types
 
 
-def _one(spark: SparkSession, kept: Materialized, group: list[Part]) -> Part:
+def _one(spark: SparkSession, target: Materialized, group: list[Part]) -> Part:
     if len(group) == 1:
         return group[0]
     first = group[0]
-    ids = matched_ids(kept, first.schema)
+    ids = matched_ids(target, first.schema)
     values = tuple(name for name in set_columns(first.schema) if name not in ids)
     schema = DiffSchema(first.schema.kind, ids, (), values, values)
     name = " and ".join(part.name for part in group)
