@@ -17,6 +17,7 @@ from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, ve
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.spark.backend import _frame
 from viewkeep.lake.views import caches
+from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.query.algebra import Stored
 from viewkeep.refresh import create_view, write_changes
 from viewkeep.refresh.relations import ViewRelations
@@ -210,16 +211,16 @@ def check_caches(keeper: Keeper, name: str) -> None:
     state = view.stored().state
     relations = ViewRelations(view, {(name, "post"): v for name, v in state.inputs.items()})
     spark = keeper._engines.spark
-    for cache_name, cache in view.caches(state).items():
+    for cache_name, cache in open_caches(view, state).items():
         relations[cache_name] = cache.relation()
-        found = _frame(spark, Stored(cache_name, cache.kept.definition.schema), relations)
-        expected = _frame(spark, cache.kept.definition, relations)
+        found = _frame(spark, Stored(cache_name, cache.materialized.definition.schema), relations)
+        expected = _frame(spark, cache.materialized.definition, relations)
         expect(cache_name, rounded(bag(found.toArrow())), rounded(bag(expected.toArrow())))
 
 
 def _overlay_rows(keeper: Keeper, name: str) -> list[int]:
     view = keeper._view(name)
-    return [each.overlay.num_rows for each in view.caches(view.stored().state).values()]
+    return [each.overlay.num_rows for each in open_caches(view, view.stored().state).values()]
 
 
 @pytest.mark.parametrize("small", [1, 16])

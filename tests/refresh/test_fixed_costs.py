@@ -52,7 +52,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (durable, "_sync"),
         (os, "fsync"),
         (Feed, "read"),
-        (CatalogStore, "_placed"),
+        (CatalogStore, "_with_absolute_locations"),
         (view_plans, "parse_view"),
         (view_plans, "decide"),
         (lake_view, "generate"),
@@ -150,7 +150,7 @@ def test_definitions_are_read_once_however_many_views_are_computed_anew(
     keeper.apply("t", updates=[{"id": 19, "n": 700}])
     calls.clear()
     assert {each.strategy for each in keeper.refresh()} == {"recompute"}
-    assert calls["_placed"] <= 1
+    assert calls["_with_absolute_locations"] <= 1
 
 
 def test_definitions_are_read_again_when_others_have_changed_them(

@@ -8,6 +8,7 @@ from viewkeep.diffs.script import Materialized
 from viewkeep.execute.backend import Backend, Target
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
+from viewkeep.lake.views.cache_versions import replace_cache, shared_version
 from viewkeep.lake.views.caches import GROUP_ROWS, Cache, order_of
 from viewkeep.lake.views.shared_caches import expanded
 from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
@@ -89,7 +90,7 @@ def compute_view(
         backend=choice.backend,
     )
     state = view.state(inputs, tables, versions)
-    return Built(files, state, view.timed(report, timer), choice.size, is_warm)
+    return Built(files, state, timer.stamp(report), choice.size, is_warm)
 
 
 def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshReport:
@@ -130,11 +131,11 @@ class _Build:
         for kept in view.script.caches:
             table = view.cache_table(kept)
             view.lake.remove_damaged(table.uri)
-            version = view.shared_version(kept, self._inputs) if reused else None
+            version = shared_version(view, kept, self._inputs) if reused else None
             if version is None:
                 target = cache_target(view, kept, table)
                 files = self._write(f'view "{view.name}": {kept.name}', kept.definition, target)
-                version = view.replace_cache(kept, table, files, self._inputs)
+                version = replace_cache(view, kept, table, files, self._inputs)
             versions[kept.name] = version
             stored = Cache(kept, table, table.snapshot(version), view.cache_names(kept))
             self._relations[kept.name] = stored.relation()

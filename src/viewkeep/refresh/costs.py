@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from viewkeep.execute.engines import Choice
 from viewkeep.execute.few_rows import MOST_CHANGES
 from viewkeep.lake import Experience, Pins
+from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.algebra import Scan
@@ -155,7 +156,7 @@ def _incremental_seconds(
     view: View, stored: StoredView, price: Prices, changes: Mapping[str, int], touched: int
 ) -> float:
     shown, count = view.table.snapshot(stored.newest).size, sum(changes.values())
-    kept = shown + sum(cache.snapshot.size for cache in view.caches(stored.state).values())
+    kept = shown + sum(cache.snapshot.size for cache in open_caches(view, stored.state).values())
     statement = price.few_statement if count <= MOST_CHANGES else price.statement
     return (
         statement * view.count_statements(changes)

@@ -19,6 +19,7 @@ from viewkeep.diffs.decide import HEAVY_LIGHT
 from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
+from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.lake.views.lineage import replaced_cache, replaced_history
 from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
@@ -131,7 +132,7 @@ def may_fall_back(view: View) -> bool:
 def script_choice(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Choice:
     """The engine that runs the view's script: by all that the script may read."""
     tables = [view.sources[name].table.snapshot(inputs[name]).size for name in view.sources]
-    kept = [cache.snapshot.size for cache in view.caches(stored.state).values()]
+    kept = [cache.snapshot.size for cache in open_caches(view, stored.state).values()]
     size = sum(tables) + sum(kept) + view.table.snapshot(stored.newest).size
     return engines.choose(view.queries, size)
 

@@ -18,6 +18,7 @@ from viewkeep.execute.engines import Choice, Engines, JobCount
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
+from viewkeep.lake.views.cache_versions import open_caches, replace_cache, shared_version
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes, clock_rows
 from viewkeep.lake.views.shared_caches import writer_of
@@ -230,7 +231,7 @@ class _StageRun:
     ) -> CommitView:
         view, timer = self._view, self._timer
         snapshot = view.table.snapshot(self._stored.newest)
-        caches = view.caches(self._stored.state)
+        caches = open_caches(view, self._stored.state)
         kept: KeptRows = {name: cache.relation() for name, cache in caches.items()}
         kept[view.script.view.name] = StoredRows(
             view.table, snapshot, snapshot.files, view.layout.public_names
@@ -275,23 +276,25 @@ class _StageRun:
 
     def _shared_versions(self, caches: Iterable[Cache]) -> dict[str, int]:
         """The next versions of caches that other views have written already."""
-        versions = {each.kept.name: self._shared_version(each) for each in caches}
+        versions = {each.materialized.name: self._shared_version(each) for each in caches}
         return {name: version for name, version in versions.items() if version is not None}
 
     def _may_move(self, cache: Cache) -> bool:
         """Whether other views may have written a cache for what has changed."""
-        form = self._view.shared_forms.get(cache.kept.name)
+        form = self._view.shared_forms.get(cache.materialized.name)
         return form is not None and not form.inputs.isdisjoint(moved(self._stored, self._inputs))
 
     def _shared_version(self, cache: Cache) -> int | None:
-        return self._view.shared_version(cache.kept, self._inputs, cache.snapshot.version)
+        return shared_version(self._view, cache.materialized, self._inputs, cache.snapshot.version)
 
     def _cache_version(self, cache: Cache, files: list[DataFile]) -> int:
         """The next version of a cache: the one that another view has written, or a new one."""
         with writer_of(cache.table.uri):
             version = self._shared_version(cache)
             if version is None:
-                return self._view.replace_cache(cache.kept, cache.table, files, self._inputs)
+                return replace_cache(
+                    self._view, cache.materialized, cache.table, files, self._inputs
+                )
         old = cache.snapshot.identities
         Folder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
         return version
@@ -371,7 +374,7 @@ class _StageRun:
     def _commit(self, written: WrittenView, caches: Pins, report: RefreshReport) -> RefreshReport:
         view = self._view
         state = view.state(self._inputs, self._tables, caches)
-        report = view.timed(report, self._timer)
+        report = self._timer.stamp(report)
         note = {STATE: state.notes(), REPORT: report.notes(), **written.notes}
         files, fed = written.files, written.fed
         version = view.table.commit(self._stored.newest, files.add, files.remove, note, fed)

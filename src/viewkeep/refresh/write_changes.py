@@ -74,11 +74,11 @@ def _is_empty(changes: RowChanges | None) -> bool:
 
 
 def _cache_files(view: View, cache: Cache, outcome: Outcome) -> list[DataFile]:
-    name = cache.kept.name
+    name = cache.materialized.name
     rows = outcome.rows[name]
     is_whole = rows is None or cache.is_heavy or outcome.is_small(name)
     if outcome.whole is not None and is_whole:
-        target = cache_target(view, cache.kept, cache.table)
+        target = cache_target(view, cache.materialized, cache.table)
         return outcome.whole.write_whole(name, target)
     assert rows is not None, "scripts that run one by one hold their rows"
     return cache.changed(rows.old_rows, rows.new_rows)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeep.diffs.programs.levels import BALANCE, BASE, MOVES, REBUILDS, SIZE, Levels
+from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.state import ViewState
 from viewkeep.lake.views.view import View
@@ -51,7 +52,7 @@ class Balance:
 
 def balance_of_view(view: View, state: ViewState) -> Balance | None:
     """The balance of a view at a state; None if it has no heavy and light parts there."""
-    program, caches = view.heavy_light, view.caches(state) if view.heavy_light else {}
+    program, caches = view.heavy_light, open_caches(view, state) if view.heavy_light else {}
     if program is None or not caches:
         return None
     [row] = caches[BALANCE].rows().to_pylist()

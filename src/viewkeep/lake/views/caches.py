@@ -35,7 +35,7 @@ of the columns that the base is ordered by."""
 class Cache:
     """One version of a cache; `names` are the columns of its table by their names in the script."""
 
-    kept: Materialized
+    materialized: Materialized
     table: LakeTable
     snapshot: Snapshot
     names: Mapping[str, str]
@@ -68,13 +68,13 @@ class Cache:
         base = StoredRows(self.table, snapshot, snapshot.files, self.names)
         if not self._overlay_files or not self.overlay.num_rows:
             return base
-        return OverlaidRows(base, self._live, self.overlay.select(list(self.kept.ids)))
+        return OverlaidRows(base, self._live, self.overlay.select(list(self.materialized.ids)))
 
     def rows(self) -> pa.Table:
         """The rows of the cache, in memory."""
         base = Folder(self.table).read(self.base, self._columns)
         base = base.rename_columns(list(self.names))
-        covered = self.overlay.select(list(self.kept.ids))
+        covered = self.overlay.select(list(self.materialized.ids))
         return pa.concat_tables([without(base, covered), self._live.cast(base.schema)])
 
     @property
@@ -83,7 +83,7 @@ class Cache:
 
     def changed(self, gone: pa.Table, came: pa.Table) -> list[DataFile]:
         """The files of the cache after a change: `gone` has IDs, `came` whole rows."""
-        ids = list(self.kept.ids)
+        ids = list(self.materialized.ids)
         dead = pa.concat_tables([gone.select(ids), came.select(ids)])
         rest = without(self.overlay, dead)
         overlay = pa.concat_tables(

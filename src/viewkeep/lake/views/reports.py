@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
+from uuid import uuid4
 
 from viewkeep.lake.views.state import Pins
 
@@ -81,3 +82,13 @@ class Timer:
     def seconds(self) -> float:
         """All seconds so far."""
         return perf_counter() - self._start
+
+    def stamp(self, report: RefreshReport) -> RefreshReport:
+        """The report with the seconds so far, an ID of its own, and the time of day."""
+        return replace(
+            report,
+            seconds=self.seconds,
+            phases=dict(self.phases),
+            refresh=str(uuid4()),
+            at=int(time() * 1000),
+        )

@@ -5,14 +5,12 @@ the `ViewState` (what the rows reflect) and the `RefreshReport`. Everything befo
 and new versions of caches, is invisible until then.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
 
 from viewkeep.diffs.clock_uses import clock_columns
 from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, RECURSIVE, TUPLE_BASED, Decision
@@ -26,12 +24,12 @@ from viewkeep.diffs.programs.recursive_maps import generate_maps
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.errors import QueryError
-from viewkeep.lake import Pins, RefreshReport, Timer, ViewState
+from viewkeep.lake import Pins, RefreshReport, ViewState
 from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
-from viewkeep.lake.views.caches import Cache, order_of
+from viewkeep.lake.views.caches import order_of
 from viewkeep.lake.views.row_layout import MERGE_ON_READ
-from viewkeep.lake.views.shared_caches import INPUTS, SharedForm, find_version, shared_form
+from viewkeep.lake.views.shared_caches import SharedForm, shared_form
 from viewkeep.lake.views.stored_view import REPORT, StoredView, commits, stored_view
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan, Stored
@@ -43,17 +41,13 @@ from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.feed import CHANGES, Feed
 from viewkeep.tables.log.delta import (
     ConflictError,
-    DataFile,
     LakeTable,
     MissingEntryError,
-    StorageError,
 )
 from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
 """The kinds of changes by table: INSERT, DELETE or UPDATE, and the columns that an update sets."""
-
-TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -275,18 +269,6 @@ class View:
                     reports.append(report)
         return reports
 
-    def caches(self, state: ViewState) -> dict[str, Cache]:
-        """The caches at the versions that a state names; none, if they were left out."""
-        caches = {}
-        for kept in self.script.caches if state.caches and self.is_incremental else ():
-            table = self.cache_table(kept)
-            try:
-                snapshot = table.snapshot(state.caches[kept.name])
-            except StorageError as error:
-                raise StorageError(f"a cache is gone ({error}); repair the view") from error
-            caches[kept.name] = Cache(kept, table, snapshot, self.cache_names(kept))
-        return caches
-
     @cached_property
     def shared_forms(self) -> dict[str, SharedForm]:
         """The caches that other views may use as well, by name."""
@@ -313,21 +295,6 @@ class View:
             return form.names
         return {name: storable_name(name) for name in kept.definition.names}
 
-    def shared_version(self, kept: Materialized, inputs: Pins, since: int = -1) -> int | None:
-        """A version of a cache after one, for these versions of its inputs, if a view has written
-        one."""
-        form = self.shared_forms.get(kept.name)
-        if form is None:
-            return None
-        return find_version(self.cache_table(kept), self._versions(form, inputs), since)
-
-    def _versions(self, form: SharedForm, inputs: Pins) -> dict[str, list[Any]]:
-        """The versions of the inputs of a cache, and what tells them from others of the number."""
-        return {
-            name: [inputs[name], self.sources[name].table.fingerprint(inputs[name])]
-            for name in sorted(form.inputs)
-        }
-
     # --- committing -----------------------------------------------------------------------------
 
     def state(self, inputs: Pins, tables: Pins, caches: Pins) -> ViewState:
@@ -351,39 +318,6 @@ class View:
         """Refuse to show a definition that another process has changed since."""
         if self.lake.catalog.read().views.get(self.name) != self.definition:
             raise ConflictError(f'view "{self.name}": another process has defined it anew')
-
-    def replace_cache(
-        self, kept: Materialized, table: LakeTable, files: list[DataFile], inputs: Pins
-    ) -> int:
-        """A cache of exactly these files, as its next version, made for these inputs."""
-        notes: dict[str, Any] = {"view": self.name, "cache": kept.name}
-        form = self.shared_forms.get(kept.name)
-        if form is None:
-            return self._written_cache(kept, table, files, notes)
-        notes[INPUTS] = self._versions(form, inputs)
-        for _ in range(TRIES):
-            with suppress(ConflictError):  # another view has written it
-                return self._written_cache(kept, table, files, notes)
-        raise ConflictError(f"{table.uri}: too many processes write this cache; try again")
-
-    def _written_cache(
-        self, kept: Materialized, table: LakeTable, files: list[DataFile], notes: dict[str, Any]
-    ) -> int:
-        if table.exists():
-            return table.become(files, notes)
-        fields = Cache.fields(kept, self.cache_names(kept))
-        table.create(fields, files, notes, f'Cache of the view "{self.name}"')
-        return 0
-
-    def timed(self, report: RefreshReport, timer: Timer) -> RefreshReport:
-        """A report with its time and a name of its own."""
-        return replace(
-            report,
-            seconds=timer.seconds,
-            phases=dict(timer.phases),
-            refresh=str(uuid4()),
-            at=int(time.time() * 1000),
-        )
 
     # --- feeding others -------------------------------------------------------------------------
 
