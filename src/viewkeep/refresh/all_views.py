@@ -79,9 +79,11 @@ def refresh_views(
 ) -> list[RefreshReport]:
     """Refresh the views, or those that are wanted with what they read; reports in their order."""
     only = None if names is None else list(names)
-    done = _until_settled(lake, lambda: _round(lake, lake.catalog.read(), only, (), plan, engines))
-    note_problems(lake, done.reports.values())
-    return _checked(done)
+    current = _until_settled(
+        lake, lambda: _round(lake, lake.catalog.read(), only, (), plan, engines)
+    )
+    note_problems(lake, current.reports.values())
+    return _reports_or_error(current)
 
 
 def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: Engines) -> Round:
@@ -92,13 +94,13 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: E
         views = [name for name in definition.inputs if name in catalog.views]
         return _round(lake, catalog, views, definition.inputs, plan, engines)
 
-    done = _until_settled(lake, attempt)
-    note_problems(lake, done.reports.values())
-    _checked(done)
+    current = _until_settled(lake, attempt)
+    note_problems(lake, current.reports.values())
+    _reports_or_error(current)
     for name in definition.inputs:
-        if name in done.problems:
-            raise StorageError(done.problems[name])
-    return done
+        if name in current.problems:
+            raise StorageError(current.problems[name])
+    return current
 
 
 def plan_views(
@@ -115,7 +117,7 @@ def _plan_round(
     catalog = lake.catalog.read()
     order = catalog.order(None if names is None else list(names))
     read = {name for view in order for name in view.inputs}
-    pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
+    pins, problems = _pin_tables(lake, [t for n, t in catalog.tables.items() if n in read])
     stages: dict[str, Stage] = {}
     for definition in order:
         stages[definition.name] = stage = _planned(
@@ -160,8 +162,8 @@ def _until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
     raise ConflictError(f"{lake.uri}: other processes refresh all the time; try again later")
 
 
-def _checked(done: Round) -> list[RefreshReport]:
-    reports = list(done.reports.values())
+def _reports_or_error(current: Round) -> list[RefreshReport]:
+    reports = list(current.reports.values())
     if any(each.error for each in reports):
         raise RefreshError(reports)
     return reports
@@ -177,31 +179,33 @@ def _round(
 ) -> Round:
     order = catalog.order(names)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
-    pins, problems = _pinned(lake, [t for n, t in catalog.tables.items() if n in read])
+    pins, problems = _pin_tables(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
     reports = {view.name: RefreshReport(view.name, "none") for view in order}
-    done = Round(reports, pins, below, problems)
+    current = Round(reports, pins, below, problems)
     with RunningCommits() as commits:
         for definition in order:
-            done.add(commits.results(definition.inputs), catalog)
-            commit = _computed(definition, catalog, plan, done, engines)
+            current.add(commits.results(definition.inputs), catalog)
+            commit = _computed(definition, catalog, plan, current, engines)
             if definition is order[-1]:
-                done.add({definition.name: commit()}, catalog)
+                current.add({definition.name: commit()}, catalog)
             else:
                 commits.start(definition.name, commit)
-        done.add(commits.results(view.name for view in order), catalog)
-    return done
+        current.add(commits.results(view.name for view in order), catalog)
+    return current
 
 
-def _pinned(lake: Lake, tables: Iterable[TableDefinition]) -> tuple[dict[str, int], dict[str, str]]:
+def _pin_tables(
+    lake: Lake, tables: Iterable[TableDefinition]
+) -> tuple[dict[str, int], dict[str, str]]:
     """The newest version of each table that views may see, or why it has none: other tables may
     still be read. All are as they were between two decisions about transactions."""
     tables, transactions = list(tables), Transactions(lake)
     for _ in range(TRIES):
         decided = transactions.decided()
-        found = _newest(lake, tables, None if decided == NONE_YET else transactions)
+        pins_and_problems = _newest(lake, tables, None if decided == NONE_YET else transactions)
         if transactions.decided() == decided:
-            return found
+            return pins_and_problems
         forget_logs(lake.at(each.location).uri for each in tables)
     raise ConflictError(f"{lake.uri}: transactions are decided all the time; try again later")
 
@@ -223,13 +227,13 @@ def _newest(
 
 
 def _computed(
-    definition: ViewDefinition, catalog: Catalog, plan: Plan, done: Round, engines: Engines
+    definition: ViewDefinition, catalog: Catalog, plan: Plan, current: Round, engines: Engines
 ) -> CommitView:
     """Compute a view; the commit that shows it, or that tells what is wrong with it."""
     for name in definition.inputs:
-        if name in done.problems:
-            return _failing(definition, done.problems[name])
-    inputs, tables = done.inputs(definition), done.tables(definition)
+        if name in current.problems:
+            return _failing(definition, current.problems[name])
+    inputs, tables = current.inputs(definition), current.tables(definition)
     try:
         commit = compute_refresh(plan(definition, catalog), inputs, tables, engines)
     except ConflictError:

@@ -46,8 +46,8 @@ def build_view(
 ) -> RefreshReport:
     """Compute a view from its inputs at these versions, and commit it; `first` tells that the
     definition has no version yet, `caches` whether they are written as well."""
-    built = compute_view(view, engines, inputs, tables, reason, changes, first, caches)
-    return commit_view(view, built, start)
+    build = compute_view(view, engines, inputs, tables, reason, changes, first, caches)
+    return commit_view(view, build, start)
 
 
 def build_choice(view: View, engines: Engines, inputs: Pins) -> Choice:
@@ -75,7 +75,7 @@ def compute_view(
     versions: dict[str, int] = {}
     if caches and view.has_caches:
         with timer.phase("caches"):
-            versions = build.write_caches(reused=first)
+            versions = build.write_caches(may_reuse=first)
     with timer.phase("compute"):
         files = build.write_view()
     report = RefreshReport(
@@ -93,27 +93,27 @@ def compute_view(
     return Built(files, state, timer.stamp(report), choice.size, is_warm)
 
 
-def commit_view(view: View, built: Built, start: StoredView | None) -> RefreshReport:
+def commit_view(view: View, build: Built, start: StoredView | None) -> RefreshReport:
     """Show computed rows, as the next version after `start`; without one, as a new table, or
     as the next version of whatever a process that died, or a damaged table, left."""
     before = start.state.inputs if start else {}
     costs = Costs.from_notes(start.report.experience) if start else Costs()
-    report, caches = built.report, built.report.phases.get("caches", 0.0)
-    expected = recompute_seconds(view, built.state.inputs, report.backend)
-    about = (report.seconds, built.size, caches, expected, built.is_warm)
-    costs = costs.after_build(report.backend, *about)
+    report, caches = build.report, build.report.phases.get("caches", 0.0)
+    estimate = recompute_seconds(view, build.state.inputs, report.backend)
+    build_figures = (report.seconds, build.size, caches, estimate, build.is_warm)
+    costs = costs.after_build(report.backend, *build_figures)
     report = replace(report, before=before, experience=costs.notes())
-    notes = {STATE: built.state.notes(), REPORT: report.notes()}
+    notes = {STATE: build.state.notes(), REPORT: report.notes()}
     fields, form = view.layout.fields, (view.definition.feed, view.marks_rows)
     if start is None and not view.table.exists():
         view.check_current()
         with suppress(ConflictError):  # a process that defines the same view was first
             text = view.definition.sql
-            view.table.create(fields, built.files, notes, text, *form)
+            view.table.create(fields, build.files, notes, text, *form)
             return report
     newest = start.newest if start else view.table.version()
     view.check_current()
-    version = view.table.replace(newest, fields, built.files, notes, *form)
+    version = view.table.replace(newest, fields, build.files, notes, *form)
     return replace(report, version=version)
 
 
@@ -125,20 +125,20 @@ class _Build:
         self._relations = ViewRelations(view, {(name, "post"): inputs[name] for name in inputs})
         self.jobs = 0
 
-    def write_caches(self, reused: bool) -> dict[str, int]:
+    def write_caches(self, may_reuse: bool) -> dict[str, int]:
         """New versions of the caches, or those that other views have written."""
         view, versions = self._view, {}
-        for kept in view.script.caches:
-            table = view.cache_table(kept)
+        for cache in view.script.caches:
+            table = view.cache_table(cache)
             view.lake.remove_damaged(table.uri)
-            version = shared_version(view, kept, self._inputs) if reused else None
+            version = shared_version(view, cache, self._inputs) if may_reuse else None
             if version is None:
-                target = cache_target(view, kept, table)
-                files = self._write(f'view "{view.name}": {kept.name}', kept.definition, target)
-                version = replace_cache(view, kept, table, files, self._inputs)
-            versions[kept.name] = version
-            stored = Cache(kept, table, table.snapshot(version), view.cache_names(kept))
-            self._relations[kept.name] = stored.relation()
+                target = cache_target(view, cache, table)
+                files = self._write(f'view "{view.name}": {cache.name}', cache.definition, target)
+                version = replace_cache(view, cache, table, files, self._inputs)
+            versions[cache.name] = version
+            version_of_cache = Cache(cache, table, table.snapshot(version), view.cache_names(cache))
+            self._relations[cache.name] = version_of_cache.relation()
         return versions
 
     def write_view(self) -> list[DataFile]:
@@ -151,9 +151,9 @@ class _Build:
         return self._write(f'view "{view.name}"', query, view_target(view))
 
     def _write(self, place: str, query: Query, target: Target) -> list[DataFile]:
-        written = self._backend.write(place, query, self._relations, target)
-        self.jobs += written.jobs
-        return written.files
+        result = self._backend.write(place, query, self._relations, target)
+        self.jobs += result.jobs
+        return result.files
 
 
 def view_target(view: View) -> Target:
@@ -165,7 +165,7 @@ def view_target(view: View) -> Target:
     return replace(target, order=order, group_rows=GROUP_ROWS, is_sorted=True)
 
 
-def cache_target(view: View, kept: Materialized, table: LakeTable) -> Target:
+def cache_target(view: View, cache: Materialized, table: LakeTable) -> Target:
     """How a cache is written as a whole: sorted by what is looked up."""
-    columns = [(stored, name) for name, stored in view.cache_names(kept).items()]
-    return Target(table, columns, order_of(view.script, kept.name), GROUP_ROWS)
+    columns = [(stored, name) for name, stored in view.cache_names(cache).items()]
+    return Target(table, columns, order_of(view.script, cache.name), GROUP_ROWS)

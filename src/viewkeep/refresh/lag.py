@@ -20,10 +20,10 @@ def seconds_of(lag: float | str) -> float:
         if lag < 0:
             raise ArgumentError(f"lag={lag}: expected a number of seconds from 0")
         return float(lag)
-    found = _LAG.fullmatch(lag.lower())
-    if found is None or (found[2] or "s") not in _UNITS:
+    match = _LAG.fullmatch(lag.lower())
+    if match is None or (match[2] or "s") not in _UNITS:
         raise ArgumentError(f'lag="{lag}": expected a time such as 500ms, 10s, 1m, 2h or 1d')
-    return float(found[1]) * _UNITS[found[2] or "s"]
+    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 def check_lag(lag: str) -> None:

@@ -87,7 +87,7 @@ class Stage:
 
 def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Stage:
     """The stage of a view whose inputs are at these versions; it reads logs, and no rows."""
-    reason = _why_not_the_same(view, stored.state)
+    reason = _definition_reason(view, stored.state)
     if reason:
         is_new = stored.state.build != view.definition.build
         return _recompute(view, inputs, engines, reason, first=is_new)
@@ -101,10 +101,10 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) ->
         reason = replaced_cache(view, stored.state)
     if reason:
         return _recompute(view, inputs, engines, unless_strict(view, reason))
-    counts = {name: _count(view, stored, inputs, name) for name in moved(stored, inputs)}
+    counts = {name: _count(view, stored, inputs, name) for name in changed_inputs(stored, inputs)}
     if view.has_moved_clock(stored.state):
         counts[CLOCK] = 1
-    reason = why_anew(view, inputs, counts)
+    reason = recompute_reason(view, inputs, counts)
     if reason:
         return _recompute(view, inputs, engines, reason, counts)
     return _incremental(view, stored, inputs, engines, counts)
@@ -119,7 +119,7 @@ def plan_above(view: View, lower: list[str]) -> Stage:
     return Stage(view.name, INCREMENTAL, after, view.decision.strategy, fallback=fallback)
 
 
-def moved(stored: StoredView, inputs: Pins) -> list[str]:
+def changed_inputs(stored: StoredView, inputs: Pins) -> list[str]:
     """The inputs that have another version than the one that the view reflects."""
     return [name for name, version in inputs.items() if stored.state.inputs.get(name) != version]
 
@@ -132,12 +132,12 @@ def may_fall_back(view: View) -> bool:
 def script_choice(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Choice:
     """The engine that runs the view's script: by all that the script may read."""
     tables = [view.sources[name].table.snapshot(inputs[name]).size for name in view.sources]
-    kept = [cache.snapshot.size for cache in open_caches(view, stored.state).values()]
-    size = sum(tables) + sum(kept) + view.table.snapshot(stored.newest).size
+    cache_sizes = [cache.snapshot.size for cache in open_caches(view, stored.state).values()]
+    size = sum(tables) + sum(cache_sizes) + view.table.snapshot(stored.newest).size
     return engines.choose(view.queries, size)
 
 
-def why_anew(view: View, inputs: Pins, counts: Counts) -> str:
+def recompute_reason(view: View, inputs: Pins, counts: Counts) -> str:
     """Why changes of so many rows are not brought in; empty if they are."""
     if not view.is_incremental:
         return view.decision.reason
@@ -148,7 +148,7 @@ def why_anew(view: View, inputs: Pins, counts: Counts) -> str:
         if count is None:
             continue
         if count > feed.MOST_CHANGES:
-            return too_many(view, f"{count:,} changes of {name}")
+            return too_many_reason(view, f"{count:,} changes of {name}")
         if view.definition.policy == "auto" and count > FEW:
             rows = view.sources[name].table.snapshot(inputs[name]).rows
             if count > LARGE_SHARE * rows:
@@ -156,7 +156,7 @@ def why_anew(view: View, inputs: Pins, counts: Counts) -> str:
     return ""
 
 
-def too_many(view: View, what: str) -> str:
+def too_many_reason(view: View, what: str) -> str:
     """The reason of a recomputation, which the policy strict does not allow."""
     reason = f"{what}, too many to bring in one by one"
     if view.definition.policy == "strict":
@@ -182,14 +182,14 @@ def writes_caches(view: View) -> bool:
     return not may_fall_back(view)
 
 
-def why_dear(about: Estimate | None) -> str:
+def cost_reason(estimate: Estimate | None) -> str:
     """Why changes that could be brought in are not; empty if they are cheap."""
-    if about is None or not about.is_dear:
+    if estimate is None or not estimate.is_dear:
         return ""
-    return f"bringing the changes in would take {about}"
+    return f"bringing the changes in would take {estimate}"
 
 
-def why_paused(view: View, changes: Mapping[str, int], costs: Costs, backend: str) -> str:
+def pause_reason(view: View, changes: Mapping[str, int], costs: Costs, backend: str) -> str:
     """Why changes that could be brought in are not tried; empty if they are."""
     if not may_fall_back(view) or not costs.of(backend).is_paused(changes):
         return ""
@@ -202,17 +202,21 @@ def _incremental(
     choice = script_choice(view, stored, inputs, engines)
     exact_counts = {name: count for name, count in counts.items() if count is not None}
     costs = Costs.from_notes(stored.report.experience)
-    about = None
+    cost_estimate = None
     if len(exact_counts) == len(counts):
-        about = expected(view, stored, inputs, choice, exact_counts, costs)
-        reason = why_dear(about)
+        cost_estimate = fallback_estimate(view, stored, inputs, choice, exact_counts, costs)
+        reason = cost_reason(cost_estimate)
         if reason:
-            return _recompute(view, inputs, engines, reason, counts, about=about)
-        reason = why_paused(view, exact_counts, costs, choice.backend)
+            return _recompute(view, inputs, engines, reason, counts, cost_estimate=cost_estimate)
+        reason = pause_reason(view, exact_counts, costs, choice.backend)
         if reason:
-            return _recompute(view, inputs, engines, reason, counts, paused=True, about=about)
+            return _recompute(
+                view, inputs, engines, reason, counts, paused=True, cost_estimate=cost_estimate
+            )
     if view.lacks_caches(stored.state):
-        return _without_caches(view, inputs, engines, counts, costs.of(choice.backend), about)
+        return _without_caches(
+            view, inputs, engines, counts, costs.of(choice.backend), cost_estimate
+        )
     return Stage(
         view.name,
         INCREMENTAL,
@@ -223,11 +227,11 @@ def _incremental(
         counts,
         may_fall_back(view),
         size=choice.size,
-        estimate=about,
+        estimate=cost_estimate,
     )
 
 
-def expected(
+def fallback_estimate(
     view: View,
     stored: StoredView,
     inputs: Pins,
@@ -247,17 +251,20 @@ def _without_caches(
     engines: Engines,
     counts: Counts,
     experience: Experience,
-    about: Estimate | None,
+    cost_estimate: Estimate | None,
 ) -> Stage:
     """Computed anew once more, with the caches when they are worth it."""
-    if about is None:  # over few bytes, what took too long is not tried again
+    if cost_estimate is None:  # over few bytes, what took too long is not tried again
         exact_counts = {name: count for name, count in counts.items() if count is not None}
-        wanted = not experience.has_given_up(exact_counts)
+        with_caches = not experience.has_given_up(exact_counts)
     else:
-        wanted = experience.after_missing(about.recompute - about.incremental).wants_caches
-    reason = "the caches that bring changes in are written anew" if wanted else "it has no caches"
-    stage = _recompute(view, inputs, engines, reason, counts, about=about)
-    return replace(stage, caches=wanted or stage.caches)
+        loss = cost_estimate.recompute - cost_estimate.incremental
+        with_caches = experience.after_missing(loss).wants_caches
+    reason = (
+        "the caches that bring changes in are written anew" if with_caches else "it has no caches"
+    )
+    stage = _recompute(view, inputs, engines, reason, counts, cost_estimate=cost_estimate)
+    return replace(stage, caches=with_caches or stage.caches)
 
 
 def _recompute(
@@ -268,7 +275,7 @@ def _recompute(
     counts: Counts | None = None,
     first: bool = False,
     paused: bool = False,
-    about: Estimate | None = None,
+    cost_estimate: Estimate | None = None,
 ) -> Stage:
     choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
@@ -281,11 +288,11 @@ def _recompute(
         paused=paused,
         size=choice.size,
         caches=caches,
-        estimate=about,
+        estimate=cost_estimate,
     )
 
 
-def _why_not_the_same(view: View, state: ViewState) -> str:
+def _definition_reason(view: View, state: ViewState) -> str:
     if state.build != view.definition.build:
         return "the definition has changed"
     if state.plan != view.plan:

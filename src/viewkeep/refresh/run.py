@@ -30,14 +30,14 @@ from viewkeep.refresh.plan import (
     RECOMPUTE,
     SKIP,
     Stage,
-    expected,
-    moved,
+    changed_inputs,
+    cost_reason,
+    fallback_estimate,
+    pause_reason,
     plan_view,
-    too_many,
+    recompute_reason,
+    too_many_reason,
     unless_strict,
-    why_anew,
-    why_dear,
-    why_paused,
     writes_caches,
 )
 from viewkeep.refresh.relations import ViewRelations
@@ -138,11 +138,11 @@ class _StageRun:
                 with self._timer.phase("changes"):
                     batches = self._batches()
                 changes = {name: batch.size for name, batch in batches.items()}
-                reason = self._why_anew(changes)
+                reason = self._late_reason(changes)
                 if not reason:
                     return self._bring_in(diff_inputs(self._plan, batches), changes, jobs)
             except (TooManyChangesError, TooManyRowsError) as problem:
-                reason = too_many(self._view, str(problem))
+                reason = too_many_reason(self._view, str(problem))
             except UnclearChangesError as problem:
                 reason = unless_strict(self._view, str(problem))
             except ChangeError as problem:
@@ -158,22 +158,24 @@ class _StageRun:
                 reason = f"bringing the changes in failed: {problem_of(problem)}"
         return self._recompute(reason, changes)
 
-    def _why_anew(self, changes: Mapping[str, int]) -> str:
+    def _late_reason(self, changes: Mapping[str, int]) -> str:
         """What the log did not tell may be known now."""
         if None not in self._stage.changes.values():
             return ""
-        reason = why_anew(self._view, self._inputs, changes) or self._why_dear(changes)
+        reason = recompute_reason(self._view, self._inputs, changes) or self._cost_reason(changes)
         if not reason:
-            reason = why_paused(self._view, changes, self._costs, self._stage.backend)
+            reason = pause_reason(self._view, changes, self._costs, self._stage.backend)
             if reason:
                 self._note(self._experience.after_pausing(changes))
         return reason
 
-    def _why_dear(self, changes: Mapping[str, int]) -> str:
+    def _cost_reason(self, changes: Mapping[str, int]) -> str:
         choice = Choice(self._stage.backend, self._stage.backend_reason, self._stage.size)
-        about = expected(self._view, self._stored, self._inputs, choice, changes, self._costs)
+        about = fallback_estimate(
+            self._view, self._stored, self._inputs, choice, changes, self._costs
+        )
         self._stage = replace(self._stage, estimate=about)
-        reason = why_dear(about)
+        reason = cost_reason(about)
         if reason:
             self._note(self._experience.after_avoiding(changes))
         return reason
@@ -193,7 +195,7 @@ class _StageRun:
 
     def _batches(self) -> dict[str, TableChanges]:
         """The changes of all that the view reads."""
-        batches = {name: self._batch(name) for name in moved(self._stored, self._inputs)}
+        batches = {name: self._batch(name) for name in changed_inputs(self._stored, self._inputs)}
         before, after = self._stored.state.clock, self._view.clock
         if before is not None and after is not None:
             batches[CLOCK] = clock_changes(before, after)
@@ -282,7 +284,9 @@ class _StageRun:
     def _may_move(self, cache: Cache) -> bool:
         """Whether other views may have written a cache for what has changed."""
         form = self._view.shared_forms.get(cache.materialized.name)
-        return form is not None and not form.inputs.isdisjoint(moved(self._stored, self._inputs))
+        return form is not None and not form.inputs.isdisjoint(
+            changed_inputs(self._stored, self._inputs)
+        )
 
     def _shared_version(self, cache: Cache) -> int | None:
         return shared_version(self._view, cache.materialized, self._inputs, cache.snapshot.version)
@@ -395,5 +399,5 @@ class _StageRun:
 def _is_the_scripts(problem: Exception) -> bool:
     """Whether a script failed by itself, so that the view's query may be right; what the tables,
     the disk or the user have wrong is an error whichever way the view goes."""
-    expected = isinstance(problem, ViewkeepError) and not isinstance(problem, RunError)
-    return not expected and not isinstance(problem, (OSError, MemoryError))
+    is_ours = isinstance(problem, ViewkeepError) and not isinstance(problem, RunError)
+    return not is_ours and not isinstance(problem, (OSError, MemoryError))

@@ -44,7 +44,7 @@ def _verification(view: View, catalog: Catalog, engines: Engines) -> Verificatio
         raise StorageError(f'view "{view.name}": {reason}; refresh it first, or repair it')
     snapshot = view.table.snapshot(stored.newest)
     view = view.at(stored.state.clock)
-    missing, extra = _differing(view, stored.state.inputs, snapshot, engines)
+    missing, extra = _differences(view, stored.state.inputs, snapshot, engines)
     return Verification(
         view.name,
         snapshot.rows,
@@ -58,14 +58,14 @@ def _verification(view: View, catalog: Catalog, engines: Engines) -> Verificatio
     )
 
 
-def _differing(
+def _differences(
     view: View, inputs: Pins, snapshot: Snapshot, engines: Engines
 ) -> tuple[Counted, Counted]:
     """The rows that the view lacks, and those that it should not have."""
     versions = {(name, "post"): inputs[name] for name in view.sources}
     relations = ViewRelations(view, versions, plain=True)
-    shown = dict(zip(view.query.names, view.layout.names, strict=True))
-    rows = StoredRows(view.table, snapshot, snapshot.files, shown)
+    names = dict(zip(view.query.names, view.layout.names, strict=True))
+    rows = StoredRows(view.table, snapshot, snapshot.files, names)
     backend = engines[build_choice(view, engines, inputs).backend]
     counts = backend.compare(f'view "{view.name}"', view.computed, relations, rows, MOST)
     missing = {row: count for row, count in counts.items() if count > 0}
@@ -83,9 +83,9 @@ def _pair_off(missing: Counted, extra: Counted, floats: Sequence[int]) -> None:
             count = min(missing[row], extra[other])
             missing[row] -= count
             extra[other] -= count
-    for counted in (missing, extra):
-        for row in [each for each, count in counted.items() if not count]:
-            del counted[row]
+    for differences in (missing, extra):
+        for row in [each for each, count in differences.items() if not count]:
+            del differences[row]
 
 
 def _are_close(first: Sequence[Any], second: Sequence[Any], floats: Sequence[int]) -> bool:

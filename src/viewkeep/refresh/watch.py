@@ -62,7 +62,7 @@ class Watcher:
     figures: dict[str, ViewFigures] = field(default_factory=dict)
     look_at_sources: Callable[[Tell], None] = no_sources
     _pauses: dict[str, RetryPause] = field(default_factory=dict)
-    _seen: dict[str, tuple[ViewDefinition, Mapping[str, int]]] = field(default_factory=dict)
+    _fresh_at: dict[str, tuple[ViewDefinition, Mapping[str, int]]] = field(default_factory=dict)
 
     def run(self, stop: Event, tell: Tell) -> None:
         """Work until the event is set; every refresh and every failure is told."""
@@ -130,24 +130,24 @@ class Watcher:
         self, definition: ViewDefinition, catalog: Catalog, versions: Mapping[str, int], now: float
     ) -> bool:
         figures = self.figures.setdefault(definition.name, ViewFigures())
-        waiting = self._waiting(definition, catalog, versions, now)
-        figures.lag = 0.0 if waiting is None else min(waiting, now)
+        seconds_behind = self._seconds_behind(definition, catalog, versions, now)
+        figures.lag = 0.0 if seconds_behind is None else min(seconds_behind, now)
         lag = self._lag(definition)
         pause = self._pauses.get(definition.name)
-        if waiting is None or lag is None or (pause is not None and pause.left):
+        if seconds_behind is None or lag is None or (pause is not None and pause.left):
             return False
-        return waiting >= lag - min(2 * figures.last_seconds + SHORTEST, lag / 2)
+        return seconds_behind >= lag - min(2 * figures.last_seconds + SHORTEST, lag / 2)
 
     def _lag(self, definition: ViewDefinition) -> float | None:
         if definition.lag == DOWNSTREAM:
             return None
         return seconds_of(definition.lag) if definition.lag else self.lag
 
-    def _waiting(
+    def _seconds_behind(
         self, definition: ViewDefinition, catalog: Catalog, versions: Mapping[str, int], now: float
     ) -> float | None:
         """For how long changes have waited that a view has not seen; None if there are none."""
-        if self._seen.get(definition.name) == (definition, versions):
+        if self._fresh_at.get(definition.name) == (definition, versions):
             return None
         try:
             view = self.plan(definition, catalog)
@@ -164,7 +164,7 @@ class Watcher:
         if view.clock_columns:
             is_moved = view.at(clock_of(None)).has_moved_clock(stored.state)
             return now - stored.report.at / 1000 if is_moved else None
-        self._seen[definition.name] = definition, dict(versions)
+        self._fresh_at[definition.name] = definition, dict(versions)
         return None
 
 

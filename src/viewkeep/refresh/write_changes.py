@@ -36,11 +36,11 @@ class Outcome:
     jobs: int = 0
     accesses: int | None = 0
 
-    def add(self, done: ScriptRun) -> None:
+    def add(self, run: ScriptRun) -> None:
         """Count what a run took."""
-        self.jobs += done.jobs
-        unknown = self.accesses is None or done.accesses is None
-        self.accesses = None if unknown else (self.accesses or 0) + (done.accesses or 0)
+        self.jobs += run.jobs
+        unknown = self.accesses is None or run.accesses is None
+        self.accesses = None if unknown else (self.accesses or 0) + (run.accesses or 0)
 
     def is_small(self, name: str) -> bool:
         """Whether all rows of a changed relation are in memory, and few."""
@@ -92,34 +92,37 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
     if changes is None or changes.is_empty:
         none = TableChanges.none(view.name, declared) if declared.key else None
         return WrittenView(Rewrite(), view.changes_written(none))
-    gone, came = view.layout.to_public(changes.old_rows), view.layout.to_public(changes.new_rows)
-    keys = gone.select(list(dict.fromkeys(view.layout.keys)))
-    files = _changed_files(view, snapshot, outcome, keys, came)
+    old_rows, new_rows = (
+        view.layout.to_public(changes.old_rows),
+        view.layout.to_public(changes.new_rows),
+    )
+    keys = old_rows.select(list(dict.fromkeys(view.layout.keys)))
+    files = _changed_files(view, snapshot, outcome, keys, new_rows)
     if not files.remove or not view.table.feeds(snapshot):
-        notes = view.changes_written(_changes_of(view, gone, came))
-        return WrittenView(files, notes, rows_changed=_count_keys(keys, came))
-    pairs = pair_rows(keys.column_names, gone, came)
+        notes = view.changes_written(_changes_of(view, old_rows, new_rows))
+        return WrittenView(files, notes, rows_changed=_count_keys(keys, new_rows))
+    pairs = pair_rows(keys.column_names, old_rows, new_rows)
     fed = pairs.write(view.table, snapshot.fields)
     notes = fed_notes(fed, pairs.count) if declared.key else {}
-    changed = pairs.count if keys.num_columns else _count_keys(keys, came)
+    changed = pairs.count if keys.num_columns else _count_keys(keys, new_rows)
     return WrittenView(files, notes, () if fed is None else (fed,), changed)
 
 
-def _count_keys(keys: pa.Table, came: pa.Table) -> int:
+def _count_keys(keys: pa.Table, new_rows: pa.Table) -> int:
     """The keys of rows that went or came; without keys, there is one row before and after."""
     if not keys.num_columns:
-        return int(max(keys.num_rows, came.num_rows))
-    return KeyIndex(pa.concat_tables([keys, came.select(keys.column_names)])).count
+        return int(max(keys.num_rows, new_rows.num_rows))
+    return KeyIndex(pa.concat_tables([keys, new_rows.select(keys.column_names)])).count
 
 
 def _changed_files(
-    view: View, snapshot: Snapshot, outcome: Outcome, keys: pa.Table, came: pa.Table
+    view: View, snapshot: Snapshot, outcome: Outcome, keys: pa.Table, new_rows: pa.Table
 ) -> Rewrite:
     """The files of the view with the rows that came instead of those with these keys."""
     if outcome.is_small(view.script.view.name) and not view.marks_rows:
         return _written_whole(view, snapshot, outcome)
     lake, change = view.lake, mark_rows if view.marks_rows else rewrite
-    return change(lake.scans, view.table, snapshot, keys, came, lake.driver_bytes)
+    return change(lake.scans, view.table, snapshot, keys, new_rows, lake.driver_bytes)
 
 
 def _written_whole(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewrite:
@@ -128,11 +131,11 @@ def _written_whole(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewrite:
     return Rewrite(tuple(files), snapshot.files)
 
 
-def _changes_of(view: View, gone: pa.Table, came: pa.Table) -> TableChanges | None:
+def _changes_of(view: View, old_rows: pa.Table, new_rows: pa.Table) -> TableChanges | None:
     declared = view.layout.declared
     if not declared.key:
         return None
     names = list(declared.names)
     schema = rows_schema(declared)
-    old, new = gone.select(names).cast(schema), came.select(names).cast(schema)
+    old, new = old_rows.select(names).cast(schema), new_rows.select(names).cast(schema)
     return changes_between(view.name, declared, old, new)
