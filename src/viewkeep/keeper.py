@@ -53,6 +53,7 @@ from viewkeep.query.constraints import FunctionalDependency
 from viewkeep.query.tables import Reference, Table
 from viewkeep.refresh.all_views import RefreshError as RefreshError
 from viewkeep.refresh.all_views import plan_views, refresh_views
+from viewkeep.refresh.choose_strategy import strategy_advice
 from viewkeep.refresh.create_view import ViewRequest, create_view, repair_view
 from viewkeep.refresh.create_view import is_failure as is_failure
 from viewkeep.refresh.lag import seconds_of
@@ -161,6 +162,7 @@ class Keeper:
         feed: bool = True,
         lag: str = "",
         layout: str = "auto",
+        shares: Mapping[str, float] | None = None,
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
@@ -178,9 +180,13 @@ class Keeper:
         With the `layout` "merge-on-read", rows that change are marked in Delta's deletion vectors,
         so that a refresh writes no more than the changes; with "copy-on-write", which "auto" means,
         files that hold them are written anew, and readers need not know deletion vectors.
+        `shares` are the parts of tables that you expect to change between two refreshes (a
+        thousandth of each, if you do not say): where several strategies can keep the view, `auto`
+        takes one that is expected to be much faster than the one by IDs.
         """
         options = ViewOptions(
-            *(strategy, policy, tuple(functions), tuple(aggregates), feed, lag, layout)
+            *(strategy, policy, tuple(functions), tuple(aggregates), feed, lag, layout),
+            shares=tuple((shares or {}).items()),
         )
         request = ViewRequest(name, sql, options, replace, if_not_exists, backend, as_of)
         return create_view(self._plans, request, self._engines)
@@ -402,7 +408,9 @@ class Keeper:
     def explain(self, name: str, script: bool = True) -> str:
         """How a view is kept, and why; with its script."""
         stage = next(each for each in self.plan(name) if each.view == name)
-        return explain_view(self._view(name), stage.summary, script)
+        view = self._view(name)
+        strategies = strategy_advice(self._plans, view, self._engines)
+        return explain_view(view, stage.summary, strategies, script)
 
     @checked
     def verify(self, name: str, backend: str | None = None) -> Verification:

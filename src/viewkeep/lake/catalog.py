@@ -46,7 +46,9 @@ class ViewDefinition:
     until the view is there for the first time. `functions` and `aggregates` are those of the
     session that the user declares deterministic, `types` those that Spark gave to expressions that
     only it computes. With `feed`, its table has a change data feed; `lag` is how far watchers let
-    it fall behind. `layout` is how changed rows are stored (`views.row_layout`).
+    it fall behind. `layout` is how changed rows are stored (`views.row_layout`). `shares` are the
+    parts of tables that are expected to change between refreshes; where the strategy is left open,
+    `chosen` is the one that was found best for them, if not IDs, and `chosen_why` tells why.
     """
 
     name: str
@@ -64,6 +66,9 @@ class ViewDefinition:
     feed: bool = False
     lag: str = ""
     layout: str = "auto"
+    shares: tuple[tuple[str, float], ...] = ()
+    chosen: str = ""
+    chosen_why: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -81,6 +86,9 @@ class ViewDefinition:
             "feed": self.feed,
             "lag": self.lag,
             "layout": self.layout,
+            "shares": dict(self.shares),
+            "chosen": self.chosen,
+            "chosen_why": self.chosen_why,
             **_table_as_json(self.table),
         }
 
@@ -103,6 +111,9 @@ class ViewDefinition:
             values.get("feed", False),
             values.get("lag", ""),
             values.get("layout", "auto"),
+            tuple(values.get("shares", {}).items()),
+            values.get("chosen", ""),
+            values.get("chosen_why", ""),
         )
 
 

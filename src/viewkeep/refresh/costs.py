@@ -47,6 +47,10 @@ class Prices:
     """A recomputation without rows."""
     read: float
     """A value that a recomputation reads, once for every place that names the table."""
+    operator_row: float
+    """A row of an operator of a script."""
+    value: float
+    """A value of a table or cache that a script reads."""
     untried: float
     """What changes of tables may cost more the first time than all of this tells."""
 
@@ -63,6 +67,8 @@ PRICES = {
         rewrite=8e-9,
         recompute=0.02,
         read=9e-9,
+        operator_row=0.2e-6,
+        value=3e-9,
         untried=0.03,
     ),
     "spark": Prices(
@@ -76,6 +82,8 @@ PRICES = {
         rewrite=40e-9,
         recompute=1.0,
         read=100e-9,
+        operator_row=0.5e-6,
+        value=30e-9,
         untried=0.5,
     ),
 }

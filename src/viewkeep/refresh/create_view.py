@@ -5,10 +5,11 @@ dies leaves a name that can be created again. A replacement is computed before i
 """
 
 import dataclasses
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from viewkeep.errors import problem_of
+from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.engines import Engines
 from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import RefreshReport
@@ -19,6 +20,7 @@ from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.clock import clock_of
 from viewkeep.refresh.all_views import RefreshError, pinned_inputs, refresh_views
 from viewkeep.refresh.build_view import build_view, commit_view, compute_view
+from viewkeep.refresh.choose_strategy import check_shares, choose_strategy
 from viewkeep.refresh.lag import check_lag
 from viewkeep.tables.log.delta import ConflictError, StorageError
 from viewkeep.tables.log.memory import remembered_logs
@@ -63,10 +65,27 @@ def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> Ref
     check_lag(request.options.lag)
     with statement.whole_text_errors():
         definition = plans.define(catalog, request.name, statement.query, request.options)
-    if old is not None and old.ready:
-        with plans.lake.marked():
-            return _replace(plans, catalog, definition, engines, clock)
-    return _create(plans, definition, old, engines, clock)
+        check_shares(definition)
+        chosen = choose_strategy(plans, catalog, definition, engines)
+    if chosen.chosen:
+        with suppress(ViewkeepError):  # sums of parts may overflow where those of all rows do not
+            return _begin(plans, catalog, chosen, old, engines, clock)
+    return _begin(plans, catalog, definition, old, engines, clock)
+
+
+def _begin(
+    plans: ViewPlans,
+    catalog: Catalog,
+    definition: ViewDefinition,
+    old: ViewDefinition | None,
+    engines: Engines,
+    clock: int,
+) -> RefreshReport:
+    """Create a view, or replace `old`."""
+    if old is None or not old.ready:
+        return _create(plans, definition, old, engines, clock)
+    with plans.lake.marked():
+        return _replace(plans, catalog, definition, engines, clock)
 
 
 def _create(

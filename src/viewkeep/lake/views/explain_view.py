@@ -18,13 +18,15 @@ def script_of(view: View) -> Script:
     return view.script
 
 
-def explain_view(view: View, next_refresh: str, script: bool = True) -> str:
-    """The strategy of a view with the reason, what its next refresh does, what is kept and which
-    other views use it, what the theory says of its query, and the statements of a refresh."""
+def explain_view(view: View, next_refresh: str, strategies: str = "", script: bool = True) -> str:
+    """The strategy of a view with the reason and beside others, what its next refresh does, what is
+    kept and which other views use it, what the theory says of its query, and the statements of a
+    refresh."""
     definition, decision = view.definition, view.decision
     lines = [
         f'View "{view.name}" over {", ".join(definition.inputs)}',
         f"  strategy  {decision.strategy}: {decision.reason}",
+        *([f"  expected  {strategies}"] if strategies else []),
         f"  policy    {definition.policy}",
         f"  next      {next_refresh}",
         f"  stored    {', '.join(field.name for field in view.layout.fields)}",

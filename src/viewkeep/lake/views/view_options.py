@@ -16,6 +16,9 @@ class ViewOptions:
     feed: bool = False
     lag: str = ""
     layout: str = "auto"
+    shares: tuple[tuple[str, float], ...] = ()
+    chosen: str = ""
+    chosen_why: str = ""
 
     @staticmethod
     def of(definition: ViewDefinition) -> "ViewOptions":
@@ -28,4 +31,7 @@ class ViewOptions:
             definition.feed,
             definition.lag,
             definition.layout,
+            definition.shares,
+            definition.chosen,
+            definition.chosen_why,
         )

@@ -2,10 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeAlias
 from uuid import uuid4
 
-from viewkeep.diffs.decide import decide, may_recompute
+from viewkeep.diffs.decide import Decision, decide, may_recompute
 from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
@@ -30,7 +31,7 @@ from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 from viewkeep.tables.column_names import check_own_names
 from viewkeep.tables.log.durable import local_path
 
-PlanKey: TypeAlias = tuple[str, str, str, tuple[tuple[str, ...], tuple[str, ...]]]
+PlanKey: TypeAlias = tuple[str, str, str, str, tuple[tuple[str, ...], tuple[str, ...]]]
 """What the plan of a view is made from, besides its sources."""
 
 
@@ -85,7 +86,7 @@ class ViewPlans:
         if view is not None and view.query is query and view.sources == sources:
             view = dataclasses.replace(view, definition=definition, sources=sources)
         else:
-            decision = decide(query, definition.strategy, definition.policy, catalog.views)
+            decision = _decision(definition, query, catalog)
             reasons = filter(None, (decision.reason, note_of(definition.sql)))
             decision = dataclasses.replace(decision, reason="; ".join(reasons))
             view = View(self.lake, definition, query, decision, sources)
@@ -227,9 +228,22 @@ def _inputs(query: Query) -> tuple[str, ...]:
     return tuple(name for name in names if name != CLOCK)
 
 
+def _decision(definition: ViewDefinition, query: Query, catalog: Catalog) -> Decision:
+    """The strategy that was chosen, while the tables below allow it; else the one that is asked
+    for."""
+    if definition.chosen:
+        with suppress(QueryError):
+            decision = decide(query, definition.chosen, definition.policy, catalog.views)
+            return dataclasses.replace(decision, reason=definition.chosen_why)
+    return decide(query, definition.strategy, definition.policy, catalog.views)
+
+
 def _plan_key(definition: ViewDefinition) -> PlanKey:
     functions = definition.functions, definition.aggregates
-    return definition.sql, definition.strategy, definition.policy, functions
+    return (
+        *(definition.sql, definition.strategy, definition.chosen, definition.policy),
+        functions,
+    )
 
 
 def _readable(catalog: Catalog, name: str) -> dict[str, Table]:

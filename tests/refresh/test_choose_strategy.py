@@ -1,0 +1,139 @@
+"""Which strategy `auto` takes, why, and that the view is right by whichever it is."""
+
+import random
+
+import pytest
+
+import viewkeep as vk
+from viewkeep import Keeper
+from viewkeep.errors import ArgumentError
+from viewkeep.refresh import choose_strategy
+
+STAR = "SELECT r.y, sum(r.a * s.a) AS x FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y"
+TRIANGLES = """SELECT count(*) AS n FROM e a JOIN e b ON a.dst = b.src
+    JOIN e c ON b.dst = c.src AND c.dst = a.src"""
+LOOSE = "SELECT r.y, sum(r.a) AS x FROM r JOIN s ON r.id = s.id GROUP BY r.y"
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimate for tables of any size."""
+    monkeypatch.setattr(choose_strategy, "SMALL", 0)
+    monkeypatch.setattr(choose_strategy, "WORTH", 0)
+
+
+def star_lake(path: str, rows: int, values: int) -> Keeper:
+    keeper, rng = Keeper(path, durable=False), random.Random(3)
+    for name in "rst":
+        content = [(i, rng.randrange(values), rng.randrange(9)) for i in range(rows)]
+        columns = vk.Table({"id": "int", "y": "int", "a": "int"}, key=["id"])
+        keeper.create_table(name, columns)
+        keeper.apply(name, inserts=content)
+    return keeper
+
+
+def hub_lake(path: str, edges: int) -> Keeper:
+    keeper, rng = Keeper(path, durable=False), random.Random(4)
+    keeper.create_table("e", vk.Table({"id": "int", "src": "int", "dst": "int"}, key=["id"]))
+    pairs = [(rng.randrange(1, 2000), rng.randrange(1, 2000)) for _ in range(edges)]
+    hubs = [
+        (0, y) if i % 3 == 0 else (x, 0) if i % 3 == 1 else (x, y) for i, (x, y) in enumerate(pairs)
+    ]
+    keeper.apply("e", inserts=[(i, *pair) for i, pair in enumerate(hubs)])
+    return keeper
+
+
+def test_many_to_many_sums_get_a_view_tree(tmp_path) -> None:
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    report = keeper.create_view("v", STAR)
+    assert report.strategy == "viewtree"
+    assert "faster than by IDs: id " in keeper.explain("v")
+    for number in range(3):
+        keeper.apply("s", inserts=[(5000 + number, number, 7)], deletes=[(number,)])
+        assert keeper.refresh("v")[0].strategy == "viewtree"
+        assert keeper.verify("v")
+
+
+def test_few_partners_stay_with_ids(tmp_path) -> None:
+    keeper = star_lake(str(tmp_path), rows=600, values=600)
+    assert keeper.create_view("v", LOOSE).strategy == "id"
+
+
+def test_triangles_of_a_hub_get_heavy_and_light_parts(tmp_path) -> None:
+    keeper = hub_lake(str(tmp_path), edges=6000)
+    assert keeper.create_view("v", TRIANGLES).strategy == "epsilon"
+    keeper.apply("e", inserts=[(90000, 0, 7), (90001, 7, 0)])
+    keeper.refresh("v")
+    assert keeper.verify("v")
+
+
+def test_the_choice_outlives_the_process_and_a_change_below(tmp_path) -> None:
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    keeper.create_view("v", STAR)
+    keeper.create_view("above", "SELECT y, x FROM v WHERE y < 10")
+    again = Keeper(str(tmp_path), durable=False)
+    again.apply("r", inserts=[(9000, 1, 1)])
+    reports = {each.view: each for each in again.refresh()}
+    assert reports["v"].strategy == "viewtree"
+    assert not reports["v"].from_scratch
+    assert again.verify("v")
+    assert again.verify("above")
+    again.create_view("above", "SELECT y, x + 1 AS x FROM v", replace=True)
+    assert again.verify("above")
+
+
+def test_what_is_asked_for_is_done(tmp_path) -> None:
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    assert keeper.create_view("v", STAR, strategy="id").strategy == "id"
+    assert 'viewtree would be faster after changes like the last ones: strategy="viewtree"' in (
+        keeper.explain("v")
+    )
+
+
+def test_the_next_definition_follows_the_data(tmp_path) -> None:
+    """A view that was created while its tables were nearly empty is kept by IDs until it is
+    created again."""
+    keeper = star_lake(str(tmp_path), rows=2, values=20)
+    assert keeper.create_view("v", STAR).strategy == "id"
+    rng = random.Random(5)
+    for name in "rst":
+        rows = [(i, rng.randrange(15), 1) for i in range(100, 1600)]
+        keeper.apply(name, inserts=rows)
+    keeper.refresh("v")
+    assert "viewtree would be faster" in keeper.explain("v")
+    assert keeper.create_view("v", STAR, replace=True).strategy == "viewtree"
+    assert keeper.verify("v")
+
+
+def test_parts_that_overflow_leave_it_to_ids(tmp_path) -> None:
+    """The sum of a part of the join is beyond bigint; no row of the join is."""
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    keeper.create_table("big", vk.Table({"id": "int", "y": "int", "a": "bigint"}, key=["id"]))
+    far = [(i, 99, 2**62) for i in range(4)]
+    keeper.apply("big", inserts=[*((i, i % 15, 1) for i in range(10, 1500)), *far])
+    sql = STAR.replace("FROM r", "FROM big AS r")
+    assert keeper.create_view("v", sql).strategy == "id"
+    assert keeper.verify("v")
+    assert list(keeper.views) == ["v"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"x": 0.1}, 'does not read "x"'),
+        ({"r": 2}, "expected a part from 0 to 1"),
+        ({"r": "much"}, "shares="),
+    ],
+)
+def test_bad_shares(tmp_path, shares, message) -> None:
+    keeper = star_lake(str(tmp_path), rows=10, values=3)
+    with pytest.raises(ArgumentError, match=message):
+        keeper.create_view("v", STAR, shares=shares)
+    assert keeper.views == {}
+
+
+def test_expected_changes_decide(tmp_path) -> None:
+    """A table that never changes needs nothing that makes its changes cheap."""
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    keeper.create_view("v", STAR, shares={"r": 0, "s": 0, "t": 0})
+    assert keeper.explain("v").splitlines()[1].startswith("  strategy  id")
