@@ -168,7 +168,6 @@ def test_what_few_changes_have_cost_tells_less_of_many() -> None:
     assert forgotten.corrected({"t": 50_000}, 1.0) == 2.0**0.8
     assert forgotten.corrected({"t": 5000}, 1.0) == 4.0
     assert Experience.from_notes(json.loads(json.dumps(both.notes()))) == both
-    assert Experience.from_notes({"seconds": 1.0, "factors": {"t": 3.0}}).factors == {}
 
 
 def test_caches_are_wanted_when_they_would_have_saved_their_cost() -> None:

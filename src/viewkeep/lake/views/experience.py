@@ -213,21 +213,21 @@ class Experience:
             "size": self.size,
             "caches": self.caches,
             "missed": self.missed,
-            "factors": {name: _texts(each) for name, each in self.factors.items()},
+            "factors_by_magnitude": {name: _texts(each) for name, each in self.factors.items()},
         }
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any]) -> "Experience":
         """The experience of a report's notes, which older ones do not have."""
         pauses = {name: Pause(*pause) for name, pause in notes.get("pauses", {}).items()}
-        factors = notes.get("factors", {}).items()
+        factors = notes.get("factors_by_magnitude", {}).items()
         return Experience(
             notes.get("seconds"),
             pauses,
             notes.get("size", 0),
             notes.get("caches", 0.0),
             notes.get("missed", 0.0),
-            {name: _numbers(each) for name, each in factors if isinstance(each, Mapping)},
+            {name: _numbers(each) for name, each in factors},
         )
 
 
