@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 
 _DID_YOU_MEAN = '; did you mean "'
+_WIDTH = 400
+"""The most characters of a line that an error shows."""
 
 
 class ViewkeepError(Exception):
@@ -38,11 +40,19 @@ class ParseError(QueryError):
         before = text[:position]
         self.line = before.count("\n") + 1
         self.column = position - (before.rfind("\n") + 1) + 1
-        source = text.split("\n")[self.line - 1]
+        source, start = _excerpt(text.split("\n")[self.line - 1], self.column - 1)
         # Tabs are kept so that the caret stands under the character it points at.
-        indent = "".join("\t" if c == "\t" else " " for c in source[: self.column - 1])
+        indent = "".join("\t" if c == "\t" else " " for c in source[:start])
         place = f"line {self.line}, column {self.column}{hint and f'; {hint}'}"
         super().__init__(f"{problem} at {place}\n  {source}\n  {indent}^")
+
+
+def _excerpt(line: str, start: int) -> tuple[str, int]:
+    """A line, of a very long one what stands around a place, and where the place is in it."""
+    if len(line) <= _WIDTH:
+        return line, start
+    first = max(0, start - _WIDTH // 2)
+    return line[first : first + _WIDTH], start - first
 
 
 class UnsupportedError(ParseError):

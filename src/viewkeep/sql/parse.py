@@ -58,7 +58,7 @@ def parse_with_places(
         )
         return translate_query(query, context), context.places
     except RecursionError:
-        raise QueryError("the query is nested too deeply; split it into several views") from None
+        raise source.too_deep() from None
 
 
 def translate_query(query: exp.Expr, context: Context) -> Node:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError as SyntaxProblem
@@ -15,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from viewkeep.errors import ParseError, TypeRuleError, UnsupportedError
 from viewkeep.query.types.data_types import Type
+from viewkeep.sql.token_rules import check_tokens, deepest
 
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
 
@@ -90,7 +90,8 @@ class Source:
     def statements(self) -> list[exp.Expr]:
         """The statements, or a ParseError where reading stopped."""
         try:
-            parsed = sqlglot.parse(self.text, read=ViewDialect)
+            check_tokens(self.text, self._tokens)
+            parsed = ViewDialect().parser().parse(self._tokens, self.text)
         except SyntaxProblem as problem:
             raise self._syntax_error(problem) from None
         except TokenError:
@@ -106,6 +107,11 @@ class Source:
     def type_error(self, problem: str, node: exp.Expr) -> TypeRuleError:
         """An error about types that points at a node."""
         return TypeRuleError(problem, self.text, self.position(node))
+
+    def too_deep(self) -> ParseError:
+        """An error about a text that is nested deeper than can be read."""
+        problem = "the query is nested too deeply; split it into several views"
+        return ParseError(problem, self.text, deepest(self._tokens))
 
     def unsupported(
         self, construct: str, node: exp.Expr, keywords: Collection[TokenType] = ()

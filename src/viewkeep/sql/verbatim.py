@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
-from viewkeep.errors import ParseError, QueryError, UnsupportedError, did_you_mean
+from viewkeep.errors import ParseError, UnsupportedError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types.functions import BARE_FUNCTIONS, is_deterministic
 from viewkeep.query.verbatim import Verbatim
@@ -42,7 +42,7 @@ def read_verbatim(
         _refuse_unknown(query, source, {*SPARK_FUNCTIONS, *map(str.lower, functions)})
         names = dict.fromkeys(_resolved(node, tables, source) for node in _base_tables(query, ()))
     except RecursionError:
-        raise QueryError("the query is nested too deeply; split it into several views") from None
+        raise source.too_deep() from None
     if not names:
         raise source.unsupported("a query without tables", query)
     text = sql.rstrip().rstrip(";")
