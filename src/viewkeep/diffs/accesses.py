@@ -72,7 +72,7 @@ class _Counter:
         return sum(map(self.full, children(node)))
 
     def _joined(self, node: Join | SemiJoin | AntiJoin) -> int:
-        """The side with diffs drives the other, but every left row of an antijoin is needed."""
+        """The cost of a join that the side with diffs drives; an antijoin needs every left row."""
         left, right = self._starts(node.left), self._starts(node.right)
         if left and not right:
             return self.full(node.left) + self._probe(node.left, node.right, node.condition)
@@ -122,7 +122,8 @@ class _Counter:
                 return self._chain(outer, inner, condition)
 
     def _chain(self, outer: Node, inner: Join | SemiJoin | AntiJoin, condition: Expression) -> int:
-        """First the side that the outer rows find by equality, then the other one."""
+        """The cost of a join on the inner side: first the input that outer rows find by equality,
+        then the other."""
         sides: Sequence[Node] = (inner.left, inner.right)
         if isinstance(inner, Join) and not _equalities(outer, inner.left, condition):
             sides = (inner.right, inner.left)

@@ -88,7 +88,7 @@ def may_recompute(strategy: str, policy: str) -> bool:
 
 
 def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:
-    """The problem as it concerns a view below: such a view has rows that no ID tells apart."""
+    """The problem of a missing key, explained for a view below, whose rows have no IDs."""
     if isinstance(problem, MissingKeyError) and problem.table in views:
         return QueryError(
             f'the rows of view "{problem.table}" have no IDs, since it is computed anew at every '

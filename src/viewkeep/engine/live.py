@@ -86,7 +86,7 @@ class LiveQuery:
             self._reload(changes)
 
     def update_directly(self, relation: str, row: Row, multiplicity: int) -> bool:
-        """Run the triggers for one tuple, if nothing can refuse it; whether that was done.
+        """Run the triggers for one tuple if nothing can refuse it; returns whether it did.
 
         The lock alone is held: nobody is told, and no engine but this one has run.
         """
@@ -257,5 +257,5 @@ class LiveQuery:
         self.mark_restored()
 
     def mark_restored(self) -> None:
-        """There is data now: what is loaded comes on top of it."""
+        """Note that there is data, so that later loads add to it."""
         self._version = 1

@@ -18,7 +18,7 @@ class Pending:
         return bool(self._totals)
 
     def add(self, changes: list[Change]) -> int:
-        """Note changes, all or, if the ring refuses one, none; how many steps that took."""
+        """Add changes, all or, if the ring refuses one, none; returns the number of steps."""
         ring = self._ring
         totals = [
             (atom, key, ring.add(self._totals.get((atom, key), ring.zero), payload))
@@ -36,5 +36,5 @@ class Pending:
         return sorted(changes, key=itemgetter(0))
 
     def clear(self) -> None:
-        """All has been applied."""
+        """Forget all changes, once they are applied."""
         self._totals.clear()

@@ -78,7 +78,7 @@ class Runner:
         return "" if self.compiled else self._engines.reason
 
     def note(self, changes: int) -> None:
-        """So many changes come: compile now if that pays."""
+        """Compile now if that pays for so many further changes."""
         if not self.compiled and self._engines.pays(changes):
             self.compile()
 
@@ -98,8 +98,8 @@ class Runner:
             self.use(other)
 
     def or_refuse(self, action: Callable[[], Result]) -> Result:
-        """Run what leaves everything as it was if the compiled engine cannot hold its numbers;
-        then the reference engine takes over."""
+        """Run an action; if the compiled engine cannot hold its numbers, the action has changed
+        nothing, and the reference engine takes over."""
         try:
             return action()
         except Unfit as reason:
@@ -135,7 +135,8 @@ class Runner:
             raise
 
     def apply(self, changes: list[Change], subscribers: Subscribers) -> dict[Row, Any]:
-        """Change everything, or nothing where the ring refuses; what subscribers knew before."""
+        """Apply all changes, or none where the ring refuses one; returns the states of output
+        tuples that subscribers knew before."""
         self.note(len(changes))
         before = self.or_refuse(lambda: self._run_triggers(changes, subscribers))
         self._tidy(len(changes))
@@ -176,7 +177,8 @@ class Runner:
         return before
 
     def _begin_undo(self, changes: int) -> Callable[[], Layout | None] | None:
-        """What gives back the layout of this moment, after changes that are refused halfway.
+        """Start an undo note; the result restores the present layout after changes that are refused
+        halfway.
 
         None where a change that is refused has left nothing: the compiled engine takes a single
         one back by itself.
@@ -264,7 +266,7 @@ class Runner:
         return change
 
     def stop_singles(self) -> None:
-        """From now on every change must be seen."""
+        """Disconnect machine code from `update`, since every change must be seen from now on."""
         self.direct = False
         self.singles.clear()
         self._gate.address = 0
@@ -323,7 +325,8 @@ class Runner:
         return self._portions(inputs) if self.compiled else self.engine.enumerate(inputs)
 
     def _portions(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
-        """Where the compiled engine cannot tell the first output tuple, the other one does."""
+        """Output tuples; the reference engine takes over if the compiled one cannot hold the first
+        of them."""
         rows = self.or_refuse(lambda: self._first_and_rest(inputs))
         if rows is None:
             return

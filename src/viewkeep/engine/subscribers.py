@@ -47,7 +47,7 @@ class Subscribers:
         self._callbacks.append(callback)
 
     def start(self) -> dict[Row, Any]:
-        """What is known of tuples before a change: those that are still to be told."""
+        """The states of output tuples before a change, for those not yet delivered."""
         return dict(self._untold)
 
     def note(self, before: dict[Row, Any], heads: Iterable[Row]) -> None:
@@ -60,7 +60,7 @@ class Subscribers:
                     before[head] = None
 
     def tell(self, before: dict[Row, Any]) -> None:
-        """Have everyone called with the tuples that differ from what they were (`deliver`)."""
+        """Queue a call of every subscriber with the tuples that differ from before (`deliver`)."""
         changed, self._untold = [], {}
         for head, old in before.items():
             try:

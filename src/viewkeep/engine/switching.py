@@ -96,7 +96,8 @@ class Engines:
             return None
 
     def give_up(self, error: Exception) -> None:
-        """There is no compiled engine from now on; what is no `Unfit` is a defect, and told."""
+        """Do without the compiled engine from now on; an error other than `Unfit` is a defect, and
+        is reported."""
         if isinstance(error, Unfit):
             self.reason = str(error)
             return

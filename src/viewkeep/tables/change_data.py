@@ -63,7 +63,7 @@ class RowPairs:
 
 
 def pair_rows(keys: Sequence[str], old: pa.Table, new: pa.Table) -> RowPairs:
-    """Rows that went and rows that came, of which those with one key are an update, or nothing."""
+    """Pair old and new rows by key: a pair is an update, or no change where both rows are equal."""
     olds, news = (KeyIndex(rows.select(list(keys))) for rows in (old, new))
     if not keys or olds.repeated is not None or news.repeated is not None:
         return RowPairs(old, old.slice(0, 0), new.slice(0, 0), new)

@@ -37,8 +37,8 @@ def with_numbers(rows: pa.Table, numbers: Places) -> pa.Table:
 
 
 def net_copies(rows: pa.Table, is_old: Mask) -> pa.Table:
-    """What is left of rows that came and went: of each value the copies that one side has more,
-    with their `SIDE`."""
+    """Cancel equal rows of the two sides: of each value the surplus copies, with the `SIDE` that
+    has them."""
     groups = KeyIndex(rows).own_places
     difference = np.zeros(len(groups), np.int64)
     np.add.at(difference, groups, np.where(is_old, -1, 1))
@@ -51,7 +51,7 @@ def net_copies(rows: pa.Table, is_old: Mask) -> pa.Table:
 def numbered_changes(
     name: str, table: Table, unpaired: pa.Table, counts: Places | None
 ) -> TableChanges:
-    """The changes of copies that rows without a partner mean.
+    """The changes of numbered copies, from the rows that only one of two versions has.
 
     `counts` are for each row the copies before the changes: of `n`, those above are inserted and
     the last ones deleted. Without them the numbers tell the changed copies from each other only.

@@ -74,7 +74,7 @@ class TooManyChangesError(ViewkeepError):
 
 
 class UnclearChangesError(ViewkeepError):
-    """Changes from a version whose rows cannot be told apart: views have to be computed anew."""
+    """The changes since a version cannot be determined: views have to be computed anew."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Feed:
         return net_feed(self.name, self.declared, rows, is_old, commits)
 
     def _feed_rows(self, feed: pa.Table) -> tuple[pa.Table, Mask]:
-        """The rows of a feed, and which of them went."""
+        """The rows of a feed, and a mask of the old ones among them."""
         fields = [each for each in self.declared.columns if each.name != COPY]
         rows = feed.select([each.name for each in fields]).cast(arrow_schema(fields))
         kinds = feed["_change_type"].cast(pa.string())
@@ -295,7 +295,7 @@ class Feed:
         return numbered_changes(self.name, self.declared, unpaired, counts)
 
     def _unpaired_feed(self, since: int, until: int, most: int) -> pa.Table | None:
-        """What is left of the change data feed; None if there is none."""
+        """The change data feed after equal old and new rows cancel; None if there is no feed."""
         if self._has_change_feed(since, until):
             with suppress(StorageError):  # parts of it are gone
                 return net_copies(*self._feed_rows(self._read_feed(since, until, most)))

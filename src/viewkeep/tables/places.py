@@ -29,7 +29,7 @@ def stored_location(lake: str, location: str) -> str:
 
 
 def absolute_location(lake: str, location: str) -> str:
-    """Where something is that the catalog keeps.
+    """The absolute path of a location of the catalog.
 
     >>> absolute_location("/data/copy", "parts"), absolute_location("/data/copy", "/data/other")
     ('/data/copy/parts', '/data/other')
@@ -38,7 +38,7 @@ def absolute_location(lake: str, location: str) -> str:
 
 
 def is_absolute(location: str) -> bool:
-    """Whether a location says where it is by itself."""
+    """Whether a location is an absolute path or a URI."""
     return "://" in location or location.startswith("/") or os.path.isabs(location)
 
 
@@ -63,7 +63,7 @@ def _has_links(root: str, below: str) -> bool:
 
 
 def check_inside(lake: str, uri: str) -> None:
-    """Refuse a folder that is in the lake by its name, and by a link somewhere else."""
+    """Refuse a folder that lies in the lake by its name, but elsewhere through a link."""
     root, path = local_path(lake), local_path(uri)
     if root is None or path is None or not path.startswith(f"{root}/"):
         return

@@ -134,7 +134,7 @@ def _joined(
     hit: Mask,
     group: frozenset[str],
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], dict[int, frozenset[str]]]:
-    """Classes with one more group: numbered anew, so that there are as many as there are rows."""
+    """Split the classes of updates by one more group of columns, and number them anew from 0."""
     classes, places = np.unique(2 * numbers + hit, return_inverse=True)
     return places, {
         place: members[int(number) // 2] | (group if number % 2 else frozenset())

@@ -57,7 +57,8 @@ def _narrow_window(node: Window, child: Node, columns: frozenset[str]) -> Node:
 
 
 def _read_by(group: GroupBy) -> Node:
-    """The input of a group-by, without other columns where it is more than a part of a table."""
+    """The input of a group-by, projected to the columns read, where it is more than a part of a
+    table."""
     child = group.child
     if all(isinstance(each, Scan | Select) for each in walk(child)):
         return child

@@ -124,8 +124,8 @@ def _looseness(tree: Node, other: Node, conditions: Sequence[Expression]) -> int
 
 
 def _join(left: Node, right: Node, pending: list[Expression]) -> Join:
-    """A join on all pending conditions that it can tell; one that can fail only if it ties, and is
-    no disjunction: that waits for the joins that take rows away."""
+    """Join an input on all pending conditions over both sides; one that can fail is used only if it
+    ties the input, and if it is no disjunction."""
     names, schema = {*left.names, *right.names}, left.schema + right.schema
     local = [c for c in pending if columns_of(c) <= names]
     sure = [c for c in local if len(disjuncts(c)) == 1 and _ties(c, left, right)]

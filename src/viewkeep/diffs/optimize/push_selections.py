@@ -75,7 +75,8 @@ def push_selections(root: Node) -> Node:
 
 
 def _common(node: Node, requests: Sequence[Conditions]) -> Conditions:
-    """What all uses of an operator ask for; where some ask for more, only what cannot fail."""
+    """The conditions of all uses of an operator, where these agree; else the common ones that
+    cannot fail."""
     if all(set(other) == set(requests[0]) for other in requests[1:]):
         return requests[0]
     common = (part for part in requests[0] if all(part in other for other in requests[1:]))
@@ -168,7 +169,8 @@ def _is_empty(node: Node, conditions: Conditions) -> bool:
 def _through_groups(
     node: GroupBy | Window | Unnest, names: Sequence[str], conditions: Conditions
 ) -> Pushed:
-    """Conditions on keys hold for all rows of a group, partition or array, or for none."""
+    """Push conditions on keys below: they hold for all rows of a group, partition or array, or for
+    none."""
     keys = set(names)
     passing = [c for c in conditions if keys and columns_of(c) <= keys]
     if len(passing) < len(conditions):
@@ -200,8 +202,8 @@ def _into_join(node: Join, conditions: Conditions) -> Pushed:
 
 
 def _may_enter(condition: Expression, node: Node) -> bool:
-    """Whether a condition may be checked inside a join: it cannot fail, or it ties two inputs; a
-    disjunction that may fail ties nothing, but waits for the joins that take rows away."""
+    """Whether a condition may be checked inside a join: it cannot fail, or it ties two inputs and
+    is no disjunction."""
     if cannot_fail(condition, node.schema):
         return True
     if not isinstance(node, Join) or len(disjuncts(condition)) > 1:

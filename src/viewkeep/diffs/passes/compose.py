@@ -184,8 +184,8 @@ Pairs = Mapping[str, tuple[str, str]]
 
 
 def _pairs(node: SemiJoin) -> Pairs | None:
-    """The pairs, where the condition says no more than that left columns equal right ones, each
-    left column one of them."""
+    """The pairs of equal columns, if the condition is a conjunction of such equalities with
+    distinct left columns."""
     left, right = set(node.left.names), set(node.right.names)
     pairs: dict[str, tuple[str, str]] = {}
     for part in conjuncts(node.condition):
@@ -200,7 +200,7 @@ def _pairs(node: SemiJoin) -> Pairs | None:
 
 
 def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
-    """The rows that meet the keys, restricted below where all columns come from one input."""
+    """Restrict rows to some keys, below the operator where all key columns come from one input."""
     match rows:
         case Select():
             return with_children(rows, (_restrict(rows.child, keys, pairs),))

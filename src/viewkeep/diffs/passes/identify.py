@@ -110,8 +110,8 @@ def identify(view: Node) -> IdPlan:
 
 
 def equal_ids(join: Join, left: tuple[str, ...], right: tuple[str, ...]) -> dict[str, str]:
-    """IDs of the right side that equal one of the left: the left one stands for both. It stands
-    for one only, so that a change of the right side keeps as many IDs as it has."""
+    """IDs of the right side that equal an ID of the left, which then stands for both; each left ID
+    is used once, so that a change of the right side keeps as many IDs as it has."""
     equal_columns: dict[str, str] = {}
     for part in conjuncts(join.condition):
         match part:

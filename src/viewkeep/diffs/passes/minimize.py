@@ -113,7 +113,8 @@ class _Minimizer:
         return rewrite(query, simplify_operator)
 
     def _is_inlined(self, name: str) -> bool:
-        """Chains over a diff cost nothing to repeat, and nothing is no work at all."""
+        """Whether a statement is inlined where it is read: an empty query, or a chain over one diff
+        that nothing applies."""
         query = self._queries[name]
         return is_empty(query) or (name not in self._applied and self._chain(query) is not None)
 

@@ -27,7 +27,7 @@ class Factor:
     """For a single scan, the variables of its table's key."""
 
     def summed_to(self, variables: Iterable[str]) -> "Factor":
-        """The factor of which only these variables are wanted above."""
+        """The factor with these free variables."""
         return replace(self, free=tuple(v for v in variables if v in self.variables))
 
 
@@ -64,8 +64,8 @@ def as_rows(factor: Factor, name: str) -> Factor:
 
 
 def as_map(factor: Factor, name: str, own_names: bool = False) -> Factor:
-    """The factor summed down to what is wanted of it: a group-by, whose rows are kept. With
-    `own_names` its keys are called after variables, whatever columns they come from."""
+    """The factor summed down to its free variables: a group-by that is cached. With `own_names` its
+    keys are called after variables, whatever columns they come from."""
     columns, variables = _key_columns(factor, name, own_names)
     keys = tuple(columns)
     aggregates: list[AggregateColumn] = []
@@ -89,7 +89,7 @@ def as_map(factor: Factor, name: str, own_names: bool = False) -> Factor:
 def _key_columns(
     factor: Factor, name: str, own_names: bool = False
 ) -> tuple[dict[str, Expression], dict[str, Expression]]:
-    """The columns of wanted variables, and the variables over them."""
+    """The columns of the free variables, and the variables over them."""
     columns: dict[str, Expression] = {}
     variables: dict[str, Expression] = {}
     for variable in factor.free:
@@ -128,8 +128,8 @@ def _value(measure: Measure, left: Factor, right: Factor, rows: Node) -> Express
 
 
 def only_if_rows(factor: Factor) -> Factor:
-    """A map without keys has one row even of nothing: it counts only where there is some, and
-    there its sums are never NULL."""
+    """A map without keys, whose one row is dropped where it counts no rows; its sums are never NULL
+    then."""
     some = Call(">", (factor.measures[COUNT], literal(0)))
     schema = factor.rows.schema
 

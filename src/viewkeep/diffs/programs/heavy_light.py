@@ -61,8 +61,8 @@ def plan_heavy_light(view: Node) -> CountProgram:
 def generate_heavy_light(
     view: Node, changes: Changes | None = None, program: CountProgram | None = None
 ) -> Script:
-    """The script of a view for some kinds of changes, by default for all; a program that was made
-    before need not be found again."""
+    """The script of a view for some kinds of changes, by default for all; `program` saves planning
+    anew."""
     return _HeavyLight(view, program or plan_heavy_light(view)).script(changes)
 
 

@@ -181,7 +181,7 @@ def _presence(join: GroupedJoin, terms: Iterable[Term]) -> Iterator[tuple[int, E
 
 
 def _measure(join: GroupedJoin, term: Term, terms: Sequence[Term]) -> Measure:
-    """A term, which is nothing where any factor of any term is NULL."""
+    """A term as a measure: 0 where a factor of any term is NULL."""
     factors: list[tuple[int, Expression]] = []
     for scan in range(len(join.scans)):
         own = term.factors.get(scan)

@@ -118,8 +118,8 @@ class _ViewTree:
         return [*own, *(each for child in order.children for each in self._top(child))]
 
     def _summed(self, order: VariableOrder) -> Factor:
-        """The view of a bound variable, before it is summed away: with a single input that waits
-        until more variables are."""
+        """The view of a bound variable before it is summed away; with a single input, summing waits
+        for further variables."""
         inputs = [*self._leaves_at(order), *map(self._summed, order.children)]
         whole = inputs[0] if len(inputs) == 1 else joined(self._inputs(inputs), self._measures)
         return whole.summed_to(order.depends_on)
@@ -129,7 +129,7 @@ class _ViewTree:
         return [scan_factor(self.join, scan, self._measures) for scan in range(count)]
 
     def _leaves_at(self, order: VariableOrder) -> list[Factor]:
-        """The scans whose lowest variable it is."""
+        """The scans whose lowest variable in the order is this one."""
         below = {each.variable for child in order.children for each in child.walk()}
         return [
             leaf
@@ -139,13 +139,13 @@ class _ViewTree:
 
     def _inputs(self, factors: list[Factor]) -> list[Factor]:
         """The inputs of a join: maps, and tables as they are where others look up by their key."""
-        rewritten = []
+        inputs = []
         for each in factors:
             others = [other for other in factors if other is not each]
             name = self._name(each)
             ready = as_rows(each, name) if _is_found_by_key(each, others) else as_map(each, name)
-            rewritten.append(ready if ready.free or not self.join.keys else only_if_rows(ready))
-        return rewritten
+            inputs.append(ready if ready.free or not self.join.keys else only_if_rows(ready))
+        return inputs
 
     def _name(self, factor: Factor) -> str:
         name = "_".join(self.join.scans[scan].alias for scan in sorted(factor.scans))
@@ -156,7 +156,7 @@ class _ViewTree:
 
 
 def _is_found_by_key(factor: Factor, others: Iterable[Factor]) -> bool:
-    """Whether all others that share variables with a table know its key."""
+    """Whether all other factors that share variables with a table have its key among them."""
     if factor.key is None or not factor.key <= set(factor.free):
         return False
     near = [other for other in others if not set(other.free).isdisjoint(factor.free)]

@@ -56,7 +56,8 @@ def touched_keys(
 def moved_rows(
     operator: Operator, name: str, child: Node, reads: Sequence[str], changes: Sequence[Change]
 ) -> Moves:
-    """From the changes themselves where they tell all; else from the input, each row once."""
+    """The input rows before and after: from the changes where they hold whole rows, else from the
+    input."""
     ids = operator.plan.ids[child]
     if are_whole_rows(ids, changes, reads):
         return _whole_rows(changes, reads)
@@ -82,7 +83,7 @@ def _once(nodes: Sequence[Node]) -> Node:
 
 
 def are_whole_rows(ids: Sequence[str], changes: Sequence[Change], reads: Sequence[str]) -> bool:
-    """Whether every change stands for whole rows, of which none is meant by two changes."""
+    """Whether every change has whole rows, and no row is in two changes."""
     return len(sources_of(changes)) == 1 and all(
         change.exact
         and set(change.schema.ids) == set(ids)

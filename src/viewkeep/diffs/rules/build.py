@@ -83,7 +83,7 @@ def differ(pairs: Iterable[tuple[str, str]], schema: Schema) -> Expression:
 
 
 def _comparable(name: str, schema: Schema) -> Expression:
-    """The column, or what is the same where its values are, if they cannot be compared."""
+    """The column, or for a type without comparison a value that is equal where the column is."""
     column = Column(name)
     return Call(COMPARABLE, (column,)) if find_field(name, schema).type.is_opaque else column
 

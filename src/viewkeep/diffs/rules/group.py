@@ -118,7 +118,7 @@ def _incremental(operator: Operator, node: GroupBy, changes: Sequence[Change]) -
 def _come_and_go(
     operator: Operator, node: GroupBy, groups: Node, delta: Node, sources: frozenset[int]
 ) -> None:
-    """Groups vanish with their last row and appear with their first."""
+    """Delete groups with their last row, and insert them with their first."""
     ids, attributes = operator.ids, operator.attributes
     empty = select(groups, Call("=", (Column(post(ROWS)), literal(0))))
     deletes = DiffSchema(DELETE, ids, attributes)
@@ -238,7 +238,7 @@ def _or_zero(node: GroupBy, name: str, value: Expression) -> Expression:
 
 
 def _updated_values(operator: Operator, node: GroupBy, change: Change) -> None:
-    """Rows stay in their groups: only the sums over changed values follow, by the differences."""
+    """Update groups by differences of sums, where no row changes its group."""
     schema, ids = change.schema, operator.ids
     moved = tuple(a for a in node.aggregates if _reads_any(a, schema.changed))
     rows, after = _old_rows(operator, node, change)
@@ -266,7 +266,7 @@ def _reads_any(aggregate: AggregateColumn, columns: Sequence[str]) -> bool:
 def _old_rows(
     operator: Operator, node: GroupBy, change: Change
 ) -> tuple[Node, Callable[[Expression], Expression]]:
-    """The rows as they were, beside the values that they get, and how to read the latter."""
+    """The old rows beside their new values, and the renaming of expressions to the new values."""
     schema, reads = change.schema, _ordered_reads(node)
     changed = {c: post(c) for c in schema.changed if c in reads}
     if are_whole_rows(operator.plan.ids[node.child], [change], reads):
@@ -294,7 +294,7 @@ def _difference(
 
 
 def _by_groups(operator: Operator, node: GroupBy, changes: Sequence[Change]) -> None:
-    """The groups that rows left or joined are computed anew from the input."""
+    """Recompute the groups that rows left or joined from the input."""
     sources = sources_of(changes)
     reads = _ordered_reads(node) if node.keys else ()
     affected = touched_keys(operator, "group: group", node.child, _group_of(node), reads, changes)

@@ -48,7 +48,8 @@ def join_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
 def _propagate(
     operator: Operator, node: Join, side: Node, change: Change, others: Sequence[Change]
 ) -> None:
-    """`others` are the changes of the other side."""
+    """The changes of the output for one change of a side; `others` are the changes of the other
+    side."""
     schema, reads = change.schema, columns_of(node.condition)
     if schema.kind == INSERT:
         pairs = _meet(operator, node, side, insert_rows(change, side.names), POST)
@@ -75,8 +76,8 @@ def _moves_a_bound(operator: Operator, node: Join, side: Node, schema: DiffSchem
 def _between_bounds(
     operator: Operator, node: Join, side: Node, change: Change, others: Sequence[Change]
 ) -> None:
-    """Pairs go where the condition held and holds no more, and come where it did not and does:
-    what lies between two bounds is read. Of the other pairs only the values are changed.
+    """Delete pairs for which the condition no longer holds, insert those for which it now does, and
+    update the rest: only partners between two bounds are read.
 
     The condition is asked of a partner as it is in one state. One that is updated as well may make
     the difference, together with the row or against it: such pairs are read whatever the condition
@@ -128,18 +129,18 @@ def _crossing(
 
 
 def _name_pairs(operator: Operator, node: Join, change: Change) -> None:
-    """The change names pairs by the IDs of its side; an ID that equals one of the other side goes
-    by the name that stands for both."""
+    """Pass on a change that names pairs by the IDs of its side; an ID equal to one of the other
+    side takes the name that stands for both."""
     ids = operator.plan.ids
     same = equal_ids(node, ids[node.left], ids[node.right])
-    deleted_rows = [c for c in change.schema.ids if c in same]
-    if not deleted_rows:
+    replaced_ids = [c for c in change.schema.ids if c in same]
+    if not replaced_ids:
         pass_on(operator, change, f"join {change.schema.kind}")
         return
     schema = change.schema
-    after = schema.after if schema.kind == DELETE else (*schema.after, *deleted_rows)
+    after = schema.after if schema.kind == DELETE else (*schema.after, *replaced_ids)
     named = tuple(same.get(c, c) for c in schema.ids)
-    output_schema = replace(schema, ids=named, before=(*schema.before, *deleted_rows), after=after)
+    output_schema = replace(schema, ids=named, before=(*schema.before, *replaced_ids), after=after)
     values = {same.get(c, c): Column(c) for c in schema.ids}
     values |= {pre(c): Column(schema.value_before(c)) for c in output_schema.before}
     values |= {post(c): Column(schema.value_after(c)) for c in output_schema.after}
@@ -169,8 +170,8 @@ def _equality(condition: Expression) -> tuple[str, str] | None:
 
 
 def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alone: bool) -> None:
-    """A tuple-based diff has a row for each pair: it is joined with the other side, whose values
-    before the change are those after it if nothing changes there."""
+    """A tuple-based diff with a row for each pair: the change joined with the other side, whose old
+    values are its new ones if nothing changes there (`alone`)."""
     schema = change.schema
     state = PRE if schema.kind == DELETE else POST
     pairs = _meet(operator, node, side, _own_rows(operator, side, change, state), state)

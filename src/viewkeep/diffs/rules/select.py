@@ -39,7 +39,8 @@ def _propagate(operator: Operator, node: Select, change: Change) -> None:
 
 
 def _untouched(operator: Operator, node: Select, change: Change) -> None:
-    """An update of other columns; where the condition can be told, rows outside are left out."""
+    """Pass on an update of columns that the condition does not read, without rows known to fail
+    it."""
     if change.schema.knows_after(columns_of(node.condition)):
         passing_rows = select(change.leaf, change.after(node.condition))
         operator.emit("select u", change.schema, passing_rows, change.sources, change.exact)
@@ -48,7 +49,8 @@ def _untouched(operator: Operator, node: Select, change: Change) -> None:
 
 
 def _touched_rows(operator: Operator, node: Select, change: Change) -> None:
-    """An update may keep a row, take it away or bring it: the values before and after tell."""
+    """Split an update of columns in the condition: rows that pass before only, after only, or both
+    times."""
     schema = change.schema
     before, after = change.before(node.condition), change.after(node.condition)
     stays = select(change.leaf, conjunction([holds(before), holds(after)]))

@@ -103,7 +103,7 @@ def _readable(expression: Expression) -> Expression:
 
 
 def _plain(expression: Expression) -> Expression:
-    """NULL as 0 and wider numbers are left to the imagination, where sums are kept."""
+    """The expression without casts to wider numbers and without 0 for NULL."""
     match expression:
         case Cast(argument=Literal()):
             return expression.argument

@@ -65,7 +65,7 @@ def details(node: Node) -> str:
 
 
 def _tied(node: Node) -> str:
-    """The same, with blanks where a line should not be broken."""
+    """What an operator does, with ties in place of blanks where a line should not be broken."""
     match node:
         case Scan():
             state = "" if node.state == "post" else f"@{node.state}"

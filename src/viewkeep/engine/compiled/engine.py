@@ -80,7 +80,7 @@ class CompiledEngine(Instance):
         return self.state.address
 
     def updates(self) -> ctypes.c_int64:
-        """How many rows have come that way, as a number that is seen to grow."""
+        """The counter of rows that machine code has taken."""
         return ctypes.c_int64.from_address(self.state.address + 8 * UPDATES)
 
     def batches(
@@ -90,7 +90,7 @@ class CompiledEngine(Instance):
         return self.inlets.batches(relation, rows, multiplicities, loading)
 
     def forget_overflow(self) -> None:
-        """What was lost has been taken back."""
+        """Clear the mark of an overflow that was undone."""
         self.state.words[0] = 0
 
     def can_load(self, atom: int, columns: Columns) -> bool:
@@ -105,7 +105,7 @@ class CompiledEngine(Instance):
 
     @property
     def steps(self) -> int:
-        """Steps are counted by the reference engine only: what was counted before."""
+        """The steps counted before, by the reference engine: this one counts none."""
         return self.counter[0]
 
     # --- updates ----------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class Inlets:
         )
 
     def _triggers(self, relation: str) -> tuple[int, list[str]]:
-        """How many columns a relation has, and what its rows are given to."""
+        """The arity of a relation, and the functions that its rows are passed to."""
         atoms = [i for i, atom in enumerate(self._query.atoms) if atom.relation == relation]
         return len(self._query.atoms[atoms[0]].variables), [f"call_{atom}" for atom in atoms]
 

@@ -12,7 +12,8 @@ from viewkeep.plan.program import Program
 
 
 class CompiledPartitions:
-    """What `Rebalancer` tells of the reference engine."""
+    """The levels and thresholds of a compiled engine, as `Rebalancer` has those of the reference
+    engine."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ class Domain:
         self.seen = False
 
     def note(self, kind: type) -> None:
-        """Such a value was met; values of several types are shown as integers."""
+        """Note a value that equals an integer; values of several types are shown as integers."""
         if kind is not self.kind:
             self.kind = int if self.seen else kind
         self.seen = True

@@ -62,12 +62,13 @@ class LevelNote:
         return sum(map(len, self._before))
 
     def change(self, number: int, value: Row, level: int | None) -> None:
-        """A value of a split is about to lose this level (None: it has the lowest one)."""
+        """Note the level that a value of a split is about to lose; None is the lowest one."""
         if self._replaced[number] is None:
             self._before[number].setdefault(value, level)
 
     def replace(self, number: int, levels: dict[Row, int]) -> None:
-        """All levels of a split are about to be replaced; nobody changes this dict any more."""
+        """Note all levels of a split, in a dict that nobody changes any more, before they are
+        replaced."""
         if self._replaced[number] is None:
             self._replaced[number] = levels
 

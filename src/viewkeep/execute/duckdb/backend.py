@@ -79,12 +79,12 @@ class DuckdbBackend:
 
     def _prepare(self, script: Script) -> PreparedRun:
         """The texts of a script, which are made once; a view keeps its scripts."""
-        queries = self._prepared.get(id(script))
-        if queries is None or queries.script is not script:
+        prepared = self._prepared.get(id(script))
+        if prepared is None or prepared.script is not script:
             if len(self._prepared) >= PREPARED:
                 self._prepared.clear()
-            self._prepared[id(script)] = queries = prepare_run(script)
-        return queries
+            self._prepared[id(script)] = prepared = prepare_run(script)
+        return prepared
 
     def compare(
         self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int

@@ -192,7 +192,7 @@ def _subquery(
 
 
 def chooses_rows(query: exp.Select) -> bool:
-    """Whether which rows a query has, or what they hold, depends on its other rows."""
+    """Whether a query has windows, LIMIT or QUALIFY, so that a row depends on the others."""
     clauses = ("limit", "offset", "qualify")
     return any(query.args.get(each) is not None for each in clauses) or any(
         each.find(exp.Window) is not None for each in query.expressions

@@ -40,7 +40,7 @@ class FreshNames:
 
 @dataclass(slots=True)
 class Places:
-    """Where the keyword stands in the text that an operator of the tree was written with."""
+    """Positions in the text of the keywords that operators of the tree were written with."""
 
     starts: dict[Node, int] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ NamedScalars = tuple[tuple[str, Scalar], ...]
 
 @dataclass(frozen=True, slots=True)
 class LateralRows:
-    """Rows beside those that a subquery has for each of them."""
+    """Rows joined with those of a LATERAL subquery, and the columns of the subquery."""
 
     node: Node
     columns: NamedScalars
@@ -93,14 +93,14 @@ class Context:
     """Whether there is a clock that the query may read."""
 
     def attachments(self, rows: Node, keys: Mapping[str, Scalar] | None = None) -> Attachments:
-        """What collects the subqueries in expressions over rows, or over groups of them by keys."""
+        """The collector of subqueries in expressions over rows, or over groups of them by keys."""
         assert self.attach is not None, "given by the translation"
         return self.attach(self, rows, keys)
 
     def lateral_rows(
         self, query: exp.Expr, left: Node, scope: Scope, kind: LateralJoin
     ) -> LateralRows:
-        """Rows, whose names are in a scope, beside those of a subquery that may read them."""
+        """Join rows, whose names are in a scope, with a LATERAL subquery that may read them."""
         assert self.lateral is not None, "given by the translation"
         return self.lateral(query, left, replace(self, outer=scope), kind)
 
@@ -109,7 +109,8 @@ class Context:
         return self.places.put(node, self.source.keyword(part, keywords))
 
     def aside(self) -> "Context":
-        """The same for a query that is only looked at: the names that it takes stay free."""
+        """A context with fresh names of its own, for a query that is translated only to learn its
+        columns."""
         return replace(self, names=FreshNames(), places=Places())
 
     def nested(self, query: exp.Expr) -> Node:

@@ -18,7 +18,7 @@ from viewkeep.sql.expressions.translator import Translator
 
 
 def lateral_view(left: Relation, node: exp.Lateral, outer: bool, context: Context) -> Relation:
-    """Rows beside those that explode or its kin makes of them: LATERAL VIEW, or a join."""
+    """Join rows with those that a generator makes of them: LATERAL VIEW, or JOIN LATERAL."""
     if not is_generator(node.this):
         raise context.source.unsupported("LATERAL", node.this, (TokenType.LATERAL,))
     generator, columns = _generator(left, node, context)
@@ -26,8 +26,8 @@ def lateral_view(left: Relation, node: exp.Lateral, outer: bool, context: Contex
 
 
 def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Context) -> Relation:
-    """Rows beside those that explode or its kin makes of them and for which a condition holds, or
-    beside NULLs: each array is taken apart once, and joined to the rows that have it."""
+    """LEFT JOIN LATERAL of a generator with ON: distinct arrays are unnested, and joined to their
+    rows."""
     generator, columns = _generator(left, node, context)
     if generator.values.typed.type.has_map:
         raise context.source.unsupported("LEFT JOIN LATERAL of a map with a condition", on)
@@ -44,7 +44,7 @@ def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Contex
 def _generator(
     left: Relation, node: exp.Lateral, context: Context
 ) -> tuple[Generator, tuple[ScopeColumn, ...]]:
-    """A call of explode or its kin over rows, and the names of its columns."""
+    """The generator that a node calls over rows, and the names of its columns."""
     translator = Translator(context.source, Scope(left.columns, context.outer))
     generator = read_generator(node.this, node.alias, translator, context.names)
     alias = node.args.get("alias")
@@ -60,7 +60,7 @@ def _generator(
 
 
 def generator_table(node: exp.Table, context: Context) -> Relation:
-    """explode or its kin as a table: of one row that has nothing else."""
+    """A generator as a table of FROM, over a single row."""
     one = Relation(Values((f"{context.names.take('row')}.one",), ((literal(1),),)), ())
     return lateral_view(
         one, exp.Lateral(this=node.this, alias=node.args.get("alias")), False, context
@@ -92,7 +92,7 @@ def join_lateral(kind: str, left: Relation, item: exp.Join, context: Context) ->
 def _lateral_query(
     left: Relation, node: exp.Lateral, outer: bool, context: Context, on: exp.Expr | None = None
 ) -> Relation:
-    """Rows beside those of a subquery that may read them."""
+    """Join rows with a LATERAL subquery, which may read them."""
     if not isinstance(node.this, exp.Subquery):
         raise context.source.unsupported("LATERAL", node.this, (TokenType.LATERAL,))
     check_alias(left, node.alias, node, context)

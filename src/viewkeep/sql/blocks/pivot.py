@@ -89,7 +89,8 @@ class Pivoted:
         aggregates: Sequence[exp.Expr],
         present: bool,
     ) -> exp.Select:
-        """`present`: as in Spark, a count of no rows is NULL where all results are numbers."""
+        """The group-by of PIVOT; with `present` a count of no rows is NULL, as in Spark where all
+        results are numbers."""
         items = [
             _aliased(self._value(each, pivots, choice, present), self._name(choice, each))
             for choice in choices

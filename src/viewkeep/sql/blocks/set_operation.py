@@ -62,7 +62,7 @@ def _fitting(
 
 
 def _copies(node: Node, query: exp.SetOperation, context: Context) -> Node:
-    """The rows, those that are equal numbered: the third of them meets the third of others."""
+    """The rows with a number among their equals, so that the n-th copies of both sides match."""
     refuse_incomparable(node, query.expression, context)
     return Window(node, (WindowColumn(_COPY, "row_number"),), node.names)
 

@@ -36,7 +36,7 @@ def has_top(query: exp.Expr) -> bool:
 
 
 def unwrapped(query: exp.Expr) -> exp.Expr:
-    """The query in brackets that ask for nothing of their own."""
+    """The query without brackets that have no clauses of their own."""
     while isinstance(query, exp.Subquery) and not has_top(query):
         query = query.this
     return query
@@ -59,7 +59,7 @@ def read_top(query: exp.Expr, translator: Translator, aliases: dict[str, exp.Exp
 def apply_top(
     rows: Node, top: Top | None, context: Context, links: Sequence[Expression] = ()
 ) -> Node:
-    """The rows with these numbers in the order, which have a column more; those of each value of
+    """The rows that LIMIT and OFFSET keep, with one more column for their number; of each value of
     `links`, if there are any."""
     if top is None:
         return rows

@@ -90,7 +90,7 @@ class BlockWindows:
         return node
 
     def _with_name(self, node: exp.Window, translator: Translator) -> exp.Window:
-        """The window with the parts of the one that it names."""
+        """The window completed by the definition that it names."""
         name = node.args.get("alias")
         if name is None:
             return node
@@ -123,7 +123,7 @@ class BlockWindows:
         return Scalar(Column(self._call_name(WindowCall(column, by, orders, node))), result)
 
     def _call_name(self, call: WindowCall) -> str:
-        """The name of a call, which is that of an equal one before it."""
+        """The name of a call; that of an earlier equal call, if there is one."""
         for other in self.calls:
             same = replace(call.column, name=other.column.name) == other.column
             if same and (other.partition_by, other.order_by) == (call.partition_by, call.order_by):
@@ -291,7 +291,8 @@ def _frame(
 
 
 def _by_rows(function: str, frame: Frame, ignores: bool) -> Frame:
-    """A frame of rows where it has the same first or last row, which ties then decide."""
+    """A RANGE frame as one of rows, where both have the same first or last row and ties decide
+    which."""
     if frame.is_whole:
         return Frame(ROWS, None, None)
     if frame.unit == RANGE and not frame.has_offset and not ignores:

@@ -34,7 +34,7 @@ from viewkeep.sql.expressions.translator import Translator, attached
 
 
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
-    """Rows beside those of a subquery, which reads them as `context.outer`."""
+    """Join rows with a LATERAL subquery, which reads them as `context.outer`."""
     inner_query = unwrapped(query)
     if isinstance(inner_query, exp.Select) and _is_plain(inner_query):
         refuse_clauses(inner_query, context.source)
@@ -78,8 +78,8 @@ def _by_domain(
 
 
 def _of_sides(query: exp.SetOperation, left: Node, context: Context) -> LateralRows:
-    """The rows beside those of one side, and beside those of the other, as a set operation
-    combines them; without UNION ALL, the rows beside them are distinct."""
+    """A set operation of two LATERAL subqueries: its sides are joined to the rows one by one, then
+    combined; but for UNION ALL, the rows must be distinct."""
     refuse_clauses(query, context.source)
     alias = context.names.take("lateral")
     sides = [
@@ -162,7 +162,7 @@ def _if(condition: Expression, value: Expression) -> Expression:
 
 
 def _beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
-    """The rows of each value of the links, beside the rows that have it."""
+    """Join rows with those of a subquery that have the same values of the links."""
     pairs = zip(answer.links, answer.keys, strict=True)
     condition = conjunction(Call(each.operator, (each.outer, Column(k))) for each, k in pairs)
     values = [Column(item) for item in answer.items]

@@ -31,7 +31,7 @@ from viewkeep.sql.expressions.unique import is_unique
 def attach_to(
     context: Context, rows: Node, keys: Mapping[str, Scalar] | None = None
 ) -> "Subqueries":
-    """What collects the subqueries in expressions over rows, or over groups of them by keys."""
+    """The collector of subqueries in expressions over rows, or over groups of them by keys."""
     if keys is None:
         return Subqueries(context, Outer(rows, rows.schema, {}))
     schema = tuple(Field(n, k.typed.type, k.typed.nullable) for n, k in keys.items())
@@ -88,7 +88,8 @@ class Subqueries:
         return Scalar(value, type_of(value, self._clock.schema))
 
     def _negated(self, node: exp.Not, translator: Translator) -> Scalar | None:
-        """NOT goes down to IN, as in Spark: NOT IN is not the negation of IN where it is NULL."""
+        """Push NOT down to IN, as Spark does: NOT IN is not the negation of IN where a comparison
+        is NULL."""
         inner = node.this
         while isinstance(inner, exp.Paren):
             inner = inner.this
@@ -186,7 +187,7 @@ class Subqueries:
     def _matches(
         self, answer: Answer, values: Sequence[Scalar], translator: Translator, node: exp.Expr
     ) -> Scalar:
-        """Whether some row equals the values: they are links of their own."""
+        """Whether some row equals the values, which become links."""
         links, outputs = list(answer.links), [Output(k, Column(k)) for k in answer.keys]
         for item, value in zip(answer.items, values, strict=True):
             column = Scalar(Column(item), type_of(Column(item), answer.node.schema))

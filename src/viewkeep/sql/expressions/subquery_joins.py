@@ -20,7 +20,7 @@ FAR_COLUMN = "a subquery that reads this of the query around it"
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """Rows of which at most one belongs to each row that they are joined to, or just one."""
+    """A join partner with at most one match per outer row; with `always`, exactly one."""
 
     right: Node
     condition: Expression
@@ -50,7 +50,7 @@ class SubqueryJoins:
         self._joins.append(OneRow(right, TRUE, True))
 
     def add(self, right: Node, links: Sequence[Link], columns: Sequence[str]) -> None:
-        """Join rows by columns that equal what the links name of an outer row."""
+        """Join rows whose columns equal the outer expressions of the links."""
         pairs = zip(links, columns, strict=True)
         same = [Call(each.operator, (each.outer, Column(c))) for each, c in pairs]
         outer = {field.name for field in self.outer.schema}
@@ -59,7 +59,7 @@ class SubqueryJoins:
         self._joins.append(OneRow(right, conjunction(same), not links))
 
     def column(self, node: Node, name: str) -> Scalar:
-        """A column of what was joined last; NULL where nothing was, if it was not joined always."""
+        """A column of the last join; it may be NULL unless that join always has a match."""
         typed = type_of(Column(name), node.schema)
         missing = not self._joins[-1].always
         return Scalar(Column(name), Typed(typed.type, typed.nullable or missing))

@@ -41,7 +41,8 @@ _ZERO = Cast(literal(0), BIGINT)
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """An aggregate of all rows that belong to an outer row: one value, whether there are any."""
+    """An aggregate without GROUP BY of the rows linked to an outer row: one value, also of no
+    rows."""
 
     items: tuple[Scalar, ...]
     having: Scalar | None
@@ -77,7 +78,7 @@ class SubqueryRows:
     def open(
         self, query: exp.Expr, translator: Translator, items_matter: bool = True
     ) -> Answer | Total:
-        """The rows of a subquery by what links them to the outer rows, or its total."""
+        """The rows of a subquery with their links to the outer rows, or its total."""
         inner_query = unwrapped(query)
         context = replace(self._context, outer=translator.subquery_scope)
         if not isinstance(inner_query, exp.Select):
@@ -106,7 +107,7 @@ class SubqueryRows:
         items_matter: bool,
         domain: Domain | None = None,
     ) -> Answer | Total:
-        """The rows of a block; which of them windows and LIMIT choose, outer row by outer row."""
+        """The rows of a SELECT; windows and LIMIT are applied per outer row."""
         block, links = self._block(select, context, domain)
         if is_grouped(select) and not select.args.get("group"):
             return self._total(select, block, links, context, domain)
@@ -171,7 +172,7 @@ class SubqueryRows:
         context: Context,
         domain: Domain | None,
     ) -> Total:
-        """An aggregate without GROUP BY: no rows have a count of 0 and other aggregates of NULL."""
+        """The total of a subquery: for no rows its counts are 0, and other aggregates NULL."""
         if chooses_rows(select):
             construct = "LIMIT or QUALIFY of one row in a correlated subquery"
             raise context.source.unsupported(construct, select)

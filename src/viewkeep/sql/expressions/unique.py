@@ -61,7 +61,7 @@ def is_unique(node: Node, columns: AbstractSet[str]) -> bool:
 
 
 def _join_is_unique(node: Join, first: Node, second: Node, columns: AbstractSet[str]) -> bool:
-    """One side is known by the columns, the other by them and by what the first one fixes."""
+    """Whether the columns identify a row of the first side, and with it one of the second."""
     if not is_unique(first, columns & set(first.names)):
         return False
     fixed_columns = _fixed(columns | set(first.names), node.condition, node.schema)

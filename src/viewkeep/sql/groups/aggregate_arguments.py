@@ -86,7 +86,7 @@ def _as_text(scalar: Scalar) -> Scalar:
 
 
 def _as_double(scalar: Scalar) -> Scalar:
-    """A number as Spark wants to be told how precise an estimate is to be."""
+    """A literal as a double, which Spark asks for as the precision of an estimate."""
     value = scalar.typed.value
     return constant(literal(float(value))) if isinstance(value, int | Decimal) else scalar
 

@@ -74,7 +74,7 @@ def _cube(nodes: Sequence[exp.Expr]) -> list[Keys]:
 
 
 def _unit(node: exp.Expr) -> Keys:
-    """Keys in brackets come and go together."""
+    """The keys of one pair of brackets, which are in a set together or not at all."""
     match node:
         case exp.Tuple():
             return tuple(node.expressions)

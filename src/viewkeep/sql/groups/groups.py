@@ -77,7 +77,7 @@ def apply_groups(
 
 
 def place_groups(node: Node, select: exp.Select, context: Context) -> None:
-    """Note where the groups are asked for: all operators that have no place yet come from there."""
+    """Note the position of GROUP BY for all group-bys below that have none."""
     group = select.args.get("group")
     part = group.expressions[0] if group and group.expressions else select.expressions[0]
     for each in walk(node):

@@ -65,7 +65,7 @@ class KeyIndex:
 
     @cached_property
     def repeated(self) -> int | None:
-        """The place of the first key that stands before already, if there is one."""
+        """The place of the first key that equals an earlier one, if there is one."""
         again = np.flatnonzero(self.own_places != np.arange(self.keys.num_rows))
         return int(again[0]) if len(again) else None
 

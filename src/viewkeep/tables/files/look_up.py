@@ -32,7 +32,8 @@ def look_up(
 
 
 def _near(folder: Folder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
-    """The columns of keys are read first, and the rest if there are any rows."""
+    """The rows of a file that may have a key: key columns are read first, other columns only if
+    rows match."""
     columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
     typed = pa.schema([schema.field(name) for name in columns])
     parts = []

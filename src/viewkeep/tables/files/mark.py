@@ -110,7 +110,7 @@ def _places(
 
 
 def _united(before: RowNumbers, rows: RowNumbers) -> RowNumbers:
-    """Ascending places with others; few among many are not sorted again."""
+    """The union of two ascending lists of row numbers, by insertion into the first."""
     at = np.searchsorted(before, rows)
     if len(before):
         is_new = before[np.minimum(at, len(before) - 1)] != rows

@@ -262,7 +262,8 @@ class Folder:
         place = f"{self._base}/{path}"
 
         def count_nulls(column: str) -> int:
-            """For statistics that leave it open, as those of long strings do."""
+            """The NULLs of a column, counted where the statistics leave them open, as those of long
+            strings do."""
             with storage_errors(place):
                 rows = pq.read_table(
                     place, columns=[column], filesystem=self._files, partitioning=None

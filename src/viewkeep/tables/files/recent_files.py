@@ -30,8 +30,8 @@ class RecentFiles:
         return entry[1]
 
     def add(self, path: str, rows: pa.Table) -> None:
-        """Rows of a file that was written or read, in one piece, as files are read. Of slices the
-        whole would be held."""
+        """Remember the rows of a file in one piece; slices would keep all of a larger table in
+        memory."""
         if rows.get_total_buffer_size() > LARGEST:
             return
         rows = rows.combine_chunks()

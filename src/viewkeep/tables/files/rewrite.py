@@ -242,6 +242,6 @@ def _stored(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> 
 
 
 def _small(snapshot: Snapshot, candidate_files: Sequence[DataFile]) -> list[DataFile]:
-    """The small files that are left alone otherwise, once they are many."""
+    """Small files to merge into this change, once there are many of them."""
     small = [f for f in snapshot.files if f.size < SMALL_BYTES and f not in candidate_files]
     return small if len(small) >= SMALL_FILES else []

@@ -141,7 +141,7 @@ class LakeTable(TableLog):
         return self._write(start, add, remove, notes or {}, fed=fed)
 
     def feeds(self, snapshot: Snapshot) -> bool:
-        """Whether the next commit can tell its changed rows: deltalake writes none of them."""
+        """Whether the next commit can have a change data feed: deltalake cannot write one."""
         return self._local is not None and snapshot.has_feed and snapshot.is_plain
 
     def replace(
@@ -258,14 +258,15 @@ class LakeTable(TableLog):
         return [*paths, f"{self._local}/{changes}"] if isinstance(changes, str) else paths
 
     def _sync(self, file_paths: Sequence[str], draft: str | None = None) -> None:
-        """Files that a commit will name are there, and on the disk with the draft of its entry."""
+        """Check that the files which a commit will name exist, and flush them and the entry's draft
+        to disk."""
         if self._local is None or not self._is_durable:
             durable.check_there(file_paths)
         else:
             durable.sync_data(self._local, file_paths, draft)
 
     def _settle(self, version: int, new_version: WrittenVersion | None = None) -> None:
-        """A commit that has happened is on the disk, and is remembered if this process wrote it."""
+        """Flush a commit to disk, and remember its version if this process wrote the entry."""
         self._forget()
         if self._local is not None and self._is_durable:
             durable.sync_commit(self._local, version, new_version is not None)

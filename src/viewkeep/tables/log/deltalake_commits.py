@@ -85,7 +85,8 @@ def with_bounds(fields: Iterable[Field]) -> list[str]:
 
 
 def is_reordered(new: Schema, old: Schema) -> bool:
-    """deltalake does not take another order of the same columns for another schema."""
+    """Whether columns differ in their order only, which deltalake does not take for a new
+    schema."""
     names = [[each.name for each in schema.fields] for schema in (new, old)]
     return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
 

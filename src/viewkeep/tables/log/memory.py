@@ -90,7 +90,7 @@ class RecentSnapshots:
                     self._entries.pop(uri, None)
 
     def see(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> None:
-        """Entries of a log that were read or written, with their sizes and times."""
+        """Remember entries of a log by their sizes and times."""
         with self._lock:
             last = max(entries, default=0)
             marks = {**self._entries.get(uri, {}), **entries}

@@ -214,7 +214,7 @@ class TableLog:
         return snapshot if snapshot is not None and snapshot.is_plain else None
 
     def _once(self, what: str, version: int | None, read: Callable[[], Any]) -> Any:
-        """What was read of the log, read once where logs are remembered."""
+        """Read a part of the log, once within a block of `remembered_logs`."""
         memory, key = log_memory(), (what, self.uri, version)
         if memory is None:
             return read()
@@ -223,7 +223,7 @@ class TableLog:
         return memory[key]
 
     def _forget(self) -> None:
-        """After a commit the log is another one."""
+        """Forget what was read of the log, since a commit has changed it."""
         memory = log_memory()
         if memory is not None:
             memory.forget(self.uri)

@@ -77,7 +77,8 @@ class LoopWriter(TextWriter):
 
     @contextmanager
     def turns(self, count: str) -> Iterator[str]:
-        """A loop so many times; while rows are told in portions, from where it was left."""
+        """A loop of so many turns; while output is read in portions, it resumes where it
+        stopped."""
         i = self.fresh("i")
         if self.cursors is None:
             with self.inside(f"for {i} in range({count}):"):
@@ -163,7 +164,8 @@ class LoopWriter(TextWriter):
                 self.emit(f"    hint_{table.shape}({descriptor(table.at)}, {key})")
 
     def _by_side(self, which: str, lines: list[list[str]]) -> None:
-        """The lines of the side that is iterated; no question where all have the same."""
+        """The lines for the side that is iterated, without a branch where all sides have the
+        same."""
         if all(each == lines[0] for each in lines):
             self.emit(*lines[0])
             return

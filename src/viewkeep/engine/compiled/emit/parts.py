@@ -137,7 +137,7 @@ class PartWriter:
         )
 
     def _gather_name(self, part: Part, number: int) -> str:
-        """Parts that lie alike share the function; splits may order their variables as they do."""
+        """The name of a gathering function, shared by parts of the same layout."""
         store, index = self._store(part), self._index(part, number)
         order = "_".join(str(store.key.index(v)) for v in self.program.splits[number].variables)
         return f"{function_name('gather', store)}__{index.place}_{order}"

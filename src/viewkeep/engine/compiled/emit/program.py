@@ -265,7 +265,8 @@ class _ProgramWriter:
             writer.over_one(Access(store.name, store.key, block.weigh), store.key, {}, one, then)
 
     def _over_copy(self, writer: StepWriter, store: Store, weigh: bool, one: Payload, then) -> None:  # type: ignore[no-untyped-def]
-        """Over the keys as they are now: the steps may change other maps of the same table."""
+        """A loop over a copy of the keys, since the steps may change other maps of the same
+        table."""
         table, arity = store.table, len(store.key)
         copy, count, row = (writer.fresh(stem) for stem in ("copy", "count", "row"))
         writer.emit(

@@ -60,7 +60,7 @@ class ReadingWriter:
         return {copy: f"input{i}" for i, (copy, _) in enumerate(self.program.inputs)}
 
     def _tell(self, name: str, steps: tuple[Step, ...], inputs: Names) -> Function:
-        """Output rows into columns, at most so many; a further call goes on where it stopped."""
+        """Write output rows into columns, up to a number; the next call resumes."""
         head, shape = self.program.enumerator.head, self.shape
         writer = StepWriter(self.memory)
         writer.cursors = []
@@ -125,7 +125,7 @@ class ReadingWriter:
 
 
 def _collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:
-    """Add to the local output in a block of its own: the next binding has another row."""
+    """Add to the local output in a block of its own, since the next binding has another row."""
     with writer.inside("if 1:"):
         writer.add(store, names, payload)
 

@@ -85,7 +85,8 @@ class StepWriter(LoopWriter):
     def _summed(
         self, rest: Sequence[Step], names: Names, payload: Payload
     ) -> Update | Collect | None:
-        """The last step, if it adds all that a loop yields to one entry: it can be added once."""
+        """The last step if it adds all results of a loop to one entry, so that their sum can be
+        added once."""
         plain = bool(rest) and all(isinstance(step, Join) for step in rest[:-1])
         last = rest[-1] if plain else None
         if isinstance(last, Update | Collect) and set(last.key) <= set(names):
@@ -119,7 +120,7 @@ class StepWriter(LoopWriter):
     def _union(
         self, step: Union, names: Names, payload: Payload, rest: Sequence[Step], then: Then
     ) -> None:
-        """All sets in turn: payloads of equal values are summed by whoever takes them."""
+        """All sets of a union in turn; the caller sums payloads of equal values."""
         phase = None
         if self.cursors is not None:
             phase, start = self.next_cursor, self.fresh("start")

@@ -292,7 +292,7 @@ def _taken_back(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
 
 
 def _called(label: str, place: int) -> list[str]:
-    """The same call of a function in the list."""
+    """The same call, of a function in the list."""
     passed = "ptr %arguments, i64 %given, ptr %keywords"
     return [
         f"{label}:",

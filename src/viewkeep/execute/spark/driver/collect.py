@@ -286,12 +286,12 @@ def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:
 
 def _types(frame: DataFrame) -> list[tuple[str, int]]:
     """For each column its type, and how many columns of that type come before it."""
-    columns_of_kind: dict[str, int] = {}
+    counts_by_kind: dict[str, int] = {}
     types = []
     for field in frame.schema:
         kind = type_text(field.dataType)
-        types.append((kind, columns_of_kind.get(kind, 0)))
-        columns_of_kind[kind] = columns_of_kind.get(kind, 0) + 1
+        types.append((kind, counts_by_kind.get(kind, 0)))
+        counts_by_kind[kind] = counts_by_kind.get(kind, 0) + 1
     return types
 
 
