@@ -138,7 +138,7 @@ def balance_of(tuples: Iterable[Node]) -> Node:
     sizes = [size_change(each, ONE) for each in tuples]
     zero = tuple(Cast(literal(0), BIGINT) for _ in (ALL, *BALANCE_COLUMNS))
     group = balance_sum([Values((ALL, *BALANCE_COLUMNS), (zero,)), *sizes])
-    return project(group, {**_same(ALL, *BALANCE_COLUMNS), BASE: _new_base()})
+    return project(group, {**_balance_columns(), BASE: _new_base()})
 
 
 def size_change(tuples: Node, by: Expression) -> Node:
@@ -164,7 +164,7 @@ def checked_balance(balance: Node) -> Node:
     most = Call("+", (Call("*", (Cast(literal(4), BIGINT), size)), Cast(literal(3), BIGINT)))
     outside = Call("or", (Call(">=", (size, base)), Call(">", (base, most))))
     anew = _case(outside, ONE, ZERO)
-    columns = {**_same(ALL, *BALANCE_COLUMNS), BASE: _case(outside, _new_base(), base)}
+    columns = {**_balance_columns(), BASE: _case(outside, _new_base(), base)}
     columns[REBUILDS] = Call("+", (Column(REBUILDS), anew))
     return project(balance, {**columns, ANEW: anew})
 
@@ -173,8 +173,9 @@ def _new_base() -> Expression:
     return Call("+", (Call("*", (Cast(literal(2), BIGINT), Column(SIZE))), ONE))
 
 
-def _same(*names: str) -> dict[str, Expression]:
-    return {name: Column(name) for name in names}
+def _balance_columns() -> dict[str, Expression]:
+    """The columns of the balance as they are."""
+    return {name: Column(name) for name in (ALL, *BALANCE_COLUMNS)}
 
 
 def summed_counts(bags: Sequence[Node], keys: tuple[str, ...], counts: Iterable[str]) -> Node:

@@ -47,7 +47,9 @@ class KeyIndex:
             return KeyIndex(self.keys.cast(kinds)).places(rows)
         if self._meets_few(rows.num_rows):
             place = self._first_places.get
-            return np.fromiter((place(key, -1) for key in _tuples(rows.select(names))), np.int64)
+            return np.fromiter(
+                (place(key, -1) for key in _key_tuples(rows.select(names))), np.int64
+            )
         places = self._columns[0].places(rows[names[0]])
         for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs[0], strict=True):
             places = pairs.places(self._paired(places, column.places(rows[name])))
@@ -76,7 +78,7 @@ class KeyIndex:
 
     @cached_property
     def _first_places(self) -> dict[tuple[Any, ...], int]:
-        keys = _tuples(self.keys)
+        keys = _key_tuples(self.keys)
         return dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
 
     @cached_property
@@ -176,8 +178,9 @@ def _nested_values(column: pa.ChunkedArray) -> list[Any]:
     return list(map(normal, column_values(column)))
 
 
-def _tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+def _key_tuples(keys: pa.Table) -> list[tuple[Any, ...]]:
+    """The keys of a table as tuples."""
+    return list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
