@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from viewkeep.errors import UnsupportedError as UnsupportedError
     from viewkeep.errors import ViewkeepError as ViewkeepError
     from viewkeep.keeper import Keeper as Keeper
+    from viewkeep.keeper import RefreshError as RefreshError
     from viewkeep.maintainer import Maintainer as Maintainer
     from viewkeep.maintainer import OutputChange as OutputChange
     from viewkeep.maintainer import maintain as maintain
@@ -50,6 +51,7 @@ _MODULES = {
     "OutputChange": "viewkeep.maintainer",
     "ParseError": "viewkeep.errors",
     "QueryError": "viewkeep.errors",
+    "RefreshError": "viewkeep.keeper",
     "Relation": "viewkeep.rings",
     "Ring": "viewkeep.rings",
     "RingError": "viewkeep.errors",

@@ -160,7 +160,7 @@ class CsvFile:
             except csv.Error as error:
                 raise SchemaError(f"not valid CSV: {error}") from None
             except UnicodeDecodeError:
-                raise SchemaError("not text in UTF-8") from None
+                raise SchemaError("not text in UTF-8, here or in a line below") from None
             except OSError as error:
                 raise ViewkeepError(f"cannot be read: {error.strerror}") from None
             if record is None:

@@ -211,7 +211,7 @@ def test_values_get_the_form_of_their_type(type_: str, value: object, stored: ob
         ("decimal(4, 2)", 1.5, "give a Decimal or an int"),
         ("decimal(4, 2)", Decimal("1.234"), "too many digits; round it to 2 after the point"),
         ("decimal(38, 1)", Decimal("9" * 37 + ".99"), "too many digits"),
-        ("decimal(4, 2)", 100, "give a number between -100 and 100"),
+        ("decimal(4, 2)", 100, "give one above -100 and below 100"),
         ("decimal(4, 2)", Decimal("NaN"), "out of range"),
         ("decimal(4, 2)", Decimal("-Infinity"), "out of range"),
         ("string", b"x", "give a str"),

@@ -120,7 +120,7 @@ CHANGES: dict[str, tuple[Attempt, str]] = {
 DEFINITIONS: dict[str, tuple[Attempt, str]] = {
     "a name that is none": (
         lambda k: k.create_table("a b", {"x": "int"}, ["x"]),
-        r'"a b" is not a name: give a letter, then letters, digits and underscores',
+        r'"a b" is not a name: give a letter from a to z, then such letters, digits and',
     ),
     "a name that leads out of the lake": (
         lambda k: k.create_view("../dear", "SELECT pid FROM parts"),

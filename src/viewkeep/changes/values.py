@@ -139,7 +139,7 @@ def _decimal(type_: Type) -> Convert:
         number = Decimal(plain)
         if not number.is_finite() or number.copy_abs() >= limit:
             raise MisfitError(
-                f"{shown(plain)} is out of range; give a number between {-limit:f} and {limit:f}"
+                f"{shown(plain)} is out of range; give one above {-limit:f} and below {limit:f}"
             )
         result = number.quantize(unit, context=exact)
         # Rounding would make the stored value another one than the caller believes it is.

@@ -60,7 +60,8 @@ class Lake:
         """The folder of a table or view; names are plain, since they become parts of paths."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SchemaError(
-                f'"{name}" is not a name: give a letter, then letters, digits and underscores'
+                f'"{name}" is not a name: give a letter from a to z, then such letters, digits '
+                "and underscores"
             )
         return f"{self.uri}/{name}"
 

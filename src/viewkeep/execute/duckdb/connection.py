@@ -10,6 +10,7 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
+from viewkeep.errors import cause
 from viewkeep.execute.duckdb.dialect.python_functions import register
 from viewkeep.execute.errors import RunError
 
@@ -43,8 +44,8 @@ def arrow_rows(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
 
 @contextmanager
 def duckdb_errors(place: str) -> Iterator[None]:
-    """Errors of DuckDB, with the place where they happened."""
+    """Errors of DuckDB without the text that it ran, with the place where they happened."""
     try:
         yield
     except duckdb.Error as error:
-        raise RunError(f"{place}: {error}") from error
+        raise RunError(f"{place}: {cause(error)}") from error

@@ -329,8 +329,19 @@ def _bounds(
         is_complete = len(null_counts) == len(stats) and None not in null_counts
         nulls[name] = sum(null_counts) if is_complete else count_nulls(name)
         if nulls[name] < footer.num_rows:
-            least[name], greatest[name] = _ends(field.type, stats)
+            least[name], greatest[name] = _stored_ends(field, stats)
     return least, greatest, nulls
+
+
+def _stored_ends(field: pa.Field, stats: Sequence[Any]) -> tuple[Any, Any]:
+    """The bounds of a column; dates that have no form in the log are refused."""
+    try:
+        return _ends(field.type, stats)
+    except OverflowError as error:
+        raise StorageError(
+            f'column "{field.name}" has a date before the year 1 or after 9999, which tables do '
+            "not hold; leave such rows out, or give another date"
+        ) from error
 
 
 def _ends(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
