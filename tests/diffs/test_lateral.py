@@ -139,6 +139,19 @@ select c.cid, q.n, p.m from customers c, lateral (select count(*) as n from orde
 the first value
 select c.cid, (select o.oid from orders o where o.cid = c.cid order by o.oid desc limit 1) as last
   from customers c where exists (select 1 from orders o where o.cid = c.cid limit 1)
+
+the first of two subqueries
+select c.cid, q.a from customers c, lateral (select o.oid as a from orders o where o.cid = c.cid
+  union all select o.oid + c.cid from orders o where o.oid > c.boss order by a desc limit 2) q
+
+the second of what both have, or NULL by a condition
+select c.cid, q.a from customers c left join lateral (select o.oid as a from orders o
+  where o.oid >= c.boss union select o.cid from orders o where o.cid = c.cid
+  order by 1 nulls last limit 1 offset 1) q on q.a <> c.cid
+
+the first of one and not of another, beside equal rows
+select c.boss, q.a from (select boss from customers) c, lateral (select o.oid as a from orders o
+  where o.oid <> c.boss except select o.oid from orders o where o.cid = c.boss order by a limit 1) q
 """
 OTHER_TEXTS = {
     "elements, or NULL by a condition": "select c.cid, q.x from customers c left join "

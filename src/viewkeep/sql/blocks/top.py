@@ -73,18 +73,25 @@ def apply_top(
     return context.placed(others, top.place, *keywords)
 
 
-def top_of_outputs(query: exp.Expr, node: Node, context: Context) -> Node:
-    """The first rows of a query whose order is one of its output columns."""
+def top_of_outputs(
+    query: exp.Expr,
+    node: Node,
+    context: Context,
+    names: Sequence[str] = (),
+    links: Sequence[str] = (),
+) -> Node:
+    """The first rows of a query whose order is one of its output columns, which may have other
+    `names`; behind columns that are `links`, those of each of their values."""
     if not has_top(query):
         return node
     columns = [
-        ScopeColumn("", f.name, Scalar(Column(f.name), Typed(f.type, f.nullable)))
-        for f in node.schema
+        ScopeColumn("", name, Scalar(Column(f.name), Typed(f.type, f.nullable)))
+        for name, f in zip(names or node.names, node.schema[len(links) :], strict=True)
     ]
     translator = Translator(context.source, Scope(tuple(columns)))
     top = read_top(_unqualified(query), translator, {})
     outputs = tuple(Output(name, Column(name)) for name in node.names)
-    return Project(apply_top(node, top, context), outputs)
+    return Project(apply_top(node, top, context, [Column(name) for name in links]), outputs)
 
 
 def _limit_of(query: exp.Expr) -> exp.Expr | None:

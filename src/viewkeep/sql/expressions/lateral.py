@@ -25,7 +25,7 @@ from viewkeep.sql.blocks.items import Item, item_names, select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.set_operation import combine
-from viewkeep.sql.blocks.top import has_top, unwrapped
+from viewkeep.sql.blocks.top import has_top, top_of_outputs, unwrapped
 from viewkeep.sql.expressions.correlation import Outer
 from viewkeep.sql.expressions.domain import Domain, domain_of
 from viewkeep.sql.expressions.subquery_joins import SubqueryJoins
@@ -70,11 +70,13 @@ def _by_domain(
     """The rows of a subquery for each of the values that it reads."""
     if isinstance(query, exp.Select):
         return rows.open_by_domain(query, domain)
-    if not isinstance(query, exp.SetOperation) or has_top(query):
-        raise context.source.unsupported("LATERAL with ORDER BY of a set operation", query)
+    if not isinstance(query, exp.SetOperation):
+        raise context.source.unsupported("LATERAL with LIMIT behind brackets", query)
     inside = with_common_tables(query, replace(context, outer=domain.scope))
     sides = _of_sides(query, domain.node, inside)
-    return Answer(sides.node, domain.links, tuple(name for name, _ in sides.columns))
+    names = tuple(name for name, _ in sides.columns)
+    node = top_of_outputs(query, sides.node, context, names, domain.node.names)
+    return Answer(node, domain.links, names)
 
 
 def _of_sides(query: exp.SetOperation, left: Node, context: Context) -> LateralRows:
