@@ -30,6 +30,7 @@ from viewkeep.execute.backend import Relations, Source, Target, source_of
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.near_rows import Evaluation, KeyValues, TooManyRowsError, UnboundedError
+from viewkeep.execute.other_version import OtherVersion, other_version
 from viewkeep.execute.row_changes import RowChanges, changed_relation
 from viewkeep.execute.whole_rows import whole_rows
 from viewkeep.query.algebra import Leaf, Node, Scan, Stored
@@ -252,26 +253,53 @@ class FewRowsRun:
     def near(self, leaf: Leaf, keys: KeyValues) -> Rows:
         """The rows of a large relation that have one of the keys; what no query reads is NULL."""
         own = _own_names(leaf)
-        names = tuple(own.values())
+        names, source = tuple(own.values()), source_of(leaf)
         stored = KeyValues(tuple(replace(f, name=own[f.name]) for f in keys.columns), keys.values)
-        return self._look_up(source_of(leaf), names, self._queries.needs[source_of(leaf)], stored)
+        needs, other = self._queries.needs[source], other_version(self._relations, source)
+        if other is None or other.source not in self._queries.needs:
+            return self._look_up(source, names, needs, stored)
+        both = needs | self._queries.needs[other.source] | other.key
+        return self._look_up(source, names, both, stored, other)
 
     def _look_up(
-        self, source: Source, names: tuple[str, ...], needs: Collection[str], keys: KeyValues
+        self,
+        source: Source,
+        names: tuple[str, ...],
+        needs: Collection[str],
+        keys: KeyValues,
+        other: OtherVersion | None = None,
     ) -> Rows:
-        index = self._near.setdefault((source, (*keys.names, *sorted(needs))), {})
+        """Rows by their keys; those of keys that another version was asked for come from there."""
+        columns = (*keys.names, *sorted(needs))
+        index = self._near.setdefault((source, columns), {})
+        read = [name for name in names if name in needs or name in keys.names]
         new_keys = [each for each in keys.values if each not in index]
+        if new_keys and other is not None:
+            other_rows = self._near.get((other.source, columns), {})
+            near = {each: other_rows[each] for each in new_keys if each in other_rows}
+            index.update(other.rows(names, read, near, keys) if near else {})
+            new_keys = [each for each in new_keys if each not in index]
         if new_keys:
-            check_time()
-            read = [name for name in names if name in needs or name in keys.names]
-            nullable = [replace(each, nullable=True) for each in keys.columns]
-            key_rows = to_arrow(nullable, new_keys)
-            matches = self._engine.look_up(source, read, key_rows, MOST_ROWS + 1)
-            if matches.num_rows > MOST_ROWS:
-                raise self._leave_to_engine("too many rows")
-            index.update((each, []) for each in new_keys)
-            _add_rows(index, names, keys, matches)
+            self._fill(index, source, names, read, KeyValues(keys.columns, frozenset(new_keys)))
         return [row for key in keys.values for row in index[key]]
+
+    def _fill(
+        self,
+        index: dict[Row, Rows],
+        source: Source,
+        names: tuple[str, ...],
+        read: Sequence[str],
+        keys: KeyValues,
+    ) -> None:
+        """Add the rows of keys that the engine looks up to an index."""
+        check_time()
+        nullable = [replace(each, nullable=True) for each in keys.columns]
+        key_rows = to_arrow(nullable, list(keys.values))
+        matches = self._engine.look_up(source, read, key_rows, MOST_ROWS + 1)
+        if matches.num_rows > MOST_ROWS:
+            raise self._leave_to_engine("too many rows")
+        index.update((each, []) for each in keys.values)
+        _add_rows(index, names, keys, matches)
 
     def _read_whole(self, source: Source, names: tuple[str, ...]) -> Rows:
         if (source, names) not in self._rows:
@@ -290,14 +318,17 @@ class FewRowsRun:
             return self._read_whole(name, names)
         rows_by_key: dict[Row, Row] = {}
         key = key_of(target.ids, target.definition.schema)
+        values: dict[tuple[str, ...], set[Row]] = {}
         for apply in applies:
-            ids = matched_ids(target, apply.schema)
-            if apply.target == name and ids:
-                columns = tuple(find_field(each, target.definition.schema) for each in ids)
-                keys = KeyValues(columns, frozenset(self._values(apply, target)))
-                rows_by_key |= {key(row): row for row in self._look_up(name, names, names, keys)}
-            elif apply.target == name:
-                raise LeftToEngineError(f"all of {name} changes")
+            if apply.target == name:
+                ids = matched_ids(target, apply.schema)
+                values.setdefault(ids, set()).update(self._values(apply, target))
+        if () in values:
+            raise LeftToEngineError(f"all of {name} changes")
+        for ids, keys_of_ids in values.items():
+            columns = tuple(find_field(each, target.definition.schema) for each in ids)
+            keys = KeyValues(columns, frozenset(keys_of_ids))
+            rows_by_key |= {key(row): row for row in self._look_up(name, names, names, keys)}
         return list(rows_by_key.values())
 
     def _apply(self, apply: Apply) -> None:

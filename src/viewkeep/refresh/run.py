@@ -85,6 +85,7 @@ class _StageRun:
         self._engines, self._stage = engines, stage
         self._costs = Costs.from_notes(stored.report.experience)
         self._timer = Timer()
+        self._changes: Mapping[str, TableChanges] = {}
 
     def run(self) -> CommitView:
         """Do what the stage says, up to the commit."""
@@ -136,7 +137,7 @@ class _StageRun:
         with self._engines.counted_jobs() as jobs:
             try:
                 with self._timer.phase("changes"):
-                    batches = self._batches()
+                    self._changes = batches = self._batches()
                 changes = {name: batch.size for name, batch in batches.items()}
                 reason = self._late_reason(changes)
                 if not reason:
@@ -368,7 +369,12 @@ class _StageRun:
         """Where a script finds its relations."""
         pre = {(name, "pre"): before[name] for name in self._view.sources}
         post = {(name, "post"): after[name] for name in self._view.sources}
-        relations = ViewRelations(self._view, {**pre, **post})
+        changes = {
+            name: self._changes[name]
+            for name, source in self._view.sources.items()
+            if source.declared.key and before[name] != after[name]
+        }
+        relations = ViewRelations(self._view, {**pre, **post}, changes=changes)
         relations.update(kept)
         relations.update(inputs.diffs)
         if self._stored.state.clock is not None:

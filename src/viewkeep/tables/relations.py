@@ -9,16 +9,21 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile, Snapshot
+from viewkeep.tables.table_changes import TableChanges
 
 
 @dataclass(frozen=True)
 class StoredRows:
-    """The rows of some files of one version; `names` maps names of columns to the stored ones."""
+    """The rows of some files of one version; `names` maps names of columns to the stored ones.
+
+    `changes` are those since the version before, of a script that reads both.
+    """
 
     table: LakeTable
     snapshot: Snapshot
     files: Sequence[DataFile]
     names: Mapping[str, str]
+    changes: TableChanges | None = None
 
     @staticmethod
     def whole(table: LakeTable, snapshot: Snapshot) -> "StoredRows":

@@ -12,6 +12,7 @@ from viewkeep.execute.duckdb.dialect.text import quote
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.types.inference import Schema
+from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import OverlaidRows
 
@@ -29,15 +30,25 @@ class KeyLookUps:
     def look_up(self, source: Source, names: Sequence[str], keys: pa.Table, most: int) -> pa.Table:
         """Columns of the rows of a relation that have one of some keys: at most so many."""
         rows = self._open.near(source, keys) if self._open.may_be_marked(source) else None
-        if rows is None:
+        placed = self._open.placed(source) if isinstance(source, str) else None
+        if rows is None and placed is None:
             self._open.open([source])
             rows = self._open.names[source]
+        found = self._matches(rows or placed or "", names, keys, most, rows is None)
+        if rows is None and found.num_rows < most:
+            self._open.remember_places(source, keys, found)
+        return found.select(list(names))
+
+    def _matches(
+        self, rows: str, names: Sequence[str], keys: pa.Table, most: int, placed: bool
+    ) -> pa.Table:
         same = " AND ".join(
             f"stored.{quote(each)} {_equals(keys[each])} keys.{quote(each)}"
             for each in keys.column_names
         )
-        columns = ", ".join(f"stored.{quote(each)}" for each in names)
-        with duckdb_errors(f"looking rows of {source} up"):
+        read = [*names, *((FILE, ROW) if placed else ())]
+        columns = ", ".join(f"stored.{quote(each)}" for each in read)
+        with duckdb_errors("looking rows up"):
             return arrow_rows(
                 self._open.connection,
                 f"SELECT {columns} FROM {rows} AS stored "

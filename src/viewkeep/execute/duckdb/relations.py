@@ -19,11 +19,15 @@ from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import count_near, look_up
 from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.recent_places import RECENT_PLACES
+from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
+FILE_PLACE = f"CAST(file_index AS BIGINT) AS {quote(FILE)}"
+ROW_PLACE = f"file_row_number AS {quote(ROW)}"
 _FILE, _ROW = "viewkeep#file", "viewkeep#row"
 NEAR_SHARE = 0.5
 """Row groups that may hold some keys are read one by one if they have at most this share of the
@@ -108,6 +112,26 @@ class OpenRelations:
         file_rows = look_up(folder, files, rows.snapshot.fields, [stored])
         columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
         return f"(SELECT {columns} FROM {self.registered(file_rows)})"
+
+    def placed(self, source: Source) -> str | None:
+        """Stored rows with their places, `FILE` and `ROW`; None where DuckDB does not tell them."""
+        rows = self._relations[source]
+        if not isinstance(rows, StoredRows) or rows.snapshot.has_vectors:
+            return None
+        text = self.numbered_files(rows)
+        if text is None:
+            return None
+        fields = {field.name: field for field in rows.snapshot.fields}
+        columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
+        return f"(SELECT {columns}, {FILE_PLACE}, {ROW_PLACE} FROM {text})"
+
+    def remember_places(self, source: Source, keys: pa.Table, found: pa.Table) -> None:
+        """Remember where the rows are that have one of the keys."""
+        rows = self._relations[source]
+        assert isinstance(rows, StoredRows)
+        stored = [rows.names[name] for name in keys.column_names]
+        places = found.select([*keys.column_names, FILE, ROW]).rename_columns([*stored, FILE, ROW])
+        RECENT_PLACES.add(rows, keys.rename_columns(stored), places)
 
     def registered(self, rows: pa.Table) -> str:
         """A name for rows in memory."""

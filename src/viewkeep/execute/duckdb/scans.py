@@ -10,14 +10,16 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
 from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.relations import OpenRelations
+from viewkeep.execute.duckdb.relations import FILE_PLACE, ROW_PLACE, OpenRelations
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows
 from viewkeep.tables.files.look_up import find_places
 from viewkeep.tables.files.parquet import ROW_GROUP, Folder
+from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW, SIDE
+from viewkeep.tables.files.spliced_rest import may_splice, write_spliced
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
@@ -36,6 +38,9 @@ class DuckdbScans:
 
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into a new file of their table."""
+        spliced = self._write_spliced(rows, keys)
+        if spliced is not None:
+            return spliced
         fields = rows.fields
         target = Target(
             rows.table,
@@ -46,6 +51,16 @@ class DuckdbScans:
         with connected() as connection, duckdb_errors(rows.table.uri):
             return write_query(connection, _joined(connection, rows, keys, "ANTI"), fields, target)
 
+    def _write_spliced(self, rows: StoredRows, keys: pa.Table) -> list[DataFile] | None:
+        """The same by a copy of most row groups, where the keys are in few of them."""
+        if not may_splice(rows, keys.num_rows):
+            return None
+        places = RECENT_PLACES.get(rows, keys)
+        if places is None:
+            places = self.row_places(rows, keys)
+        numbers, found = places[FILE].to_numpy(), places[ROW].to_numpy().astype(np.int64)
+        return write_spliced(rows, [np.sort(found[numbers == n]) for n in range(len(rows.files))])
+
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The places of the rows that have one of the keys: `FILE` and `ROW`."""
         with connected() as connection, duckdb_errors(rows.table.uri):
@@ -55,8 +70,7 @@ class DuckdbScans:
                 return _places_in_memory(rows, keys)
             key_rows, same = _listed_keys(relations, keys)
             query = (
-                f"SELECT CAST(file_index AS BIGINT) AS {quote(FILE)}, "
-                f"file_row_number AS {quote(ROW)} "
+                f"SELECT {FILE_PLACE}, {ROW_PLACE} "
                 f"FROM {files} AS stored SEMI JOIN {key_rows} AS keys ON {same}"
             )
             return arrow_rows(connection, query)
@@ -122,7 +136,8 @@ def _group_rows(rows: StoredRows) -> int:
     """About how many rows the row groups have that are written anew."""
     if not rows.files:
         return ROW_GROUP
-    with Folder(rows.table).opened(rows.files[0]) as (_, bounds):
+    largest = max(rows.files, key=lambda each: each.rows)
+    with Folder(rows.table).opened(largest) as (_, bounds):
         return min(ROW_GROUP, int(max(np.diff(bounds.starts), default=ROW_GROUP)))
 
 

@@ -21,6 +21,8 @@ from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.snapshots import DataFile
 
+VIEW_GROUP = 32 * 1024
+"""Rows of a row group of a view: those that have no changed row are copied, not written anew."""
 _NUMBERS = (*INTEGRAL, FLOAT, DOUBLE, DATE)
 
 
@@ -55,7 +57,8 @@ def _copy(
     files = Folder(target.table)
     files.make(name)
     place = f"{folder}/{name}/part-0.parquet".replace("'", "''")
-    group = target.group_rows if target.is_sorted and target.group_rows else ROW_GROUP
+    group = target.group_rows if target.is_sorted else None
+    group = group or (VIEW_GROUP if target.group_rows is None else ROW_GROUP)
     options = f"FORMAT parquet, ROW_GROUP_SIZE {group}, COMPRESSION {compression}"
     try:
         connection.execute(f"COPY ({text}) TO '{place}' ({options})")

@@ -57,15 +57,9 @@ class Folder:
         with storage_errors(f"{self.uri}/{path}"):
             footers: list[Any] = []
             with self._new_file(f"{self._base}/{path}") as sink:
-                pq.write_table(
-                    table,
-                    sink,
-                    metadata_collector=footers,
-                    row_group_size=ROW_GROUP,
-                    write_page_index=True,
-                    # Numbers gain little from dictionaries, which cost most of the time.
-                    use_dictionary=[f.name for f in table.schema if _has_few_values(f.type)],
-                )
+                about = {"metadata_collector": footers, "write_page_index": True}
+                with open_writer(sink, table.schema, **about) as writer:
+                    writer.write_table(table, ROW_GROUP)
                 size = sink.tell()
         if self._is_local:
             RECENT_FILES.add(f"{self._base}/{path}", table)
@@ -84,6 +78,18 @@ class Folder:
         """A folder in the table's folder, for files that others write."""
         with storage_errors(f"{self.uri}/{name}"):
             self._files.create_dir(f"{self._base}/{name}", recursive=True)
+
+    def local_place(self, path: str) -> str | None:
+        """Where a file is on this machine; None elsewhere."""
+        return f"{self._base}/{path}" if self._is_local else None
+
+    def place_of(self, file: DataFile) -> str:
+        """Where a file of the table is in its file system."""
+        return file.location(self._base)
+
+    def read_described(self, path: str) -> DataFile:
+        """A file by its path in the folder, with what its footer tells."""
+        return self._read_described(path)
 
     def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
         """The rows of some files, with these columns; what a file does not have is NULL."""
@@ -248,7 +254,8 @@ class Folder:
             bounds = FOOTERS.get(location, read_footer) if self._is_local else None
             bounds = bounds or GroupBounds(read_footer())
             about = {"metadata": bounds.footer, "coerce_int96_timestamp_unit": _UNIT}
-            yield pq.ParquetFile(source, **about), bounds
+            # Few bytes of many row groups: on a disk, one buffer for all takes longer than reading.
+            yield pq.ParquetFile(source, pre_buffer=not self._is_local, **about), bounds
 
     def _read_described(self, path: str) -> DataFile:
         place = f"{self._base}/{path}"
@@ -272,6 +279,13 @@ class Folder:
 
         least, greatest, nulls = _bounds(footer, count_nulls)
         return DataFile(path, size, footer.num_rows, {}, least, greatest, nulls)
+
+
+def open_writer(sink: Any, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    """A Parquet file to write rows into."""
+    # Numbers gain little from dictionaries, which cost most of the time.
+    few_values = [each.name for each in schema if _has_few_values(each.type)]
+    return pq.ParquetWriter(sink, schema, use_dictionary=few_values, **options)
 
 
 @contextmanager
