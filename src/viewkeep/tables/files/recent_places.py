@@ -42,6 +42,8 @@ class RecentPlaces:
         known = self._look_ups.get((rows.table.uri, rows.snapshot.version))
         if known is None or set(known.keys.column_names) != set(keys.column_names):
             return None
+        if {each.path for each in rows.snapshot.files} != set(known.paths):  # another table there
+            return None
         if (KeyIndex(known.keys).places(keys) < 0).any():
             return None
         numbers = {each.path: number for number, each in enumerate(rows.files)}

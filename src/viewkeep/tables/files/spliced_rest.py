@@ -117,7 +117,8 @@ def write_spliced(rows: StoredRows, places: Sequence[RowNumbers]) -> list[DataFi
 def _write(folder: Folder, files: Sequence[_OpenFile], names: list[str]) -> DataFile:
     meaning = leaf_columns(files[0].file.schema)
     for each in files:
-        if each.file.schema_arrow.names != names or leaf_columns(each.file.schema) != meaning:
+        is_alike = not each.copied or leaf_columns(each.file.schema) == meaning
+        if each.file.schema_arrow.names != names or not is_alike:
             raise SpliceError("files that are not alike")
     path = f"part-{uuid4()}.parquet"
     place = folder.local_place(path)
