@@ -14,6 +14,7 @@ from viewkeep.tables.files.thrift import (
     LIST,
     STRUCT,
     Fields,
+    ThriftError,
     read_list,
     read_number,
     read_struct,
@@ -59,7 +60,10 @@ class GroupSource:
             raise SpliceError("no plain Parquet file")
         length = int.from_bytes(end[:4], "little")
         place = file.seek(-8 - length, os.SEEK_END)
-        footer, _ = read_struct(file.read(length), 0, {_GROUPS: _read_groups})
+        try:
+            footer, _ = read_struct(file.read(length), 0, {_GROUPS: _read_groups})
+        except ThriftError as error:
+            raise SpliceError(str(error)) from error
         if _ENCRYPTION in footer:
             raise SpliceError("an encrypted file")
         return GroupSource(file, footer, footer[_GROUPS][1], place)
