@@ -142,10 +142,12 @@ class FurtherWriter(Writer):
         items = {c.name: Scalar(c.text, c.kind) for c in others}
         inner = {**items, "pk": Scalar(by.text, by.kind), "pv": Scalar(value.text, WHOLE)}
         block = self._block(listed(inner), inner, source, self._filters(source, 0))
-        heads = ["1 AS p1", "2 AS p2"] if by.kind == WHOLE else ["'a' AS p1", "'b' AS p2"]
+        first, second = [f"p{n}" for n in range(1, 9) if f"p{n}" not in items][:2]
+        values = ("1", "2") if by.kind == WHOLE else ("'a'", "'b'")
+        heads = [f"{values[0]} AS {first}", f"{values[1]} AS {second}"]
         aggregate = f"{self.rng.choice(['sum', 'min', 'max'])}(pv)"
         columns = [Column(name, each.kind) for name, each in items.items()]
-        columns += [Column("p1", WHOLE), Column("p2", WHOLE)]
+        columns += [Column(first, WHOLE), Column(second, WHOLE)]
         sql = f"SELECT * FROM ({block.sql}) PIVOT ({aggregate} FOR pk IN ({', '.join(heads)}))"
         return Query(sql, tuple(columns))
 

@@ -95,10 +95,18 @@ class KeyValues:
         places = [place for place, each in enumerate(self.names) if each in names]
         if not places:
             return None
-        columns = tuple(replace(self.columns[i], name=names[self.columns[i].name]) for i in places)
-        if len(places) == len(self.columns):
-            return KeyValues(columns, self.values)
-        values = frozenset(tuple([value[i] for i in places]) for value in self.values)
+        columns = tuple(replace(each, name=names.get(each.name, "")) for each in self.columns)
+        return KeyValues(columns, self.values).at(places)
+
+    def at(self, places: Sequence[int]) -> "KeyValues":
+        """The values of columns at some places; of several that have one name, of the first."""
+        first: dict[str, int] = {}
+        for place in places:
+            first.setdefault(self.columns[place].name, place)
+        if len(first) == len(self.columns):
+            return self
+        columns = tuple(self.columns[i] for i in first.values())
+        values = frozenset(tuple([value[i] for i in first.values()]) for value in self.values)
         return KeyValues(columns, values)
 
 
@@ -356,7 +364,7 @@ def _key_values(node: Paired, left_first: bool, values: Set[Row]) -> KeyValues:
         for name, other in zip(own, others, strict=True)
     )
     non_null = frozenset(each for each in values if all(each[i] is not None for i in strict))
-    return KeyValues(columns, non_null)
+    return KeyValues(columns, non_null).at(range(len(columns)))
 
 
 def _passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:
