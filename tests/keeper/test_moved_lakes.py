@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, location
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.lake import catalog as catalogs
+from viewkeep.lake import catalog_store
 
 VIEWS = {
     "best": "SELECT g, max(n) AS m, avg(n) AS a FROM t JOIN names USING (g) GROUP BY g",
@@ -69,7 +69,7 @@ def test_a_copy(
     place, copy, outside = tmp_path / "lake", tmp_path / "copy", tmp_path / "outside"
     with monkeypatch.context() as patch:
         if old:
-            patch.setattr(catalogs, "stored_location", lambda lake, location: location)
+            patch.setattr(catalog_store, "stored_location", lambda lake, location: location)
         made(spark, place, outside)
     assert (str(place) in (place / "_viewkeep/catalog.json").read_text()) == old
     shutil.copytree(place, copy)

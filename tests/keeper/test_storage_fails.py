@@ -137,7 +137,7 @@ def test_errors_of_storage(
         raise DeltaError("Generic LocalFileSystem error: No space left on device")
 
     module = "viewkeep.tables.log.deltalake_commits"
-    for owner, target in ((pq, "write_table"), (os, "link"), (write_entry, "_write")):
+    for owner, target in ((pq.ParquetWriter, "write_table"), (os, "link"), (write_entry, "_write")):
         with monkeypatch.context() as patch:
             patch.setattr(owner, target, full)
             check_refused(keeper, "No space left on device")
