@@ -117,6 +117,28 @@ def test_parts_that_overflow_leave_it_to_ids(tmp_path) -> None:
     assert list(keeper.views) == ["v"]
 
 
+@pytest.mark.parametrize("policy", ["strict", "incremental"])
+def test_views_that_are_never_computed_anew_stay_with_ids(tmp_path, policy: str) -> None:
+    """Rows that come later may overflow a part of the join, and nothing would help then."""
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    keeper.create_table("big", vk.Table({"id": "int", "y": "int", "a": "bigint"}, key=["id"]))
+    keeper.apply("big", inserts=[(i, i % 15, 1) for i in range(10, 1500)])
+    keeper.create_view("v", STAR.replace("FROM r", "FROM big AS r"), policy=policy)
+    keeper.apply("big", inserts=[(i, 99, 2**62) for i in range(4)])
+    assert keeper.refresh("v")[0].strategy == "id"
+    assert keeper.verify("v")
+
+
+def test_a_lost_file_does_not_stop_explain(tmp_path) -> None:
+    keeper = star_lake(str(tmp_path), rows=1500, values=15)
+    keeper.create_view("v", STAR)
+    for file in (tmp_path / "r").glob("*.parquet"):
+        file.unlink()
+    text = Keeper(str(tmp_path), durable=False).explain("v")
+    assert "  strategy  viewtree" in text
+    assert "  expected  " not in text
+
+
 @pytest.mark.parametrize(
     ("shares", "message"),
     [

@@ -25,6 +25,7 @@ from viewkeep.query.expressions import columns_of
 from viewkeep.query.traversal import walk
 from viewkeep.refresh.costs import PRICES, SMALL, Prices
 from viewkeep.tables.files.samples import value_counts
+from viewkeep.tables.log.delta import StorageError
 
 IDS = "id"
 OTHERS = ("tuple", VIEW_TREE, MAPS, HEAVY_LIGHT)
@@ -58,8 +59,9 @@ def choose_strategy(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines
 ) -> ViewDefinition:
     """The definition with the strategy that is expected to be the fastest, if that is left open
-    and makes a difference."""
-    if definition.strategy != "auto":
+    and makes a difference. Only a view that may be computed anew gets another than by IDs: sums of
+    parts may overflow where those of all rows do not."""
+    if definition.strategy != "auto" or definition.policy != "auto":
         return definition
     view = plans.view(replace(definition, ready=True), catalog)
     rates = _rates(view, engines) if _has_choice(view) else None
@@ -87,9 +89,13 @@ def strategy_costs(plans: ViewPlans, view: View, engines: Engines) -> list[Strat
 
 
 def strategy_advice(plans: ViewPlans, view: View, engines: Engines) -> str:
-    """What refreshes by each strategy are expected to take, and which would be better."""
+    """What refreshes by each strategy are expected to take, and which would be better; nothing
+    where the tables cannot be read."""
     own = view.decision.strategy
-    costs = strategy_costs(plans, view, engines)
+    try:
+        costs = strategy_costs(plans, view, engines)
+    except StorageError:  # what is wrong with them is told by the next refresh
+        return ""
     best = faster(costs, own)
     text = ", ".join(map(str, costs))
     if best is None:
