@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from viewkeep.diffs.costs.joined_rows import joined_rows
 from viewkeep.diffs.costs.sizes import Size, SizeEstimates, Spread, size_of_table
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Join, Scan, Select, SemiJoin
 from viewkeep.query.expressions import Call, Column, literal
@@ -62,3 +63,20 @@ def test_diffs_have_partners() -> None:
     assert sizes.of(Join(changed, scan("b"), partners)).rows == pytest.approx(1)
     assert sizes.of(SemiJoin(scan("b"), changed, partners)).rows == pytest.approx(1)
     assert Size(5.0).spread("unknown") == Spread.even(5.0)
+
+
+def test_rows_of_joins_by_numbers_of_rows() -> None:
+    rows = {"f": 9000, "d": 30}
+    fact, dimension = Scan("f", EDGES, "f"), Scan("d", EDGES, "d")
+    equal = Call("=", (Column("f.src"), Column("d.id")))
+    less = Call("<", (Column("d.dst"), literal(5)))
+    chosen = Select(dimension, less)
+    assert joined_rows(fact, rows) == 0
+    assert joined_rows(Join(fact, dimension, equal), rows) == 9000, "one partner for each row"
+    assert joined_rows(Join(chosen, fact, equal), rows) == pytest.approx(3000)
+    assert joined_rows(Select(Join(fact, dimension, equal), less), rows) == 9000
+    assert joined_rows(Join(fact, dimension, less), rows) == 270_000, "all pairs"
+    assert joined_rows(SemiJoin(chosen, fact, equal), rows) == 9000, "all are looked up"
+    total = GroupBy(dimension, (), (AggregateColumn("n", "count"),))
+    one = Join(fact, total, Call("<", (Column("f.src"), Column("n"))))
+    assert joined_rows(one, rows) == 9000, "one row of totals"

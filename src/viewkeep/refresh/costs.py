@@ -2,7 +2,7 @@
 
     incremental  statements + look-ups (bytes of caches and view) + changes + rows that they touch
                  + rows written anew
-    recompute    a statement + values of the columns that the query reads
+    recompute    a statement + values of the columns that the query reads + rows of its joins
 
 The constants are seconds: those of DuckDB fit refreshes and recomputations on one machine, those of
 Spark are guesses. What refreshes of the view have taken (`lake.experience`) corrects both.
@@ -11,6 +11,7 @@ Spark are guesses. What refreshes of the view have taken (`lake.experience`) cor
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from viewkeep.diffs.costs.joined_rows import joined_rows
 from viewkeep.execute.engines import Choice
 from viewkeep.execute.few_rows import MOST_CHANGES
 from viewkeep.lake import Experience, Pins
@@ -47,6 +48,8 @@ class Prices:
     """A recomputation without rows."""
     read: float
     """A value that a recomputation reads, once for every place that names the table."""
+    joined: float
+    """A row that a join of a recomputation passes on, or looks up."""
     operator_row: float
     """A row of an operator of a script."""
     value: float
@@ -67,6 +70,7 @@ PRICES = {
         rewrite=8e-9,
         recompute=0.02,
         read=9e-9,
+        joined=40e-9,
         operator_row=0.2e-6,
         value=3e-9,
         untried=0.03,
@@ -82,6 +86,7 @@ PRICES = {
         rewrite=40e-9,
         recompute=1.0,
         read=100e-9,
+        joined=200e-9,
         operator_row=0.5e-6,
         value=30e-9,
         untried=0.5,
@@ -123,7 +128,7 @@ def recompute_seconds(view: View, inputs: Pins, backend: str) -> float:
     for node, columns in needed_columns(query, never_none=True).items():
         if isinstance(node, Scan):
             values += rows.get(node.name, 1) * len(columns)  # the clock is no table
-    return price.recompute + price.read * values
+    return price.recompute + price.read * values + price.joined * joined_rows(query, rows)
 
 
 def estimate(
