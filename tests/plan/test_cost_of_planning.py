@@ -31,7 +31,7 @@ def every_chain(degrees: frozenset[Degree], goal: frozenset[str], known: frozens
     return cheapest(
         Cost(frozenset({each.power})) + every_chain(degrees, goal, known | each.binds)
         for each in degrees
-        if each.given <= known and not each.binds <= known
+        if each.determinant <= known and not each.binds <= known
     )
 
 

@@ -55,7 +55,7 @@ class Aggregate:
             return (Term((), ()),)
         if self.function in ("min", "max"):
             return (Term((), (self.argument,)),)
-        return tuple(_split(product) for product in _products(self.argument))
+        return tuple(_product_term(product) for product in _lift_products(self.argument))
 
     @property
     def lifts(self) -> tuple[Expression, ...]:
@@ -69,7 +69,7 @@ class Aggregate:
 _MINUS_ONE = literal(-1)
 
 
-def _products(expression: Expression) -> list[tuple[Expression, ...]]:
+def _lift_products(expression: Expression) -> list[tuple[Expression, ...]]:
     """The expression as a sum of products, distributing * over + and - between variables.
 
     A part that reads a single variable stays whole: it is one lift however it is written.
@@ -77,16 +77,16 @@ def _products(expression: Expression) -> list[tuple[Expression, ...]]:
     if len(columns_of(expression)) > 1 and isinstance(expression, Call):
         match expression.function, expression.arguments:
             case "+", (left, right):
-                return _products(left) + _products(right)
+                return _lift_products(left) + _lift_products(right)
             case "-", (left, right):
-                return _products(left) + [(_MINUS_ONE, *p) for p in _products(right)]
+                return _lift_products(left) + [(_MINUS_ONE, *p) for p in _lift_products(right)]
             case "negate", (argument,):
-                return [(_MINUS_ONE, *p) for p in _products(argument)]
+                return [(_MINUS_ONE, *p) for p in _lift_products(argument)]
             case "*", (left, right):
-                return [(*p, *q) for p in _products(left) for q in _products(right)]
+                return [(*p, *q) for p in _lift_products(left) for q in _lift_products(right)]
     return [(expression,)]
 
 
-def _split(product: tuple[Expression, ...]) -> Term:
+def _product_term(product: tuple[Expression, ...]) -> Term:
     constants = tuple(factor for factor in product if not columns_of(factor))
     return Term(constants, tuple(factor for factor in product if columns_of(factor)))

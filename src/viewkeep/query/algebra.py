@@ -102,13 +102,13 @@ class Values(Operator):
             raise QueryError("VALUES needs at least one row and one column")
         if any(len(row) != len(self.columns) for row in self.rows):
             raise QueryError(f"each row of VALUES needs {len(self.columns)} values")
-        return tuple(map(self._field, self.columns, zip(*self.rows, strict=True)))
+        return tuple(map(self._values_field, self.columns, zip(*self.rows, strict=True)))
 
-    def _field(self, name: str, values: tuple[Expression, ...]) -> Field:
-        first, *others = [type_of(each, ()) for each in values]
-        if any(each.type != first.type for each in others):
+    def _values_field(self, name: str, values: tuple[Expression, ...]) -> Field:
+        first, *later = [type_of(each, ()) for each in values]
+        if any(each.type != first.type for each in later):
             raise QueryError(f'column "{name}" of VALUES has values of several types')
-        return Field(name, first.type, any(each.nullable for each in (first, *others)))
+        return Field(name, first.type, any(each.nullable for each in (first, *later)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class Project(Unary):
     def _output(self) -> Schema:
         if not self.outputs:
             raise QueryError("a projection needs at least one column")
-        return tuple(_field(o.name, o.expression, self.child.schema) for o in self.outputs)
+        return tuple(_output_field(o.name, o.expression, self.child.schema) for o in self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Join(Binary):
     condition: Expression = TRUE
 
     def _output(self) -> Schema:
-        return _paired(self.left, self.right, self.condition)
+        return _join_schema(self.left, self.right, self.condition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class SemiJoin(Binary):
     condition: Expression = TRUE
 
     def _output(self) -> Schema:
-        _paired(self.left, self.right, self.condition)
+        _join_schema(self.left, self.right, self.condition)
         return self.left.schema
 
 
@@ -162,7 +162,7 @@ class AntiJoin(Binary):
     condition: Expression = TRUE
 
     def _output(self) -> Schema:
-        _paired(self.left, self.right, self.condition)
+        _join_schema(self.left, self.right, self.condition)
         return self.left.schema
 
 
@@ -180,12 +180,12 @@ class UnionAll(Operator):
     def _output(self) -> Schema:
         if len(self.inputs) < 2:
             raise QueryError("a union needs at least two inputs")
-        first, *others = [node.schema for node in self.inputs]
-        for other in others:
-            _check_same_columns(first, other)
+        first, *later = [node.schema for node in self.inputs]
+        for schema in later:
+            _check_union_columns(first, schema)
         return tuple(
-            replace(column, nullable=any(f.nullable for f in same))
-            for column, *same in zip(first, first, *others, strict=True)
+            replace(column, nullable=any(f.nullable for f in fields))
+            for column, *fields in zip(first, first, *later, strict=True)
         )
 
 
@@ -256,8 +256,8 @@ class Window(Unary):
     @property
     def whole_order(self) -> tuple[Order, ...]:
         """The columns that decide which row comes first, those of ties last."""
-        named = {each.column for each in self.order_by}
-        return (*self.order_by, *(Order(name) for name in self.ties if name not in named))
+        order_columns = {each.column for each in self.order_by}
+        return (*self.order_by, *(Order(name) for name in self.ties if name not in order_columns))
 
     def _output(self) -> Schema:
         if not self.columns:
@@ -326,26 +326,26 @@ Node: TypeAlias = (
 """An operator of the tree; `match` on it is exhaustive."""
 
 
-def _field(name: str, expression: Expression, schema: Schema) -> Field:
+def _output_field(name: str, expression: Expression, schema: Schema) -> Field:
     typed = type_of(expression, schema)
     return Field(name, typed.type, typed.nullable)
 
 
-def _paired(left: "Node", right: "Node", condition: Expression) -> Schema:
+def _join_schema(left: "Node", right: "Node", condition: Expression) -> Schema:
     schema = left.schema + right.schema
     check_names(schema)
     check_condition(condition, schema)
     return schema
 
 
-def _check_same_columns(first: Schema, other: Schema) -> None:
+def _check_union_columns(first: Schema, second: Schema) -> None:
     columns = [(f.name, f.type) for f in first]
-    if columns != [(f.name, f.type) for f in other]:
+    if columns != [(f.name, f.type) for f in second]:
         raise QueryError(
-            f"a union of different columns: ({_names(first)}) and ({_names(other)}); "
+            f"a union of different columns: ({_schema_text(first)}) and ({_schema_text(second)}); "
             "project both sides on the same names and types"
         )
 
 
-def _names(schema: Schema) -> str:
+def _schema_text(schema: Schema) -> str:
     return ", ".join(f"{f.name} {f.type}" for f in schema)

@@ -27,13 +27,13 @@ def clock_of(as_of: datetime | date | str | None) -> int:
     >>> clock_of("1970-01-02"), clock_of("1970-01-01 01:00:00+01:00")
     (86400000000, 0)
     """
-    moment = _moment(as_of)
+    moment = _clock_moment(as_of)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def _moment(as_of: datetime | date | str | None) -> datetime:
+def _clock_moment(as_of: datetime | date | str | None) -> datetime:
     match as_of:
         case None:
             return datetime.now(UTC)

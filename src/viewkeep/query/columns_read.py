@@ -27,14 +27,16 @@ from viewkeep.query.traversal import walk
 Needs = dict[Node, frozenset[str]]
 
 
-def needed_columns(root: Node, kept: Iterable[Node] = (), never_none: bool = False) -> Needs:
-    """For each operator the columns that some use of it reads; all of the root and of what is
-    kept. `never_none` asks for a column also where only rows are counted."""
-    needs: Needs = {node: frozenset(node.names) for node in (root, *kept)}
+def needed_columns(root: Node, whole_nodes: Iterable[Node] = (), never_none: bool = False) -> Needs:
+    """For each operator the columns that some use of it reads; all of the root and `whole_nodes`.
+
+    `never_none` asks for a column also where only rows are counted.
+    """
+    needs: Needs = {node: frozenset(node.names) for node in (root, *whole_nodes)}
     for node in reversed(list(walk(root))):  # operators come before their inputs
         if never_none and not needs[node]:
-            needs[node] = frozenset([_any_column(node)])
-        for child, names in _reads(node, needs[node]):
+            needs[node] = frozenset([_column_to_count_rows(node)])
+        for child, names in _columns_read_of_inputs(node, needs[node]):
             needs[child] = needs.get(child, frozenset()) | names
     return needs
 
@@ -68,11 +70,13 @@ def branches_need(union: UnionAll, columns: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in union.names if name in columns) or union.names[:1]
 
 
-def _any_column(node: Node) -> str:
+def _column_to_count_rows(node: Node) -> str:
     return outputs_needed(node, frozenset())[0].name if isinstance(node, Project) else node.names[0]
 
 
-def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
+def _columns_read_of_inputs(
+    node: Node, columns: frozenset[str]
+) -> Iterator[tuple[Node, frozenset[str]]]:
     match node:
         case Scan() | Stored() | Values():
             return
@@ -80,7 +84,7 @@ def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozense
             yield node.child, columns | columns_of(node.condition)
         case Project():
             expressions = (o.expression for o in outputs_needed(node, columns))
-            yield node.child, _all(map(columns_of, expressions))
+            yield node.child, _union_of_columns(map(columns_of, expressions))
         case Join():
             reads = columns | columns_of(node.condition)
             yield node.left, reads.intersection(node.left.names)
@@ -93,16 +97,19 @@ def _reads(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozense
             for child in node.inputs:
                 yield child, frozenset(branches_need(node, columns))
         case GroupBy():
-            reads = _all(each.reads for each in aggregates_needed(node, columns))
+            reads = _union_of_columns(each.reads for each in aggregates_needed(node, columns))
             yield node.child, reads.union(node.keys)
         case Distinct():
             yield node.child, frozenset(node.child.names)
         case Unnest():
             yield node.child, columns.intersection(node.child.names) | {node.column}
         case Window():
-            needed, own = window_needed(node, columns), columns.intersection(node.child.names)
-            yield node.child, own | needed.reads if needed is not None else own
+            needed, input_columns = (
+                window_needed(node, columns),
+                columns.intersection(node.child.names),
+            )
+            yield node.child, input_columns | needed.reads if needed is not None else input_columns
 
 
-def _all(parts: Iterable[frozenset[str]]) -> frozenset[str]:
+def _union_of_columns(parts: Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset[str]().union(*parts)

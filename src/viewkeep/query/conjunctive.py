@@ -34,7 +34,7 @@ class Atom:
         return frozenset(self.variables)
 
     def __str__(self) -> str:
-        return f"{_quote_primed(self.relation)}({_names(self.variables)})"
+        return f"{_quote_relation(self.relation)}({_variable_list(self.variables)})"
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class ConjunctiveQuery:
     def __post_init__(self) -> None:
         if not self.atoms:
             raise QueryError(f"query {self.name}: needs at least one atom")
-        _check_head(self)
-        _check_arities(self)
-        _check_expressions(self)
+        _check_query_head(self)
+        _check_atom_arities(self)
+        _check_query_expressions(self)
         self.constraints.check(self)
 
     @cached_property
@@ -127,13 +127,13 @@ class ConjunctiveQuery:
         return replace(self, constraints=self.constraints.merge(constraints))
 
     def __str__(self) -> str:
-        head = _names(self.outputs)
+        head = _variable_list(self.outputs)
         if self.inputs:
-            head = f"{head} | {_names(self.inputs)}".lstrip()
+            head = f"{head} | {_variable_list(self.inputs)}".lstrip()
         if self.aggregates:
             head = f"{head}; {', '.join(map(str, self.aggregates))}"
         factors = [str(atom) for atom in self.atoms] + [f"[{c}]" for c in self.conditions]
-        return f"{_quote_primed(self.name)}({head}) = {' * '.join(factors)}"
+        return f"{_quote_relation(self.name)}({head}) = {' * '.join(factors)}"
 
 
 def unsafe_head(variable: str, atoms: Iterable[Atom]) -> str:
@@ -150,17 +150,17 @@ def columns(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
 
-def _names(names: Iterable[str]) -> str:
+def _variable_list(names: Iterable[str]) -> str:
     return ", ".join(map(quote_identifier, names))
 
 
-def _quote_primed(name: str) -> str:
+def _quote_relation(name: str) -> str:
     """Names before a bracket may end in primes, as in the reduct R'(x, y) of R(x)."""
     stem = name.rstrip("'")
     return quote_identifier(stem) + name[len(stem) :] if stem else quote_identifier(name)
 
 
-def _check_head(query: ConjunctiveQuery) -> None:
+def _check_query_head(query: ConjunctiveQuery) -> None:
     for variable, uses in Counter(query.free).items():
         if uses > 1:
             raise QueryError(f'query {query.name}: "{variable}" stands {uses} times in the head')
@@ -168,7 +168,7 @@ def _check_head(query: ConjunctiveQuery) -> None:
             raise QueryError(f"query {query.name}: {unsafe_head(variable, query.atoms)}")
 
 
-def _check_arities(query: ConjunctiveQuery) -> None:
+def _check_atom_arities(query: ConjunctiveQuery) -> None:
     arities = {relation: len(columns) for relation, columns in query.columns}
     for atom in query.atoms:
         expected = arities.setdefault(atom.relation, len(atom.variables))
@@ -179,14 +179,14 @@ def _check_arities(query: ConjunctiveQuery) -> None:
             )
 
 
-def _check_expressions(query: ConjunctiveQuery) -> None:
+def _check_query_expressions(query: ConjunctiveQuery) -> None:
     parts: list[tuple[str, Expression]] = [("condition", c) for c in query.conditions]
     for aggregate in query.aggregates:
         if aggregate.argument is not None:
-            _check_known(query, str(aggregate), aggregate.argument)
+            _check_query_variables(query, str(aggregate), aggregate.argument)
             parts += [(str(aggregate), lift) for term in aggregate.terms for lift in term.lifts]
     for place, expression in parts:
-        _check_known(query, place, expression)
+        _check_query_variables(query, place, expression)
         names = columns_of(expression)
         if not any(names <= atom.schema for atom in query.atoms):
             raise QueryError(
@@ -195,7 +195,7 @@ def _check_expressions(query: ConjunctiveQuery) -> None:
             )
 
 
-def _check_known(query: ConjunctiveQuery, place: str, expression: Expression) -> None:
+def _check_query_variables(query: ConjunctiveQuery, place: str, expression: Expression) -> None:
     for name in sorted(columns_of(expression)):
         if name not in query.variables:
             raise QueryError(

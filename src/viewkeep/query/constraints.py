@@ -32,8 +32,8 @@ class FunctionalDependency:
     @staticmethod
     def parse(text: str) -> "FunctionalDependency":
         """Read `x, y -> z`."""
-        left, right = _sides(text, "a functional dependency is written x, y -> z")
-        return FunctionalDependency(_list(left), _list(right))
+        left, right = _constraint_sides(text, "a functional dependency is written x, y -> z")
+        return FunctionalDependency(_constraint_variables(left), _constraint_variables(right))
 
     def __str__(self) -> str:
         return f"{', '.join(self.determinant)} -> {', '.join(self.dependent)}".lstrip()
@@ -49,7 +49,7 @@ class Key:
     @staticmethod
     def parse(text: str) -> "Key":
         """Read `C.id` or `PS.part, PS.supplier`."""
-        return Key(*_qualified(text, "a key is written R.a or R.a, R.b"))
+        return Key(*_qualified_columns(text, "a key is written R.a or R.a, R.b"))
 
     def __str__(self) -> str:
         return ", ".join(f"{self.relation}.{column}" for column in self.columns)
@@ -68,8 +68,8 @@ class ForeignKey:
     def parse(text: str) -> "ForeignKey":
         """Read `M.company -> C.id`."""
         form = "a foreign key is written M.company -> C.id"
-        left, right = _sides(text, form)
-        key = ForeignKey(*_qualified(left, form), *_qualified(right, form))
+        left, right = _constraint_sides(text, form)
+        key = ForeignKey(*_qualified_columns(left, form), *_qualified_columns(right, form))
         if len(key.columns) != len(key.referenced_columns):
             raise ConstraintError(f'foreign key "{text}": the sides have different lengths')
         return key
@@ -85,10 +85,10 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class DegreeBound:
-    """In the relation, every value of `given` is paired with at most `bound` of `dependent`."""
+    """In the relation, each value of `determinant` is beside at most `bound` of `dependent`."""
 
     relation: str
-    given: tuple[str, ...]
+    determinant: tuple[str, ...]
     dependent: tuple[str, ...]
     bound: int
 
@@ -99,11 +99,16 @@ class DegreeBound:
         if match is None:
             raise ConstraintError(f'"{text}": a degree bound is written S: x -> y <= 3')
         relation, determinant, dependent, bound = match.groups()
-        return DegreeBound(relation, _list(determinant), _list(dependent), int(bound))
+        return DegreeBound(
+            relation,
+            _constraint_variables(determinant),
+            _constraint_variables(dependent),
+            int(bound),
+        )
 
     def __str__(self) -> str:
         return (
-            f"{self.relation}: {', '.join(self.given)} -> {', '.join(self.dependent)} "
+            f"{self.relation}: {', '.join(self.determinant)} -> {', '.join(self.dependent)} "
             f"<= {self.bound}"
         )
 
@@ -143,21 +148,21 @@ class Constraints:
         if not isinstance(insert_only, bool):
             raise ConstraintError(f"insert_only={insert_only!r}: expected True or False")
         return Constraints(
-            tuple(map(FunctionalDependency.parse, _items(fds, "fds"))),
-            tuple(map(Key.parse, _items(keys, "keys"))),
-            tuple(map(ForeignKey.parse, _items(foreign_keys, "foreign_keys"))),
-            tuple(map(DegreeBound.parse, _items(degrees, "degrees"))),
-            frozenset(_items(static, "static")),
+            tuple(map(FunctionalDependency.parse, _constraint_texts(fds, "fds"))),
+            tuple(map(Key.parse, _constraint_texts(keys, "keys"))),
+            tuple(map(ForeignKey.parse, _constraint_texts(foreign_keys, "foreign_keys"))),
+            tuple(map(DegreeBound.parse, _constraint_texts(degrees, "degrees"))),
+            frozenset(_constraint_texts(static, "static")),
             insert_only,
         )
 
     def merge(self, other: "Constraints") -> "Constraints":
         """Both sets of constraints together."""
         return Constraints(
-            _union(self.fds, other.fds),
-            _union(self.keys, other.keys),
-            _union(self.foreign_keys, other.foreign_keys),
-            _union(self.degrees, other.degrees),
+            _constraint_union(self.fds, other.fds),
+            _constraint_union(self.keys, other.keys),
+            _constraint_union(self.foreign_keys, other.foreign_keys),
+            _constraint_union(self.degrees, other.degrees),
             self.static | other.static,
             self.insert_only or other.insert_only,
         )
@@ -183,7 +188,7 @@ class Constraints:
             positions(query, foreign_key.relation, foreign_key.columns)
         resolved = dependencies(query)
         for fd in self.fds:
-            _check_guarded(query, fd, resolved)
+            _check_fd_guard(query, fd, resolved)
 
 
 NO_CONSTRAINTS = Constraints()
@@ -195,14 +200,14 @@ def dependencies(query: "ConjunctiveQuery") -> tuple[Dependency, ...]:
     Also the constants that conditions like `c = 3` make: they depend on nothing.
     """
     constraints = query.constraints
-    dependencies = [*_from_conditions(query), *_from_fds(query)]
+    dependencies = [*_constants_of_conditions(query), *_dependencies_of_fds(query)]
     keys = (*constraints.keys, *(foreign.key for foreign in constraints.foreign_keys))
     for key in dict.fromkeys(keys):
         columns = query.columns_of(key.relation)
-        dependencies += _from_columns(query, key.relation, key.columns, columns, 1)
+        dependencies += _dependencies_of_columns(query, key.relation, key.columns, columns, 1)
     for degree in constraints.degrees:
-        dependencies += _from_columns(
-            query, degree.relation, degree.given, degree.dependent, degree.bound
+        dependencies += _dependencies_of_columns(
+            query, degree.relation, degree.determinant, degree.dependent, degree.bound
         )
     return tuple(dict.fromkeys(dependencies))
 
@@ -233,13 +238,13 @@ def positions(query: "ConjunctiveQuery", relation: str, columns: Iterable[str]) 
         if column not in own_columns:
             raise ConstraintError(
                 f'column "{column}" is not in {relation} ({", ".join(own_columns)})'
-                + _why_not_known(query, relation)
+                + _column_hint(query, relation)
                 + did_you_mean(column, own_columns)
             )
     return tuple(own_columns.index(column) for column in columns)
 
 
-def _why_not_known(query: "ConjunctiveQuery", relation: str) -> str:
+def _column_hint(query: "ConjunctiveQuery", relation: str) -> str:
     """A declared table may have more columns than its atoms bind."""
     if relation not in dict(query.columns):
         return ""
@@ -249,15 +254,15 @@ def _why_not_known(query: "ConjunctiveQuery", relation: str) -> str:
     )
 
 
-def _from_conditions(query: "ConjunctiveQuery") -> Iterator[Dependency]:
-    for condition in (part for whole in query.conditions for part in conjuncts(whole)):
+def _constants_of_conditions(query: "ConjunctiveQuery") -> Iterator[Dependency]:
+    for condition in (part for conjunction in query.conditions for part in conjuncts(conjunction)):
         constant = constant_column(condition)
         if constant is not None:
             for guard in sorted(query.atoms_of[constant]):
                 yield Dependency(frozenset(), constant, guard)
 
 
-def _from_fds(query: "ConjunctiveQuery") -> Iterator[Dependency]:
+def _dependencies_of_fds(query: "ConjunctiveQuery") -> Iterator[Dependency]:
     for fd in query.constraints.fds:
         determinant = frozenset(fd.determinant)
         for dependent in fd.dependent:
@@ -266,7 +271,7 @@ def _from_fds(query: "ConjunctiveQuery") -> Iterator[Dependency]:
                     yield Dependency(determinant, dependent, guard)
 
 
-def _from_columns(
+def _dependencies_of_columns(
     query: "ConjunctiveQuery",
     relation: str,
     columns: tuple[str, ...],
@@ -283,7 +288,7 @@ def _from_columns(
                     yield Dependency(determinant, variable, guard, bound)
 
 
-def _check_guarded(
+def _check_fd_guard(
     query: "ConjunctiveQuery", fd: FunctionalDependency, resolved: tuple[Dependency, ...]
 ) -> None:
     for variable in (*fd.determinant, *fd.dependent):
@@ -292,38 +297,38 @@ def _check_guarded(
                 f'functional dependency "{fd}": no variable "{variable}" in {query.name} '
                 f"({', '.join(query.variables)}){did_you_mean(variable, query.variables)}"
             )
-    missing = set(fd.dependent) - closure(fd.determinant, resolved)
-    if missing:
+    unguarded = set(fd.dependent) - closure(fd.determinant, resolved)
+    if unguarded:
         raise ConstraintError(
             f'functional dependency "{fd}": no atom of {query.name} has '
-            f"{', '.join((*fd.determinant, *sorted(missing)))} together, "
+            f"{', '.join((*fd.determinant, *sorted(unguarded)))} together, "
             "so the dependent value cannot be looked up"
         )
 
 
-def _sides(text: str, form: str) -> tuple[str, str]:
+def _constraint_sides(text: str, form: str) -> tuple[str, str]:
     left, arrow, right = text.partition("->")
     if not arrow or not right.strip() or "->" in right:
         raise ConstraintError(f'"{text}": {form}')
     return left, right
 
 
-def _list(text: str) -> tuple[str, ...]:
+def _constraint_variables(text: str) -> tuple[str, ...]:
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if any(not part for part in parts):
         raise ConstraintError(f'"{text.strip()}": a name is missing between the commas')
     return tuple(parts)
 
 
-def _qualified(text: str, form: str) -> tuple[str, tuple[str, ...]]:
-    pairs = [name.rpartition(".") for name in _list(text)]
+def _qualified_columns(text: str, form: str) -> tuple[str, tuple[str, ...]]:
+    pairs = [name.rpartition(".") for name in _constraint_variables(text)]
     relations = {relation for relation, _, _ in pairs}
     if len(relations) != 1 or not all(relation and column for relation, _, column in pairs):
         raise ConstraintError(f'"{text.strip()}": {form}')
     return relations.pop(), tuple(column for _, _, column in pairs)
 
 
-def _items(values: Iterable[str], name: str) -> tuple[str, ...]:
+def _constraint_texts(values: Iterable[str], name: str) -> tuple[str, ...]:
     return listed_items(values, name, (str,), ConstraintError)
 
 
@@ -342,5 +347,5 @@ def listed_items(
     return items
 
 
-def _union(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
+def _constraint_union(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(first + second))

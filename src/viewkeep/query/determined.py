@@ -30,33 +30,33 @@ def determined_columns(node: Node, columns: Names) -> Names:
             key = {f"{node.alias}.{column}" for column in node.table.key}
             return frozenset(node.names) if key and key <= columns else columns
         case Select():
-            return _fixpoint((node.child,), node.condition, columns)
+            return _determined_fixpoint((node.child,), node.condition, columns)
         case Join():
-            return _fixpoint((node.left, node.right), node.condition, columns)
+            return _determined_fixpoint((node.left, node.right), node.condition, columns)
         case SemiJoin() | AntiJoin():
             return determined_columns(node.left, columns)
         case Window():
-            own = columns.intersection(node.child.names)
-            return columns | determined_columns(node.child, own)
+            input_columns = columns.intersection(node.child.names)
+            return columns | determined_columns(node.child, input_columns)
         case Distinct():
             return determined_columns(node.child, columns)
         case GroupBy():
             return frozenset(node.names) if columns.issuperset(node.keys) else columns
         case Project():
-            return _projected(node, columns)
+            return _determined_by_projection(node, columns)
     return columns
 
 
-def _projected(node: Project, columns: Names) -> Names:
+def _determined_by_projection(node: Project, columns: Names) -> Names:
     outputs = [(each.name, each.expression) for each in node.outputs]
     plain = (e.name for name, e in outputs if name in columns and isinstance(e, Column))
     below = determined_columns(node.child, frozenset(plain))
     return columns | {name for name, expression in outputs if columns_of(expression) <= below}
 
 
-def _fixpoint(inputs: tuple[Node, ...], condition: Expression, columns: Names) -> Names:
+def _determined_fixpoint(inputs: tuple[Node, ...], condition: Expression, columns: Names) -> Names:
     while True:
-        more = _with_equal(condition, columns)
+        more = _determined_by_equalities(condition, columns)
         for each in inputs:
             more |= determined_columns(each, more.intersection(each.names))
         if more == columns:
@@ -64,7 +64,7 @@ def _fixpoint(inputs: tuple[Node, ...], condition: Expression, columns: Names) -
         columns = more
 
 
-def _with_equal(condition: Expression, columns: Names) -> Names:
+def _determined_by_equalities(condition: Expression, columns: Names) -> Names:
     for part in conjuncts(condition):
         match part:
             case Call("=", (Column(first), Column(second))) if {first, second} & columns:

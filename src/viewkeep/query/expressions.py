@@ -130,7 +130,7 @@ def literal(value: Value) -> Literal:
     >>> print(literal(3).type, literal("x").type, literal(Decimal("1.50")).type, sep=", ")
     int, string, decimal(3, 2)
     """
-    return Literal(value, _type_of(value))
+    return Literal(value, _literal_type(value))
 
 
 def columns_of(expression: Expression) -> frozenset[str]:
@@ -230,19 +230,20 @@ def _print_call(call: Call) -> str:
     precedence = PRECEDENCE.get(call.function)
     match call.arguments:
         case (argument,) if call.function == "not":
-            return f"not {_bracket(argument, 3)}"
+            return f"not {_print_operand(argument, 3)}"
         case (Literal() as argument,) if call.function == "negate":
             return f"-({argument})"  # without brackets it would read as a negative literal
         case (argument,) if call.function == "negate":
-            return f"-{_bracket(argument, 8)}"
+            return f"-{_print_operand(argument, 8)}"
         case (left, right) if precedence is not None:
             # Comparisons do not chain, so both of their sides bind tighter.
             left_level = precedence + 1 if precedence == PRECEDENCE["="] else precedence
-            return f"{_bracket(left, left_level)} {call.function} {_bracket(right, precedence + 1)}"
+            first, second = _print_operand(left, left_level), _print_operand(right, precedence + 1)
+            return f"{first} {call.function} {second}"
     return f"{quote_identifier(call.function)}({', '.join(map(str, call.arguments))})"
 
 
-def _bracket(expression: Expression, level: int) -> str:
+def _print_operand(expression: Expression, level: int) -> str:
     loose = isinstance(expression, Call) and PRECEDENCE.get(expression.function, 9) < level
     return f"({expression})" if loose else str(expression)
 
@@ -278,7 +279,7 @@ def _print_float(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def _type_of(value: Value) -> Type:
+def _literal_type(value: Value) -> Type:
     match value:
         case None:
             return VOID
@@ -289,7 +290,7 @@ def _type_of(value: Value) -> Type:
         case float():
             return DOUBLE
         case Decimal():
-            return _decimal_type(value)
+            return _decimal_literal_type(value)
         case str():
             return STRING
         case bytes():
@@ -300,7 +301,7 @@ def _type_of(value: Value) -> Type:
             return DATE
 
 
-def _decimal_type(value: Decimal) -> Type:
+def _decimal_literal_type(value: Decimal) -> Type:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise ValueError(f"{value} is not a finite decimal")

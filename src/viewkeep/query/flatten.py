@@ -55,31 +55,34 @@ def flatten(node: Node) -> Flat:
 
     Bags make this exact: without duplicates removed in between, the order of operators is free.
     """
-    flat = _flatten(node, _occurrences())
+    flat = _flatten_node(node, _alias_supply())
     conditions = [part for c in flat.conditions for part in conjuncts(c) if part != TRUE]
     return Flat(flat.scans, tuple(conditions), flat.outputs)
 
 
-def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
+def _flatten_node(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
     match node:
         case Scan():
             scan = occurrence(node)
             columns = zip(node.names, map(Column, scan.names), strict=True)
             return Flat((scan,), (), dict(columns))
         case Select():
-            below = _flatten(node.child, occurrence)
+            below = _flatten_node(node.child, occurrence)
             condition = below.over_scans(node.condition)
             return Flat(below.scans, (*below.conditions, condition), below.outputs)
         case Project():
-            below = _flatten(node.child, occurrence)
+            below = _flatten_node(node.child, occurrence)
             outputs = {o.name: below.over_scans(o.expression) for o in node.outputs}
             return Flat(below.scans, below.conditions, outputs)
         case Join():
-            left, right = _flatten(node.left, occurrence), _flatten(node.right, occurrence)
+            left, right = (
+                _flatten_node(node.left, occurrence),
+                _flatten_node(node.right, occurrence),
+            )
             conditions = left.conditions + right.conditions
-            both = Flat(left.scans + right.scans, conditions, left.outputs | right.outputs)
-            condition = both.over_scans(node.condition)
-            return Flat(both.scans, (*both.conditions, condition), both.outputs)
+            pair = Flat(left.scans + right.scans, conditions, left.outputs | right.outputs)
+            condition = pair.over_scans(node.condition)
+            return Flat(pair.scans, (*pair.conditions, condition), pair.outputs)
         case (
             Stored()
             | Values()
@@ -91,25 +94,25 @@ def _flatten(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
             | Window()
             | Unnest()
         ):
-            raise NotConjunctive(_construct(node), node)
+            raise NotConjunctive(_construct_name(node), node)
 
 
-def _occurrences() -> Callable[[Scan], Scan]:
+def _alias_supply() -> Callable[[Scan], Scan]:
     """Gives every scan an alias of its own, also where a hand-made tree uses one twice."""
-    used: set[str] = set()
+    aliases: set[str] = set()
 
     def occurrence(scan: Scan) -> Scan:
         alias, count = scan.alias, 1
-        while alias in used:
+        while alias in aliases:
             count += 1
             alias = f"{scan.alias}_{count}"
-        used.add(alias)
+        aliases.add(alias)
         return Scan(scan.name, scan.table, alias)
 
     return occurrence
 
 
-def _construct(node: Node) -> str:
+def _construct_name(node: Node) -> str:
     match node:
         case Stored():
             return f"the stored relation {node.name}"
@@ -140,7 +143,7 @@ def split_equalities(
     """Equalities of columns, which become shared variables, and the other conditions; `are_alike`
     tells whether equal values of two types are one value of a variable."""
     equalities: list[tuple[str, str]] = []
-    others: list[Expression] = []
+    conditions_left: list[Expression] = []
     for condition in conditions:
         match condition:
             case Call("=" | "<=>" as operator, (Column(first), Column(second))):
@@ -153,5 +156,5 @@ def split_equalities(
                     raise NotConjunctive(f"an equality of {left.type} and {right.type}")
                 equalities.append((first, second))
             case _:
-                others.append(condition)
-    return equalities, others
+                conditions_left.append(condition)
+    return equalities, conditions_left

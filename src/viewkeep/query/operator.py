@@ -14,9 +14,9 @@ INPUTS = ("child", "left", "right", "inputs")
 
 
 @cache
-def _own_fields(operator: Any) -> tuple[str, ...]:
-    own = (part.name for part in fields(operator) if part.init)
-    return tuple(name for name in own if name not in INPUTS)
+def _fields_but_inputs(operator: Any) -> tuple[str, ...]:
+    names = (part.name for part in fields(operator) if part.init)
+    return tuple(name for name in names if name not in INPUTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +31,16 @@ class Operator:  # not an ABC: passes ask often what a node is, and those answer
     def __post_init__(self) -> None:
         schema = self._output()
         check_names(schema)
-        own = hash((type(self), self.own_values()))
+        hash_but_inputs = hash((type(self), self.own_values()))
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "_names", tuple([field.name for field in schema]))
-        object.__setattr__(self, "_own_hash", own)
-        object.__setattr__(self, "_hash", hash((own, self.children)))
+        object.__setattr__(self, "_own_hash", hash_but_inputs)
+        object.__setattr__(self, "_hash", hash((hash_but_inputs, self.children)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Operator):
             return NotImplemented
-        return _same(self, other, set())
+        return _equal_trees(self, other, set())
 
     def __hash__(self) -> int:
         return self._hash
@@ -57,7 +57,7 @@ class Operator:  # not an ABC: passes ask often what a node is, and those answer
 
     def own_values(self) -> tuple[object, ...]:
         """All that makes the operator but its inputs."""
-        return tuple([getattr(self, name) for name in _own_fields(cast("Any", type(self)))])
+        return tuple([getattr(self, name) for name in _fields_but_inputs(cast("Any", type(self)))])
 
     def over(self, **inputs: object) -> Self:
         """The operator over inputs that have the columns of its own: nothing is checked again."""
@@ -101,7 +101,7 @@ class Binary(Operator):
         return (self.left, self.right)
 
 
-def _same(first: Operator, second: Operator, equal_pairs: set[tuple[int, int]]) -> bool:
+def _equal_trees(first: Operator, second: Operator, equal_pairs: set[tuple[int, int]]) -> bool:
     """Equality that compares each pair of shared subtrees once."""
     pair = (id(first), id(second))
     if first is second or pair in equal_pairs:
@@ -111,7 +111,7 @@ def _same(first: Operator, second: Operator, equal_pairs: set[tuple[int, int]]) 
     inputs = first.children, second.children
     if len(inputs[0]) != len(inputs[1]):
         return False
-    if not all(_same(a, b, equal_pairs) for a, b in zip(*inputs, strict=True)):
+    if not all(_equal_trees(a, b, equal_pairs) for a, b in zip(*inputs, strict=True)):
         return False
     equal_pairs.add(pair)
     return first.own_values() == second.own_values()

@@ -49,14 +49,14 @@ def print_tree(root: Node) -> str:
     uses = Counter(child for node in walk(root) for child in children(node))
     shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
     lines: list[str] = []
-    shown: set[Node] = set()
+    nodes_above: set[Node] = set()
 
     def visit(node: Node, depth: int) -> None:
         label = f"#{shared.index(node) + 1} " if node in shared else ""
-        repeated = node in shown
-        lines.append("  " * depth + label + ("(above)" if repeated else _headline(node)))
+        repeated = node in nodes_above
+        lines.append("  " * depth + label + ("(above)" if repeated else _operator_line(node)))
         if not repeated:
-            shown.update({node} & set(shared))
+            nodes_above.update({node} & set(shared))
             for child in children(node):
                 visit(child, depth + 1)
 
@@ -64,7 +64,7 @@ def print_tree(root: Node) -> str:
     return "\n".join(lines)
 
 
-def _headline(node: Node) -> str:
+def _operator_line(node: Node) -> str:
     match node:
         case Scan():
             state = "" if node.state == "post" else f"@{node.state}"
@@ -93,30 +93,34 @@ def _headline(node: Node) -> str:
             return f"Unnest {print_unnest(node)}"
 
 
-def print_values(node: Values, shown: Callable[[Expression], str] = show) -> str:
+def print_values(node: Values, print_expression: Callable[[Expression], str] = show) -> str:
     """The rows of a constant relation."""
-    return ", ".join(f"({', '.join(map(shown, row))})" for row in node.rows)
+    return ", ".join(f"({', '.join(map(print_expression, row))})" for row in node.rows)
 
 
-def print_unnest(node: Unnest, shown: Callable[[Expression], str] = show) -> str:
+def print_unnest(node: Unnest, print_expression: Callable[[Expression], str] = show) -> str:
     """The column that is unnested, and what its elements are called."""
-    elements = ", ".join(shown(Column(name)) for name in node.elements)
-    return f"{shown(Column(node.column))} as {elements}{' outer' if node.outer else ''}"
+    elements = ", ".join(print_expression(Column(name)) for name in node.elements)
+    return f"{print_expression(Column(node.column))} as {elements}{' outer' if node.outer else ''}"
 
 
-def print_window(node: Window, shown: Callable[[Expression], str] = show) -> str:
+def print_window(node: Window, print_expression: Callable[[Expression], str] = show) -> str:
     """The columns of a window, and over which rows in which order."""
-    partition = ", ".join(shown(Column(name)) for name in node.partition_by)
-    order = ", ".join(shown(Column(o.column)) + str(o)[len(o.column) :] for o in node.order_by)
+    partition = ", ".join(print_expression(Column(name)) for name in node.partition_by)
+    order = ", ".join(
+        print_expression(Column(o.column)) + str(o)[len(o.column) :] for o in node.order_by
+    )
     over = [f"partition by {partition}"] * bool(partition) + [f"order by {order}"] * bool(order)
-    columns = [_print_window_column(each, shown) for each in node.columns]
+    columns = [_print_window_column(each, print_expression) for each in node.columns]
     reserve = f" reserve {node.reserve}" if node.reserve else ""
     limit = "" if node.limit is None else f" limit {node.limit}{reserve}"
     return f"{', '.join(columns)} over ({' '.join(over)}){limit}"
 
 
-def _print_window_column(column: WindowColumn, shown: Callable[[Expression], str]) -> str:
-    arguments = ", ".join(map(shown, column.arguments))
+def _print_window_column(
+    column: WindowColumn, print_expression: Callable[[Expression], str]
+) -> str:
+    arguments = ", ".join(map(print_expression, column.arguments))
     nulls = " ignore nulls" if column.ignore_nulls else ""
     usual = column.frame is None or (column.frame.unit == "range" and column.frame.start is None)
     frame = "" if usual and not (column.frame and column.frame.has_offset) else f" {column.frame}"
@@ -133,11 +137,12 @@ def _print_aggregate(aggregate: AggregateColumn) -> str:
 
 
 def print_aggregate(
-    aggregate: AggregateColumn, shown: Callable[[Expression], str] = show, rows: str = ""
+    aggregate: AggregateColumn, print_expression: Callable[[Expression], str] = show, rows: str = ""
 ) -> str:
     """An aggregate without its name; `rows` stands for the argument where it has none."""
     order = ", ".join(
-        shown(key.expression) + (" desc" if key.descending else "") for key in aggregate.order
+        print_expression(key.expression) + (" desc" if key.descending else "")
+        for key in aggregate.order
     )
-    arguments = ", ".join(map(shown, aggregate.arguments)) or rows
+    arguments = ", ".join(map(print_expression, aggregate.arguments)) or rows
     return f"{aggregate.function}({arguments}{f' order by {order}' if order else ''})"

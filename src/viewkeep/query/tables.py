@@ -31,18 +31,18 @@ class Reference:
         >>> print(Reference.parse("a, b -> PS.x, PS.y"))
         a, b -> PS.x, PS.y
         """
-        own, arrow, other = text.partition("->")
+        referring, arrow, referenced = text.partition("->")
         # The constraint notation qualifies both sides; here the left table is the one declared.
-        qualified = ", ".join(f"self.{column.strip()}" for column in own.split(","))
+        qualified = ", ".join(f"self.{column.strip()}" for column in referring.split(","))
         try:
-            key = ForeignKey.parse(f"{qualified} {arrow} {other}")
+            key = ForeignKey.parse(f"{qualified} {arrow} {referenced}")
         except ConstraintError:
             raise SchemaError(f'"{text}": a foreign key is written a, b -> T.x, T.y') from None
         return Reference(key.columns, key.referenced, key.referenced_columns)
 
     def __str__(self) -> str:
-        other = ", ".join(f"{self.table}.{column}" for column in self.referenced_columns)
-        return f"{', '.join(self.columns)} -> {other or self.table}"
+        referenced = ", ".join(f"{self.table}.{column}" for column in self.referenced_columns)
+        return f"{', '.join(self.columns)} -> {referenced or self.table}"
 
 
 @dataclass(frozen=True, init=False)
@@ -73,20 +73,24 @@ class Table:
             raise SchemaError(
                 f'columns are given with their types, {{"a": "int"}}, not {columns!r}'
             )
-        key = _sequence(key, "key")
-        fields = [_field(name, declared) for name, declared in columns.items()]
+        key = _declared_list(key, "key")
+        fields = [_declared_field(name, declared) for name, declared in columns.items()]
         if not nullable_key:
             fields = [replace(f, nullable=f.nullable and f.name not in key) for f in fields]
-        references = [_reference(foreign) for foreign in _sequence(foreign_keys, "foreign_keys")]
+        references = [
+            _declared_reference(foreign) for foreign in _declared_list(foreign_keys, "foreign_keys")
+        ]
         # A frozen dataclass can only be filled this way when its constructor normalises.
         object.__setattr__(self, "columns", tuple(fields))
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "foreign_keys", tuple(references))
-        object.__setattr__(self, "fds", tuple(map(_dependency, _sequence(fds, "fds"))))
+        object.__setattr__(
+            self, "fds", tuple(map(_declared_dependency, _declared_list(fds, "fds")))
+        )
         if not isinstance(static, bool):
             raise SchemaError(f"static={static!r}: expected True or False")
         object.__setattr__(self, "static", static)
-        self._check()
+        self._check_declaration()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,8 +108,10 @@ class Table:
         >>> print(Table({"line": "string", "level": "int"}).numbered(["line"]).key)
         ('line', '#copy')
         """
-        own = {field.name: field for field in self.columns}
-        fields = {name: own[name] for name in names} | {COPY: Field(COPY, BIGINT, nullable=False)}
+        columns = {field.name: field for field in self.columns}
+        fields = {name: columns[name] for name in names} | {
+            COPY: Field(COPY, BIGINT, nullable=False)
+        }
         return Table(fields, key=fields, static=self.static, nullable_key=True)
 
     @property
@@ -118,11 +124,11 @@ class Table:
         """The columns that its files have: all but the number of the copy."""
         return tuple(name for name in self.names if name != COPY)
 
-    def _check(self) -> None:
+    def _check_declaration(self) -> None:
         if not self.columns:
             raise SchemaError("a table needs at least one column")
-        _check_distinct(self.names)
-        self._check_known("key", self.key)
+        _check_column_names(self.names)
+        self._check_columns_exist("key", self.key)
         if len(set(self.key)) < len(self.key):
             raise SchemaError(f"key ({', '.join(self.key)}): a column stands twice")
         for each in self.columns:
@@ -132,11 +138,13 @@ class Table:
                     "compared; choose other columns"
                 )
         for reference in self.foreign_keys:
-            self._check_known(f'foreign key "{reference}"', reference.columns)
+            self._check_columns_exist(f'foreign key "{reference}"', reference.columns)
         for fd in self.fds:
-            self._check_known(f'functional dependency "{fd}"', fd.determinant + fd.dependent)
+            self._check_columns_exist(
+                f'functional dependency "{fd}"', fd.determinant + fd.dependent
+            )
 
-    def _check_known(self, place: str, names: Iterable[str]) -> None:
+    def _check_columns_exist(self, place: str, names: Iterable[str]) -> None:
         for name in names:
             if name not in self.names:
                 raise SchemaError(
@@ -148,7 +156,7 @@ class Table:
 _NULLABILITY = re.compile(r"(.*?)(\s+not)?\s+null\s*", re.IGNORECASE | re.DOTALL)
 
 
-def _field(name: str, declared: str | Type | Field) -> Field:
+def _declared_field(name: str, declared: str | Type | Field) -> Field:
     match declared:
         case Field():
             return replace(declared, name=name)
@@ -164,11 +172,11 @@ def _field(name: str, declared: str | Type | Field) -> Field:
     raise SchemaError(f'column "{name}": {declared!r} is not a type; write "int", "string", ...')
 
 
-def _reference(foreign_key: str | Reference) -> Reference:
+def _declared_reference(foreign_key: str | Reference) -> Reference:
     return Reference.parse(foreign_key) if isinstance(foreign_key, str) else foreign_key
 
 
-def _dependency(fd: str | FunctionalDependency) -> FunctionalDependency:
+def _declared_dependency(fd: str | FunctionalDependency) -> FunctionalDependency:
     if not isinstance(fd, str):
         return fd
     try:
@@ -177,15 +185,15 @@ def _dependency(fd: str | FunctionalDependency) -> FunctionalDependency:
         raise SchemaError(str(error)) from None
 
 
-def _sequence(values: Iterable[T], name: str) -> tuple[T, ...]:
+def _declared_list(values: Iterable[T], name: str) -> tuple[T, ...]:
     kinds = (str, Reference, FunctionalDependency)
     return listed_items(values, name, kinds, SchemaError)
 
 
-def _check_distinct(names: Iterable[str]) -> None:
-    seen: dict[str, str] = {}
+def _check_column_names(names: Iterable[str]) -> None:
+    first_names: dict[str, str] = {}
     for name in names:
         # SQL names differ by more than case, so neither may columns.
-        other = seen.setdefault(name.lower(), name)
-        if other is not name:
-            raise SchemaError(f'columns "{other}" and "{name}" have the same name in SQL')
+        first_name = first_names.setdefault(name.lower(), name)
+        if first_name is not name:
+            raise SchemaError(f'columns "{first_name}" and "{name}" have the same name in SQL')

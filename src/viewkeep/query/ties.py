@@ -41,18 +41,18 @@ def tie_columns(node: Node) -> tuple[str, ...]:
         case GroupBy():
             return node.keys
         case Project():
-            return _projected(node)
+            return _ties_of_projection(node)
         case Scan() | Stored() | Values() | UnionAll() | Distinct():
-            return _comparable(node)
+            return _comparable_columns(node)
 
 
-def _projected(node: Project) -> tuple[str, ...]:
+def _ties_of_projection(node: Project) -> tuple[str, ...]:
     plain = {o.expression.name: o.name for o in node.outputs if isinstance(o.expression, Column)}
     below = tie_columns(node.child)
     if all(name in plain for name in below):
         return tuple(plain[name] for name in below)
-    return _comparable(node)
+    return _comparable_columns(node)
 
 
-def _comparable(node: Node) -> tuple[str, ...]:
+def _comparable_columns(node: Node) -> tuple[str, ...]:
     return tuple(field.name for field in node.schema if not field.type.has_map)

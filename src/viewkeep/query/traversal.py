@@ -33,13 +33,13 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def walk(node: Node) -> Iterator[Node]:
     """Every operator of the tree once, inputs before the operators that use them."""
-    seen: set[Node] = set()
+    visited: set[Node] = set()
 
     def visit(node: Node) -> Iterator[Node]:
-        if node not in seen:
+        if node not in visited:
             for child in children(node):
                 yield from visit(child)
-            seen.add(node)
+            visited.add(node)
             yield node
 
     return visit(node)
@@ -47,19 +47,19 @@ def walk(node: Node) -> Iterator[Node]:
 
 def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
     """The tree with the rule applied to every operator, bottom-up; shared subtrees stay shared."""
-    done: dict[Node, Node] = {}
+    results: dict[Node, Node] = {}
 
     def visit(node: Node) -> Node:
-        if node not in done:
-            done[node] = rule(with_children(node, tuple(map(visit, children(node)))))
-        return done[node]
+        if node not in results:
+            results[node] = rule(with_children(node, tuple(map(visit, children(node)))))
+        return results[node]
 
     return visit(node)
 
 
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs; the operator itself where they are its own."""
-    if len(inputs) == len(own := children(node)) and all(map(is_, inputs, own)):
+    if len(inputs) == len(inputs_before := children(node)) and all(map(is_, inputs, inputs_before)):
         return node
     match node:
         case Scan() | Stored() | Values():
@@ -70,9 +70,11 @@ def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
             new = {"left": inputs[0], "right": inputs[1]}
         case UnionAll():
             new = {"inputs": inputs}
-    same_columns = len(inputs) == len(own) and all(map(_have_same_columns, inputs, own))
+    same_columns = len(inputs) == len(inputs_before) and all(
+        map(_equal_schemas, inputs, inputs_before)
+    )
     return node.over(**new) if same_columns else replace(node, **new)
 
 
-def _have_same_columns(first: Node, second: Node) -> bool:
+def _equal_schemas(first: Node, second: Node) -> bool:
     return first.schema is second.schema or first.schema == second.schema

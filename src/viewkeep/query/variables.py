@@ -20,12 +20,12 @@ BoundColumns = Mapping[str, tuple[str, ...]]
 
 def bound_columns(scans: Sequence[Scan], used: Iterable[str]) -> BoundColumns:
     """The columns that any occurrence of a table uses, and those of its key, in table order."""
-    needed = set(used)
+    columns_used = set(used)
     bound: dict[str, set[str]] = {}
     for scan in scans:
         columns = zip(scan.names, scan.table.names, strict=True)
-        own = {column for qualified, column in columns if qualified in needed}
-        bound.setdefault(scan.name, set(scan.table.key)).update(own)
+        columns_of_scan = {column for qualified, column in columns if qualified in columns_used}
+        bound.setdefault(scan.name, set(scan.table.key)).update(columns_of_scan)
     tables = {scan.name: scan.table for scan in scans}
     return {
         name: tuple(column for column in tables[name].names if column in columns)
@@ -46,7 +46,9 @@ class Variables:
     ) -> "Variables":
         """One variable per class of equal columns: the column's name where that is unique."""
         bound = [(s.alias, c) for s in scans for c in columns[s.name]]
-        representative = _classes([f"{alias}.{column}" for alias, column in bound], equalities)
+        representative = _equality_classes(
+            [f"{alias}.{column}" for alias, column in bound], equalities
+        )
         owners: dict[str, set[str]] = {}
         for alias, column in bound:
             if representative[f"{alias}.{column}"] == f"{alias}.{column}":
@@ -55,7 +57,7 @@ class Variables:
         for alias, column in bound:
             name = column if owners.get(column) == {alias} else f"{alias}_{column}"
             if representative[f"{alias}.{column}"] == f"{alias}.{column}":
-                names[f"{alias}.{column}"] = _unused(name, names.values())
+                names[f"{alias}.{column}"] = _unused_variable(name, names.values())
         return Variables({c: names[first] for c, first in representative.items()}, columns)
 
     def of_scan(self, scan: Scan) -> tuple[str, ...]:
@@ -73,9 +75,9 @@ def table_constraints(scans: Sequence[Scan], variables: Variables) -> Constraint
     fds: dict[FunctionalDependency, None] = {}
     degrees: dict[DegreeBound, None] = {}
     for scan in scans:
-        for fd in _dependencies(scan.table, variables.columns[scan.name]):
-            on_variables = _on_variables(fd, scan, variables)
-            if _reaches_others(on_variables, scan, scans, variables):
+        for fd in _dependencies_of_table(scan.table, variables.columns[scan.name]):
+            on_variables = _dependency_on_variables(fd, scan, variables)
+            if _holds_in_other_tables(on_variables, scan, scans, variables):
                 degrees[DegreeBound(scan.name, fd.determinant, fd.dependent, 1)] = None
             else:
                 fds[on_variables] = None
@@ -83,32 +85,38 @@ def table_constraints(scans: Sequence[Scan], variables: Variables) -> Constraint
         fds=tuple(fds),
         degrees=tuple(degrees),
         keys=tuple(Key(name, table.key) for name, table in tables.items() if table.key),
-        foreign_keys=tuple(_foreign_keys(tables, variables.columns)),
+        foreign_keys=tuple(_foreign_keys_of_tables(tables, variables.columns)),
         static=frozenset(name for name, table in tables.items() if table.static),
     )
 
 
-def _classes(columns: Sequence[str], equalities: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _equality_classes(
+    columns: Sequence[str], equalities: Iterable[tuple[str, str]]
+) -> dict[str, str]:
     """For each column the first one that it equals."""
     representative = {column: column for column in columns}
     order = {column: index for index, column in enumerate(columns)}
     for first, second in equalities:
-        one, other = representative[first], representative[second]
-        kept, merged = (one, other) if order[one] <= order[other] else (other, one)
-        representative = {c: kept if r == merged else r for c, r in representative.items()}
+        first_class, second_class = representative[first], representative[second]
+        earlier, merged = (
+            (first_class, second_class)
+            if order[first_class] <= order[second_class]
+            else (second_class, first_class)
+        )
+        representative = {c: earlier if r == merged else r for c, r in representative.items()}
     return representative
 
 
-def _unused(name: str, taken: Iterable[str]) -> str:
-    known = set(taken)
+def _unused_variable(name: str, names: Iterable[str]) -> str:
+    names_in_use = set(names)
     count, fresh = 1, name
-    while fresh in known:
+    while fresh in names_in_use:
         count += 1
         fresh = f"{name}_{count}"
     return fresh
 
 
-def _dependencies(table: Table, bound: Sequence[str]) -> Iterator[FunctionalDependency]:
+def _dependencies_of_table(table: Table, bound: Sequence[str]) -> Iterator[FunctionalDependency]:
     """The dependencies of a table on its columns, as far as those are bound."""
     for fd in table.fds:
         dependent = tuple(column for column in fd.dependent if column in bound)
@@ -116,27 +124,31 @@ def _dependencies(table: Table, bound: Sequence[str]) -> Iterator[FunctionalDepe
             yield FunctionalDependency(fd.determinant, dependent)
 
 
-def _on_variables(
+def _dependency_on_variables(
     fd: FunctionalDependency, scan: Scan, variables: Variables
 ) -> FunctionalDependency:
-    bound = dict(zip(variables.columns[scan.name], variables.of_scan(scan), strict=True))
+    variable_of = dict(zip(variables.columns[scan.name], variables.of_scan(scan), strict=True))
     determinant, dependent = (
-        tuple(bound[column] for column in side) for side in (fd.determinant, fd.dependent)
+        tuple(variable_of[column] for column in side) for side in (fd.determinant, fd.dependent)
     )
     return FunctionalDependency(determinant, dependent)
 
 
-def _reaches_others(
+def _holds_in_other_tables(
     fd: FunctionalDependency, scan: Scan, scans: Sequence[Scan], variables: Variables
 ) -> bool:
     """Whether another table has the variables too: on variables it would promise the same."""
-    others = [set(variables.of_scan(other)) for other in scans if other.name != scan.name]
+    variable_sets = [set(variables.of_scan(other)) for other in scans if other.name != scan.name]
     return any(
-        {*fd.determinant, dependent} <= other for other in others for dependent in fd.dependent
+        {*fd.determinant, dependent} <= other
+        for other in variable_sets
+        for dependent in fd.dependent
     )
 
 
-def _foreign_keys(tables: Mapping[str, Table], columns: BoundColumns) -> Iterator[ForeignKey]:
+def _foreign_keys_of_tables(
+    tables: Mapping[str, Table], columns: BoundColumns
+) -> Iterator[ForeignKey]:
     names = {name.lower(): name for name in tables}
     for name, table in tables.items():
         for reference in table.foreign_keys:

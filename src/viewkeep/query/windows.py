@@ -67,8 +67,8 @@ class Frame:
         return bool(self.start) or bool(self.end)
 
     def __str__(self) -> str:
-        start = "unbounded preceding" if self.start is None else _bound(self.start)
-        end = "unbounded following" if self.end is None else _bound(self.end)
+        start = "unbounded preceding" if self.start is None else _frame_bound(self.start)
+        end = "unbounded following" if self.end is None else _frame_bound(self.end)
         return f"{self.unit} between {start} and {end}"
 
 
@@ -104,17 +104,17 @@ def window_result(function: str, arguments: Sequence[Typed]) -> Typed:
     if function not in WINDOW_FUNCTIONS:
         names = (*WINDOW_FUNCTIONS, *AGGREGATES)
         raise QueryError(f"unknown window function {function}(){did_you_mean(function, names)}")
-    _check_arguments(function, arguments)
+    _check_window_arguments(function, arguments)
     if function in RANKING:
         return Typed(DOUBLE if function in _DOUBLES else INT, nullable=False)
-    return Typed(_value_type(function, arguments), nullable=True)
+    return Typed(_window_value_type(function, arguments), nullable=True)
 
 
 _COUNTS = {"ntile": (1, 1), "lag": (1, 3), "lead": (1, 3), "nth_value": (2, 2)}
 _PLACES = {"ntile": 0, "lag": 1, "lead": 1, "nth_value": 1}
 
 
-def _check_arguments(function: str, arguments: Sequence[Typed]) -> None:
+def _check_window_arguments(function: str, arguments: Sequence[Typed]) -> None:
     least, most = _COUNTS.get(function, (1, 1) if function in VALUES else (0, 0))
     if not least <= len(arguments) <= most:
         count = str(least) if least == most else f"{least} to {most}"
@@ -123,13 +123,13 @@ def _check_arguments(function: str, arguments: Sequence[Typed]) -> None:
     place = _PLACES.get(function)
     if place is not None and place < len(arguments):
         argument, smallest = arguments[place], -(2**31) if function in OFFSET else 1
-        whole = argument.type in INTEGRAL and isinstance(argument.value, int)
-        if not whole or not isinstance(argument.value, int) or argument.value < smallest:
+        is_integer = argument.type in INTEGRAL and isinstance(argument.value, int)
+        if not is_integer or not isinstance(argument.value, int) or argument.value < smallest:
             kind = "an integer" if function in OFFSET else "a positive integer"
             raise QueryError(f"argument {place + 1} of {function}() must be {kind} literal")
 
 
-def _value_type(function: str, arguments: Sequence[Typed]) -> Type:
+def _window_value_type(function: str, arguments: Sequence[Typed]) -> Type:
     value = arguments[0].type
     if len(arguments) < 3:
         return value
@@ -139,7 +139,7 @@ def _value_type(function: str, arguments: Sequence[Typed]) -> Type:
     return common
 
 
-def _bound(offset: int) -> str:
+def _frame_bound(offset: int) -> str:
     if offset == 0:
         return "current row"
     return f"{abs(offset)} {'preceding' if offset < 0 else 'following'}"

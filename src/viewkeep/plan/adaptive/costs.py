@@ -112,11 +112,11 @@ def _common(factors: Iterable[Factor]) -> set[Degree]:
     first, *others = factors
     degrees = set(first.degrees)
     for other in others:
-        others_by_variables = {(d.given, d.binds): d for d in other.degrees}
+        others_by_variables = {(d.determinant, d.binds): d for d in other.degrees}
         pairs = [
-            (d, others_by_variables[d.given, d.binds])
+            (d, others_by_variables[d.determinant, d.binds])
             for d in degrees
-            if (d.given, d.binds) in others_by_variables
+            if (d.determinant, d.binds) in others_by_variables
         ]
         degrees = {max(pair, key=lambda d: d.power.value) for pair in pairs}
     return degrees

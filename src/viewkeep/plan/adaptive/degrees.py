@@ -1,8 +1,9 @@
 """What degrees tell about the cost of loops and the size of views.
 
-A degree constraint says: for each value of the variables `given`, at most N^exponent values of
-the variables `binds`. The light part of a relation has one given the split variables, the heavy
-part one for the split variables themselves. Chaining constraints bounds any loop.
+A degree constraint says: for each value of the variables `determinant`, at most N^exponent values
+of the variables `binds`. The light part of a relation has one whose determinant are the split
+variables, the heavy part one for the split variables themselves. Chains of constraints bound any
+loop.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,9 +34,9 @@ CONSTANT, LINEAR = Power(ZERO, Linear(ZERO)), Power(ONE, Linear(ONE))
 
 @dataclass(frozen=True, slots=True)
 class Degree:
-    """At most N^power values of `binds` for each value of `given`."""
+    """At most N^power values of `binds` for each value of `determinant`."""
 
-    given: frozenset[str]
+    determinant: frozenset[str]
     binds: frozenset[str]
     power: Power
 
@@ -126,7 +127,7 @@ class _Reach:
                 Cost(frozenset({each.power}))
                 + self.cost(_unknown(degrees, each.binds), goal - each.binds)
                 for each in degrees
-                if not each.given
+                if not each.determinant
             )
         return self._costs[degrees, goal]
 
@@ -134,7 +135,7 @@ class _Reach:
 def _unknown(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[Degree]:
     """The degrees without the variables that are known."""
     return frozenset(
-        Degree(degree.given - constants, degree.binds - constants, degree.power)
+        Degree(degree.determinant - constants, degree.binds - constants, degree.power)
         for degree in degrees
         if not degree.binds <= constants
     )
@@ -143,10 +144,10 @@ def _unknown(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[
 def _useful(degrees: frozenset[Degree], goal: frozenset[str]) -> frozenset[Degree]:
     """The degrees that lead to the goal: binding a variable that leads nowhere can only cost."""
     useful = set(goal)
-    while more := {v for d in degrees if d.binds & useful for v in d.given} - useful:
+    while more := {v for d in degrees if d.binds & useful for v in d.determinant} - useful:
         useful |= more
     return frozenset(
-        Degree(d.given, d.binds & useful, d.power) for d in degrees if d.binds & useful
+        Degree(d.determinant, d.binds & useful, d.power) for d in degrees if d.binds & useful
     )
 
 
@@ -159,6 +160,6 @@ def _components(degrees: frozenset[Degree]) -> Iterator[frozenset[Degree]]:
         while near:
             part |= near
             rest -= near
-            reached |= {v for degree in near for v in degree.given | degree.binds}
-            near = {d for d in rest if not reached.isdisjoint(d.given | d.binds)}
+            reached |= {v for degree in near for v in degree.determinant | degree.binds}
+            near = {d for d in rest if not reached.isdisjoint(d.determinant | d.binds)}
         yield frozenset(part)

@@ -44,11 +44,11 @@ def cast_to(target: Type) -> Callable[[Any], Any]:
 
 def _to_integer(bits: int, value: Any) -> int:
     if isinstance(value, str):
-        result = int(_read(WHOLE, value, "an integer"))
+        result = int(_text_of_form(WHOLE, value, "an integer"))
     elif isinstance(value, bool):
         result = int(value)
     else:
-        result = math.trunc(_finite(value))
+        result = math.trunc(_finite_decimal(value))
     if not -(1 << bits - 1) <= result < 1 << bits - 1:
         raise ValueError(f"{result} does not fit in {bits} bits")
     return result
@@ -58,13 +58,13 @@ def _to_decimal(precision: int, scale: int, value: Any) -> Decimal | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
-        exact = Decimal(_read(FRACTION, value, "a number"))
+        exact = Decimal(_text_of_form(FRACTION, value, "a number"))
     else:
-        exact = Decimal(value) if isinstance(value, bool) else _finite(value)
+        exact = Decimal(value) if isinstance(value, bool) else _finite_decimal(value)
     return in_scale(exact, precision, scale)
 
 
-def _finite(value: Any) -> Decimal:
+def _finite_decimal(value: Any) -> Decimal:
     exact = as_decimal(value)
     if not exact.is_finite():
         raise ValueError(f"{value} is not finite")
@@ -75,7 +75,7 @@ def _to_double(value: Any) -> float:
     if not isinstance(value, str):
         return float(value if isinstance(value, bool | float) else as_decimal(value))
     special = _SPECIAL.fullmatch(value.strip())
-    return float(value if special else _read(_DOUBLE, value, "a number").rstrip("dDfF"))
+    return float(value if special else _text_of_form(_DOUBLE, value, "a number").rstrip("dDfF"))
 
 
 def _to_float(value: Any) -> float:
@@ -158,9 +158,9 @@ def read_timestamp(text: str) -> tuple[datetime, str]:
     match = _TIME.fullmatch(rest) if rest else None
     if rest and not match:
         raise ValueError(f"{text!r} is not a timestamp")
-    hour, minute, second, fraction, lost = match.groups("0") if match else "00000"
+    hour, minute, second, fraction, finer_digits = match.groups("0") if match else "00000"
     micros = int(fraction.ljust(6, "0"))
-    return datetime.combine(day, time(int(hour), int(minute), int(second), micros)), lost
+    return datetime.combine(day, time(int(hour), int(minute), int(second), micros)), finer_digits
 
 
 def _to_binary(value: Any) -> bytes:
@@ -169,7 +169,7 @@ def _to_binary(value: Any) -> bytes:
     return str.encode(value)
 
 
-def _read(form: re.Pattern[str], text: str, kind: str) -> str:
+def _text_of_form(form: re.Pattern[str], text: str, kind: str) -> str:
     if not form.fullmatch(text.strip()):
         raise ValueError(f"{text!r} is not {kind}")
     return text.strip()

@@ -35,7 +35,7 @@ def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluato
     """
     match expression:
         case Column():
-            return itemgetter(_position(expression.name, names))
+            return itemgetter(_column_position(expression.name, names))
         case Literal():
             value = expression.value
             return lambda row: value
@@ -43,7 +43,7 @@ def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluato
             argument = compile_expression(expression.argument, names)
             return unary(expression, cast_to(expression.type), argument)
         case Call():
-            return _compile_call(expression, names)
+            return _compile_untyped_call(expression, names)
         case OpaqueCall():
             raise QueryError(f"only Spark computes {expression}")
 
@@ -61,7 +61,7 @@ def compile_condition(
     parts = [part for expression in expressions for part in conjuncts(expression)]
     tests = [(compile_expression(part, names), part) for part in parts]
     if len(tests) == 1:
-        return _single(*tests[0])
+        return _single_condition(*tests[0])
 
     def holds(row: Row) -> bool:
         for evaluate, part in tests:
@@ -73,7 +73,7 @@ def compile_condition(
     return holds
 
 
-def _single(evaluate: Evaluator, expression: Expression) -> Callable[[Row], bool]:
+def _single_condition(evaluate: Evaluator, expression: Expression) -> Callable[[Row], bool]:
     def holds(row: Row) -> bool:
         value = evaluate(row)
         return value is True or refuse(value, expression)
@@ -81,15 +81,15 @@ def _single(evaluate: Evaluator, expression: Expression) -> Callable[[Row], bool
     return holds
 
 
-def _position(name: str, names: Sequence[str]) -> int:
+def _column_position(name: str, names: Sequence[str]) -> int:
     if name not in names:
         raise QueryError(f'no column "{name}" ({", ".join(names)}){did_you_mean(name, names)}')
     return names.index(name)
 
 
-def _compile_call(call: Call, names: Sequence[str]) -> Evaluator:
+def _compile_untyped_call(call: Call, names: Sequence[str]) -> Evaluator:
     function = find_function(call.function)
-    _check_count(call, function)
+    _check_argument_count(call, function)
     arguments = tuple(compile_expression(argument, names) for argument in call.arguments)
     form = FORMS.get(function.name)
     if form is not None:
@@ -97,7 +97,7 @@ def _compile_call(call: Call, names: Sequence[str]) -> Evaluator:
     return strict(call, STRICT[function.name], arguments)
 
 
-def _check_count(call: Call, function: Function) -> None:
+def _check_argument_count(call: Call, function: Function) -> None:
     count, least, most = len(call.arguments), function.least, function.most
     if count < least or (most is not None and count > most):
         bounds = f"at least {least}" if most is None else f"{least} to {most}"

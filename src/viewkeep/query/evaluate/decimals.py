@@ -29,9 +29,9 @@ def decimal_arithmetic(
         case "/":
             exact = _QUOTIENT.divide(first, second)
         case "%":
-            exact = _WIDE.subtract(first, _WIDE.multiply(_whole_quotient(first, second), second))
+            exact = _WIDE.subtract(first, _WIDE.multiply(_decimal_quotient(first, second), second))
         case "div":
-            exact = _whole_quotient(first, second)
+            exact = _decimal_quotient(first, second)
         case _:
             raise ValueError(f"{operator} is no operator")
     return in_scale(exact, precision, scale)
@@ -44,18 +44,18 @@ def negative(precision: int, scale: int, value: Decimal) -> Decimal:
 
 def in_scale(exact: Decimal, precision: int, scale: int) -> Decimal:
     """A number rounded half up; an error if it has too many digits."""
-    result = exact.quantize(_unit(scale), context=_WIDE)
+    result = exact.quantize(_decimal_unit(scale), context=_WIDE)
     if result and result.adjusted() >= precision - scale:
         raise ValueError(f"{exact} does not fit in decimal({precision}, {scale})")
     return result
 
 
 @lru_cache(maxsize=128)
-def _unit(scale: int) -> Decimal:
+def _decimal_unit(scale: int) -> Decimal:
     return Decimal(1).scaleb(-scale)
 
 
-def _whole_quotient(first: Decimal, second: Decimal) -> Decimal:
+def _decimal_quotient(first: Decimal, second: Decimal) -> Decimal:
     """Spark refuses one with more than 39 digits, but for zeros at its end."""
     exact = _WIDE.divide_int(first, second)
     if exact != _WHOLE_QUOTIENT.plus(exact):

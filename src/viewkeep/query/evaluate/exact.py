@@ -90,11 +90,11 @@ def compile_exact(expression: Expression, schema: Schema) -> Evaluator:
         case Column():
             return itemgetter([field.name for field in schema].index(expression.name))
         case Literal():
-            return _constant(expression)
+            return _exact_constant(expression)
         case Cast():
-            return _compile_cast(expression, schema)
+            return _compile_exact_cast(expression, schema)
         case Call():
-            return _compile_call(expression, schema)
+            return _compile_exact_call(expression, schema)
         case OpaqueCall():
             raise InexactError(f"only Spark computes {expression}")
 
@@ -116,13 +116,13 @@ def fitting(type_: Type) -> Convert:
     viewkeep.query.evaluate.exact.InexactError: 128 is not a tinyint
     """
     if type_ in INTEGRAL:
-        return partial(_within, type_, 1 << _BITS[type_] - 1)
+        return partial(_in_integer_range, type_, 1 << _BITS[type_] - 1)
     if is_decimal(type_):
-        return partial(_in_digits, type_, cast_to(type_))
-    return _finite if type_ in (DOUBLE, FLOAT) else _same
+        return partial(_decimal_of_digits, type_, cast_to(type_))
+    return _finite_double if type_ in (DOUBLE, FLOAT) else _unchanged
 
 
-def _constant(expression: Literal) -> Evaluator:
+def _exact_constant(expression: Literal) -> Evaluator:
     if expression.type == TIMESTAMP:
         raise InexactError(f"{expression} has no time zone")
     value = expression.value
@@ -131,39 +131,39 @@ def _constant(expression: Literal) -> Evaluator:
     return lambda row: value
 
 
-def _compile_cast(cast: Cast, schema: Schema) -> Evaluator:
+def _compile_exact_cast(cast: Cast, schema: Schema) -> Evaluator:
     source = type_of(cast.argument, schema).type
-    convert = _conversion(source, cast.type, cast)
-    return _converted(compile_exact(cast.argument, schema), convert)
+    convert = _exact_conversion(source, cast.type, cast)
+    return _with_conversion(compile_exact(cast.argument, schema), convert)
 
 
-def _compile_call(call: Call, schema: Schema) -> Evaluator:
+def _compile_exact_call(call: Call, schema: Schema) -> Evaluator:
     name = find_function(call.function).name
     types = [type_of(argument, schema).type for argument in call.arguments]
     result = type_of(call, schema).type
-    targets = _argument_types(call, name, types, result)
+    targets = _exact_argument_types(call, name, types, result)
     checks = _ASCII if name in _CASES else _NEAR if name in _TEXT else {}
     arguments = [
-        _converted(
-            compile_exact(argument, schema), checks.get(want) or _conversion(have, want, call)
+        _with_conversion(
+            compile_exact(argument, schema), checks.get(want) or _exact_conversion(have, want, call)
         )
         for argument, have, want in zip(call.arguments, types, targets, strict=True)
     ]
     form = FORMS.get(name)
     if form is not None:
-        return _converted(form(call, arguments), fitting(result))
+        return _with_conversion(form(call, arguments), fitting(result))
     rounded = _rounded_operation(name, types, result)
     if rounded is not None:
         return strict(call, rounded, arguments)
-    return _converted(strict(call, STRICT[name], arguments), fitting(result))
+    return _with_conversion(strict(call, STRICT[name], arguments), fitting(result))
 
 
-def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
+def _exact_argument_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
     """What the arguments are converted to before the function is applied."""
     if name in _PLAIN:
         return types
     if name in _ALIKE or (name == "nullif" and types[0] == types[1]):
-        return [_common(call, types)] * len(types)
+        return [_exact_common_type(call, types)] * len(types)
     if name in ("array", "sequence"):
         return [result.parts[0].type] * len(types)
     if name == "case":
@@ -172,7 +172,7 @@ def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> S
     if name in ("negate", "abs") and result != FLOAT:
         return [result]
     if name in _ARITHMETIC:
-        return _operands(call, name, types, result)
+        return _exact_operand_types(call, name, types, result)
     text = name in (*_TEXT, *_CASES) and all(t == STRING or t in INTEGRAL for t in types)
     days = name in _DAYS and all(t == DATE or t in INTEGRAL for t in types)
     if text or days:
@@ -180,7 +180,7 @@ def _argument_types(call: Call, name: str, types: list[Type], result: Type) -> S
     raise InexactError(str(call))
 
 
-def _operands(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
+def _exact_operand_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
     if result == DATE or (result in INTEGRAL and all(t in INTEGRAL for t in types)):
         return types
     if result == DOUBLE and FLOAT not in types and name in ("+", "-", "*", "/"):
@@ -197,49 +197,51 @@ def _rounded_operation(name: str, types: list[Type], result: Type) -> Callable[.
     precision, scale = digits(result)
     if name in ("negate", "abs"):
         few = precision <= _JAVA_DIGITS
-        return None if few else partial(_negated, name == "abs", precision, scale)
+        return None if few else partial(_rounded_negative, name == "abs", precision, scale)
     if name not in _ARITHMETIC:
         return None
     scales = [digits(each)[1] for each in types]
     if scale == {"+": max(scales), "-": max(scales), "*": sum(scales)}.get(name):
         return None  # Python adds integers to decimals as Spark does
-    return partial(_operated, name, precision, scale)
+    return partial(_rounded_arithmetic, name, precision, scale)
 
 
-def _operated(name: str, precision: int, scale: int, left: Any, right: Any) -> Decimal:
+def _rounded_arithmetic(name: str, precision: int, scale: int, left: Any, right: Any) -> Decimal:
     return decimal_arithmetic(name, precision, scale, Decimal(left), Decimal(right))
 
 
-def _negated(to_positive: bool, precision: int, scale: int, value: Decimal) -> Decimal:
+def _rounded_negative(to_positive: bool, precision: int, scale: int, value: Decimal) -> Decimal:
     return value if to_positive and value >= 0 else negative(precision, scale, value)
 
 
-def _common(call: Call, types: list[Type]) -> Type:
+def _exact_common_type(call: Call, types: list[Type]) -> Type:
     common = VOID
     for each in types:
-        both = common_type(common, each)
-        if both is None:
+        wider = common_type(common, each)
+        if wider is None:
             raise InexactError(str(call))
-        common = both
-    if is_decimal(common) and any(_whole_digits(each) > _whole_digits(common) for each in types):
+        common = wider
+    if is_decimal(common) and any(
+        _digits_before_point(each) > _digits_before_point(common) for each in types
+    ):
         raise InexactError(str(call))  # no decimal has digits enough for all of them
     return common
 
 
-def _whole_digits(type_: Type) -> int:
+def _digits_before_point(type_: Type) -> int:
     precision, scale = digits(decimal_type(type_))
     return precision - scale
 
 
-def _conversion(source: Type, target: Type, where: Expression) -> Convert:
+def _exact_conversion(source: Type, target: Type, where: Expression) -> Convert:
     """How a value of one type becomes one of another, where Python does it as Spark does."""
     numbers = source in INTEGRAL or is_decimal(source)
     if source in (target, VOID):
-        return _same
+        return _unchanged
     if source in INTEGRAL and target in INTEGRAL:
         return fitting(target)
     if numbers and is_decimal(target):
-        return partial(_rounded, cast_to(target))
+        return partial(_rounded_decimal, cast_to(target))
     if target == DOUBLE and (numbers or source == FLOAT):
         return float
     if target == STRING and (source in INTEGRAL or source == DATE):
@@ -247,8 +249,8 @@ def _conversion(source: Type, target: Type, where: Expression) -> Convert:
     raise InexactError(str(where))
 
 
-def _converted(evaluate: Evaluator, convert: Convert) -> Evaluator:
-    if convert is _same:
+def _with_conversion(evaluate: Evaluator, convert: Convert) -> Evaluator:
+    if convert is _unchanged:
         return evaluate
 
     def converted(row: Row) -> Any:
@@ -258,17 +260,17 @@ def _converted(evaluate: Evaluator, convert: Convert) -> Evaluator:
     return converted
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-def _within(type_: Type, bound: int, value: int) -> int:
+def _in_integer_range(type_: Type, bound: int, value: int) -> int:
     if not -bound <= value < bound:
         raise InexactError(f"{value} is not a {type_}")
     return value
 
 
-def _rounded(cast: Convert, value: Decimal | int) -> Decimal:
+def _rounded_decimal(cast: Convert, value: Decimal | int) -> Decimal:
     try:
         fitted: Decimal = cast(value)
     except (ValueError, ArithmeticError) as error:
@@ -276,25 +278,25 @@ def _rounded(cast: Convert, value: Decimal | int) -> Decimal:
     return fitted
 
 
-def _in_digits(type_: Type, cast: Convert, value: Decimal | int) -> Decimal:
-    fitted = _rounded(cast, value)
+def _decimal_of_digits(type_: Type, cast: Convert, value: Decimal | int) -> Decimal:
+    fitted = _rounded_decimal(cast, value)
     if fitted != value:
         raise InexactError(f"{value} has more digits than {type_}")
     return fitted
 
 
-def _finite(value: float) -> float:
+def _finite_double(value: float) -> float:
     if not isfinite(value):
         raise InexactError(f"{value} is not a number")
     return value
 
 
-def _ascii(value: str) -> str:
+def _ascii_text(value: str) -> str:
     if not value.isascii():
         raise InexactError(f"{value!r} in other case")
     return value
 
 
-_ASCII = {STRING: _ascii}
-_NEAR = dict.fromkeys(INTEGRAL, partial(_within, INT, 1 << 30))
+_ASCII = {STRING: _ascii_text}
+_NEAR = dict.fromkeys(INTEGRAL, partial(_in_integer_range, INT, 1 << 30))
 """Places in a text; sums of larger ones overflow in Spark."""

@@ -21,17 +21,17 @@ def read_exactly(type_: Type) -> Callable[[str], Any]:
     (Decimal('1.55'), 7)
     """
     if type_.name == "decimal":
-        return _decimal
+        return _decimal_of_text
     return _READERS.get(type_, cast_to(type_))
 
 
-def _decimal(text: str) -> Decimal:
+def _decimal_of_text(text: str) -> Decimal:
     if not FRACTION.fullmatch(text.strip()):
         raise ValueError(f"{text!r} is not a number")
     return Decimal(text.strip())
 
 
-def _double(text: str) -> float | int:
+def _double_of_text(text: str) -> float | int:
     """A whole number is exact; any other is near to what is meant."""
     if WHOLE.fullmatch(text.strip()):
         return int(text)
@@ -39,28 +39,28 @@ def _double(text: str) -> float | int:
     if FRACTION.fullmatch(text.strip()):
         if math.isinf(number):
             raise ValueError(f"{text} is too large for a double; declare a decimal or a string")
-        if not number and _decimal(text):
+        if not number and _decimal_of_text(text):
             raise ValueError(f"{text} is too small for a double; give 0")
     return number
 
 
-def _date(text: str) -> Any:
+def _date_of_text(text: str) -> Any:
     day, rest = read_date(text)
     if rest:
         raise ValueError(f"{text!r} has a time, which a date cannot hold; leave it out")
     return day
 
 
-def _timestamp(text: str) -> Any:
-    moment, lost = read_timestamp(text)
-    if lost.strip("0"):
+def _timestamp_of_text(text: str) -> Any:
+    moment, finer_digits = read_timestamp(text)
+    if finer_digits.strip("0"):
         raise ValueError(f"{text!r} has parts of a microsecond; round it")
     return moment
 
 
 _READERS: dict[Type, Callable[[str], Any]] = {
-    DOUBLE: _double,
-    FLOAT: _double,
-    DATE: _date,
-    TIMESTAMP: _timestamp,
+    DOUBLE: _double_of_text,
+    FLOAT: _double_of_text,
+    DATE: _date_of_text,
+    TIMESTAMP: _timestamp_of_text,
 }

@@ -28,8 +28,10 @@ def refuse(value: Any, expression: Expression) -> bool:
     return False
 
 
-def _failure(expression: Expression, values: Sequence[Any], error: Exception) -> QueryError:
-    shown = ", ".join(map(repr, values))
+def _evaluation_error(
+    expression: Expression, values: Sequence[Any], error: Exception
+) -> QueryError:
+    value_texts = ", ".join(map(repr, values))
     match error:
         case ZeroDivisionError():
             reason = "division by zero"
@@ -37,7 +39,7 @@ def _failure(expression: Expression, values: Sequence[Any], error: Exception) ->
             reason = "the result is out of range"
         case _:
             reason = str(error)
-    return QueryError(f"cannot compute {expression} for ({shown}): {reason}")
+    return QueryError(f"cannot compute {expression} for ({value_texts}): {reason}")
 
 
 # Comparisons.
@@ -56,7 +58,7 @@ def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bo
             return operation(normal(left), normal(right))
         if kind is type(right) and (kind is not float or (left == left and right == right)):
             return operation(left, right)
-        return operation(*_comparable(left, right))
+        return operation(*_comparable_values(left, right))
 
     return compare
 
@@ -76,7 +78,7 @@ def normal(value: Any) -> Any:
     return tuple(map(normal, value)) if isinstance(value, tuple) else value
 
 
-def _comparable(left: Any, right: Any) -> tuple[Any, Any]:
+def _comparable_values(left: Any, right: Any) -> tuple[Any, Any]:
     if isinstance(left, float) or isinstance(right, float):
         if isinstance(left, Decimal) or isinstance(right, Decimal):
             left, right = float(left), float(right)
@@ -98,7 +100,7 @@ def strict(
         case (argument,):
             return unary(expression, function, argument)
         case (left, right):
-            return _binary(expression, function, left, right)
+            return _binary_evaluator(expression, function, left, right)
 
     def evaluate(row: Row) -> Any:
         values: list[Any] = []
@@ -110,7 +112,7 @@ def strict(
         try:
             return function(*values)
         except _FAILURES as error:
-            raise _failure(expression, values, error) from error
+            raise _evaluation_error(expression, values, error) from error
 
     return evaluate
 
@@ -125,12 +127,12 @@ def unary(expression: Expression, function: Callable[[Any], Any], argument: Eval
         try:
             return function(value)
         except _FAILURES as error:
-            raise _failure(expression, (value,), error) from error
+            raise _evaluation_error(expression, (value,), error) from error
 
     return evaluate
 
 
-def _binary(
+def _binary_evaluator(
     expression: Expression, function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluator
 ) -> Evaluator:
     def evaluate(row: Row) -> Any:
@@ -143,17 +145,17 @@ def _binary(
         try:
             return function(first, second)
         except _FAILURES as error:
-            raise _failure(expression, (first, second), error) from error
+            raise _evaluation_error(expression, (first, second), error) from error
 
     return evaluate
 
 
-def _comparison(
+def _comparison_evaluator(
     operation: Callable[[Any, Any], bool], call: Call, arguments: Sequence[Evaluator]
 ) -> Evaluator:
     """A comparison; one with a literal skips the general rules for values of the literal's type."""
     compare = comparison(operation)
-    general = _binary(call, compare, *arguments)
+    general = _binary_evaluator(call, compare, *arguments)
     match call.arguments[1]:
         case Literal(None):
             return lambda row: None
@@ -169,12 +171,12 @@ def _comparison(
         try:
             return operation(value, constant)
         except _FAILURES as error:
-            raise _failure(call, (value, constant), error) from error
+            raise _evaluation_error(call, (value, constant), error) from error
 
     return evaluate
 
 
-def _like(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _like_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     """LIKE; a literal pattern is read once."""
     match call.arguments[1]:
         case Literal(str(pattern)):
@@ -189,7 +191,7 @@ def _like(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
 # Functions that look at NULLs, or need not compute all of their arguments.
 
 
-def _and(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _and_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     left, right = arguments
 
     def evaluate(row: Row) -> Any:
@@ -199,13 +201,13 @@ def _and(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
         second = right(row)
         if first is True and (second is True or second is False):
             return second
-        _check_truth(call, first, second)
+        _check_truth_values(call, first, second)
         return False if second is False else None
 
     return evaluate
 
 
-def _or(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _or_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     left, right = arguments
 
     def evaluate(row: Row) -> Any:
@@ -215,18 +217,18 @@ def _or(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
         second = right(row)
         if first is False and (second is True or second is False):
             return second
-        _check_truth(call, first, second)
+        _check_truth_values(call, first, second)
         return True if second is True else None
 
     return evaluate
 
 
-def _check_truth(call: Call, *values: Any) -> None:
+def _check_truth_values(call: Call, *values: Any) -> None:
     for value, argument in zip(values, call.arguments, strict=True):
         refuse(value, argument)
 
 
-def _null_safe_equal(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _null_safe_equal_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     left, right = arguments
 
     def evaluate(row: Row) -> bool:
@@ -238,17 +240,17 @@ def _null_safe_equal(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _is_null(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _is_null_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     [argument] = arguments
     return lambda row: argument(row) is None
 
 
-def _is_not_null(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _is_not_null_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     [argument] = arguments
     return lambda row: argument(row) is not None
 
 
-def _null_if(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _null_if_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     left, right = arguments
 
     def evaluate(row: Row) -> Any:
@@ -260,7 +262,7 @@ def _null_if(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _coalesce(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _coalesce_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     def evaluate(row: Row) -> Any:
         for argument in arguments:
             value = argument(row)
@@ -271,7 +273,7 @@ def _coalesce(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _single(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _single_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     value, count = arguments
 
     def evaluate(row: Row) -> Any:
@@ -282,7 +284,7 @@ def _single(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _case(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _case_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     branches = list(zip(arguments[:-1:2], arguments[1::2], call.arguments[:-1:2], strict=True))
     otherwise = arguments[-1] if len(arguments) % 2 else None
@@ -297,7 +299,7 @@ def _case(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _in(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _in_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     """IN; a list of literals of one type is looked up at once by values of that type."""
     item, *choices = arguments
     literals = [choice for choice in call.arguments[1:] if isinstance(choice, Literal)]
@@ -312,12 +314,12 @@ def _in(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
             return None
         if type(value) is kind and kind is not float:
             return True if value in constants else absent
-        return _contains((choice(row) for choice in choices), value)
+        return _in_values((choice(row) for choice in choices), value)
 
     return evaluate
 
 
-def _contains(choices: Iterable[Any], value: Any) -> bool | None:
+def _in_values(choices: Iterable[Any], value: Any) -> bool | None:
     absent: bool | None = False
     for choice in choices:
         if choice is None:
@@ -327,7 +329,7 @@ def _contains(choices: Iterable[Any], value: Any) -> bool | None:
     return absent
 
 
-def _extreme(
+def _extreme_evaluator(
     operation: Callable[[Any, Any], bool], call: Call, arguments: Sequence[Evaluator]
 ) -> Evaluator:
     """GREATEST or LEAST, which pass over NULLs."""
@@ -341,36 +343,36 @@ def _extreme(
                 if best is None or (value is not None and beats(value, best)):
                     best = value
             except _FAILURES as error:
-                raise _failure(call, (value, best), error) from error
+                raise _evaluation_error(call, (value, best), error) from error
         return best
 
     return evaluate
 
 
-def _array(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+def _array_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return lambda row: tuple([argument(row) for argument in arguments])
 
 
 FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
-    "array": _array,
-    "=": partial(_comparison, eq),
-    "<>": partial(_comparison, ne),
-    "<": partial(_comparison, lt),
-    "<=": partial(_comparison, le),
-    ">": partial(_comparison, gt),
-    ">=": partial(_comparison, ge),
-    "<=>": _null_safe_equal,
-    "and": _and,
-    "or": _or,
-    "isnull": _is_null,
-    "isnotnull": _is_not_null,
-    "in": _in,
-    "like": _like,
-    "case": _case,
-    SINGLE: _single,
-    "coalesce": _coalesce,
-    "nullif": _null_if,
-    "greatest": partial(_extreme, gt),
-    "least": partial(_extreme, lt),
+    "array": _array_evaluator,
+    "=": partial(_comparison_evaluator, eq),
+    "<>": partial(_comparison_evaluator, ne),
+    "<": partial(_comparison_evaluator, lt),
+    "<=": partial(_comparison_evaluator, le),
+    ">": partial(_comparison_evaluator, gt),
+    ">=": partial(_comparison_evaluator, ge),
+    "<=>": _null_safe_equal_evaluator,
+    "and": _and_evaluator,
+    "or": _or_evaluator,
+    "isnull": _is_null_evaluator,
+    "isnotnull": _is_not_null_evaluator,
+    "in": _in_evaluator,
+    "like": _like_evaluator,
+    "case": _case_evaluator,
+    SINGLE: _single_evaluator,
+    "coalesce": _coalesce_evaluator,
+    "nullif": _null_if_evaluator,
+    "greatest": partial(_extreme_evaluator, gt),
+    "least": partial(_extreme_evaluator, lt),
 }
 """How the calls that are more than a function of values are compiled."""

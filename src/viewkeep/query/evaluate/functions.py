@@ -29,18 +29,20 @@ _NUMBERS = frozenset((int, float, Decimal))
 # Arithmetic.
 
 
-def _arithmetic(
+def _arithmetic_function(
     plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
     """An operation on numbers: `plain` on integers and doubles, `exact` on decimals."""
 
     def compute(left: Any, right: Any) -> Any:
-        kind, other = type(left), type(right)
-        if kind is other and (kind is int or kind is float):
+        left_kind, right_kind = type(left), type(right)
+        if left_kind is right_kind and (left_kind is int or left_kind is float):
             return plain(left, right)
-        if (kind is Decimal or kind is int) and (other is Decimal or other is int):
+        if (left_kind is Decimal or left_kind is int) and (
+            right_kind is Decimal or right_kind is int
+        ):
             return exact(left, right)
-        left, right = _number(left), _number(right)
+        left, right = _require_number(left), _require_number(right)
         if not isinstance(left, Decimal) and not isinstance(right, Decimal):
             return plain(left, right)
         if isinstance(left, float) or isinstance(right, float):
@@ -50,13 +52,15 @@ def _arithmetic(
     return compute
 
 
-def _number(value: Any) -> Any:
+def _require_number(value: Any) -> Any:
     if type(value) not in _NUMBERS and (isinstance(value, bool) or not isinstance(value, Number)):
         raise TypeError(f"{value!r} is not a number")
     return value
 
 
-def _with_days(sign: int, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _arithmetic_with_days(
+    sign: int, compute: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
     """Addition or subtraction that also moves a date by days."""
 
     def move(left: Any, right: Any) -> Any:
@@ -67,7 +71,7 @@ def _with_days(sign: int, compute: Callable[[Any, Any], Any]) -> Callable[[Any, 
     return move
 
 
-def _divisor(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _checked_division(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Tells a division by zero from other results that do not exist."""
 
     def divide(left: Any, right: Any) -> Any:
@@ -78,14 +82,14 @@ def _divisor(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return divide
 
 
-def _remainder(left: Any, right: Any) -> Any:
+def _remainder_value(left: Any, right: Any) -> Any:
     """The rest has the sign of the dividend."""
     if isinstance(left, float) or isinstance(right, float):
         return math.nan if math.isinf(left) else math.fmod(left, right)
     return abs(left) % abs(right) * (1 if left >= 0 else -1)
 
 
-def _whole_quotient(left: Any, right: Any) -> int:
+def _quotient_value(left: Any, right: Any) -> int:
     """The quotient without its fraction, rounded towards zero."""
     if isinstance(left, float) or isinstance(right, float):
         return int(left / right)
@@ -93,20 +97,22 @@ def _whole_quotient(left: Any, right: Any) -> int:
     return quotient if (left >= 0) == (right >= 0) else -quotient
 
 
-def _negate(value: Any) -> Any:
-    return DECIMALS.minus(value) if isinstance(value, Decimal) else -_number(value)
+def _negative_value(value: Any) -> Any:
+    return DECIMALS.minus(value) if isinstance(value, Decimal) else -_require_number(value)
 
 
-def _absolute(value: Any) -> Any:
-    return DECIMALS.abs(value) if isinstance(value, Decimal) else abs(_number(value))
+def _absolute_value(value: Any) -> Any:
+    return DECIMALS.abs(value) if isinstance(value, Decimal) else abs(_require_number(value))
 
 
 def as_decimal(value: Any) -> Decimal:
     """A number as the decimal that it prints as."""
-    return Decimal(repr(float(value))) if isinstance(value, float) else Decimal(_number(value))
+    return (
+        Decimal(repr(float(value))) if isinstance(value, float) else Decimal(_require_number(value))
+    )
 
 
-def _round(value: Any, places: int = 0) -> Any:
+def _round_value(value: Any, places: int = 0) -> Any:
     """Rounds half up, away from zero."""
     exact = as_decimal(value)
     exponent = exact.as_tuple().exponent
@@ -118,38 +124,38 @@ def _round(value: Any, places: int = 0) -> Any:
     return float(rounded) + 0.0 if isinstance(value, float) else int(rounded)  # + 0.0: no -0.0
 
 
-def _floor(value: Any) -> Any:
+def _floor_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value.to_integral_value(ROUND_FLOOR)
-    return 0 if value != value else math.floor(_number(value))
+    return 0 if value != value else math.floor(_require_number(value))
 
 
-def _ceil(value: Any) -> Any:
+def _ceil_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value.to_integral_value(ROUND_CEILING)
-    return 0 if value != value else math.ceil(_number(value))
+    return 0 if value != value else math.ceil(_require_number(value))
 
 
-def _sqrt(value: Any) -> float:
-    number = float(_number(value))
+def _sqrt_value(value: Any) -> float:
+    number = float(_require_number(value))
     return math.nan if number < 0 else math.sqrt(number)
 
 
-def _ln(value: Any) -> float | None:
-    number = float(_number(value))
+def _ln_value(value: Any) -> float | None:
+    number = float(_require_number(value))
     return None if number <= 0 else math.log(number)
 
 
-def _exp(value: Any) -> float:
+def _exp_value(value: Any) -> float:
     try:
-        return math.exp(_number(value))
+        return math.exp(_require_number(value))
     except OverflowError:
         return math.inf
 
 
-def _power(base: Any, exponent: Any) -> float:
+def _power_value(base: Any, exponent: Any) -> float:
     """As Java's Math.pow: out of range is infinite, out of the domain is NaN."""
-    base, exponent = float(_number(base)), float(_number(exponent))
+    base, exponent = float(_require_number(base)), float(_require_number(exponent))
     if abs(base) == 1 and not math.isfinite(exponent):
         return math.nan
     try:
@@ -163,8 +169,8 @@ def _power(base: Any, exponent: Any) -> float:
     return -math.inf if negative else math.inf
 
 
-def _sign(value: Any) -> float:
-    number = float(_number(value))
+def _sign_value(value: Any) -> float:
+    number = float(_require_number(value))
     return math.copysign(1.0, number) if number and number == number else number
 
 
@@ -186,44 +192,44 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _like(text: str, pattern: str) -> bool:
+def _like_value(text: str, pattern: str) -> bool:
     return like_pattern(pattern).fullmatch(text) is not None
 
 
-def _text(value: Any) -> str:
+def _text_value(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
 
 
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, bytes) else len(_text(value))
+def _length_value(value: Any) -> int:
+    return len(value) if isinstance(value, bytes) else len(_text_value(value))
 
 
-def _substring(text: str, start: int, length: int | None = None) -> str:
+def _substring_value(text: str, start: int, length: int | None = None) -> str:
     """Counts from 1, or from the end when negative; what lies outside of the text is empty."""
     first = start - 1 if start > 0 else start + len(text) if start < 0 else 0
     end = len(text) if length is None else first + length
-    return _text(text)[max(first, 0) : max(end, 0)]
+    return _text_value(text)[max(first, 0) : max(end, 0)]
 
 
-def _concat(*parts: str) -> str:
+def _concat_values(*parts: str) -> str:
     return "".join(parts)
 
 
-def _replace(text: str, old: str, new: str = "") -> str:
-    return str.replace(text, old, new) if old else _text(text)
+def _replace_value(text: str, old: str, new: str = "") -> str:
+    return str.replace(text, old, new) if old else _text_value(text)
 
 
-def _left(text: str, count: int) -> str:
-    return _text(text)[: max(count, 0)]
+def _left_value(text: str, count: int) -> str:
+    return _text_value(text)[: max(count, 0)]
 
 
-def _right(text: str, count: int) -> str:
-    return _text(text)[max(len(text) - count, 0) :] if count > 0 else ""
+def _right_value(text: str, count: int) -> str:
+    return _text_value(text)[max(len(text) - count, 0) :] if count > 0 else ""
 
 
-def _locate(part: str, text: str) -> int:
+def _locate_value(part: str, text: str) -> int:
     return str.find(text, part) + 1
 
 
@@ -237,18 +243,18 @@ def moment(value: Any) -> Any:
     return value
 
 
-def _day(value: date) -> date:
+def _day_value(value: date) -> date:
     if not isinstance(value, date):
         raise TypeError(f"{value!r} is not a date")
     return value.date() if isinstance(value, datetime) else value
 
 
 def _add_days(start: date, days: int) -> date:
-    return _day(start) + timedelta(days=operator.index(days))
+    return _day_value(start) + timedelta(days=operator.index(days))
 
 
 def _subtract_days(start: date, days: int) -> date:
-    return _day(start) - timedelta(days=operator.index(days))
+    return _day_value(start) - timedelta(days=operator.index(days))
 
 
 def _shift_months(start: Any, months: int) -> Any:
@@ -271,7 +277,7 @@ _UNITS = {
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 
 
-def _timestampadd(unit: str, amount: int, start: Any) -> Any:
+def _timestampadd_value(unit: str, amount: int, start: Any) -> Any:
     start_moment, unit = moment(start), unit.upper()
     if not isinstance(start_moment, datetime):
         raise TypeError(f"{start!r} is not a timestamp")
@@ -282,12 +288,12 @@ def _timestampadd(unit: str, amount: int, start: Any) -> Any:
     return start_moment + operator.index(amount) * _UNITS[unit]
 
 
-def _last_day(value: date) -> date:
-    day = _day(value)
+def _last_day_value(value: date) -> date:
+    day = _day_value(value)
     return day.replace(day=monthrange(day.year, day.month)[1])
 
 
-def _not(value: Any) -> bool:
+def _not_value(value: Any) -> bool:
     if value is not True and value is not False:
         raise TypeError(f"{value!r} is not a boolean")
     return not value
@@ -297,55 +303,59 @@ _LONGEST = 10_000_000
 """The most values of a sequence that is computed here."""
 
 
-def _sequence(first: Any, last: Any) -> tuple[Any, ...]:
+def _sequence_value(first: Any, last: Any) -> tuple[Any, ...]:
     """All values between two, both included, upwards or downwards."""
     if isinstance(first, date):
         days = (last - first).days
-        return tuple(first + timedelta(days=each) for each in _sequence(0, days))
+        return tuple(first + timedelta(days=each) for each in _sequence_value(0, days))
     if abs(last - first) >= _LONGEST:
         raise ValueError(f"a sequence from {first} to {last} is too long")
     step = 1 if first <= last else -1
     return tuple(range(first, last + step, step))
 
 
-def _item(array: tuple[Any, ...], place: int) -> Any:
+def _item_value(array: tuple[Any, ...], place: int) -> Any:
     if not 0 <= place < len(array):
         raise ValueError(f"no element {place} in an array of {len(array)}")
     return array[place]
 
 
 STRICT: dict[str, Callable[..., Any]] = {
-    "+": _with_days(1, _arithmetic(operator.add, DECIMALS.add)),
-    "-": _with_days(-1, _arithmetic(operator.sub, DECIMALS.subtract)),
-    "*": _arithmetic(operator.mul, DECIMALS.multiply),
-    "/": _arithmetic(operator.truediv, _divisor(DECIMALS.divide)),
-    "%": _arithmetic(_divisor(_remainder), _divisor(DECIMALS.remainder)),
-    "div": _arithmetic(_whole_quotient, _divisor(lambda a, b: int(DECIMALS.divide_int(a, b)))),
-    "negate": _negate,
-    "not": _not,
+    "+": _arithmetic_with_days(1, _arithmetic_function(operator.add, DECIMALS.add)),
+    "-": _arithmetic_with_days(-1, _arithmetic_function(operator.sub, DECIMALS.subtract)),
+    "*": _arithmetic_function(operator.mul, DECIMALS.multiply),
+    "/": _arithmetic_function(operator.truediv, _checked_division(DECIMALS.divide)),
+    "%": _arithmetic_function(
+        _checked_division(_remainder_value), _checked_division(DECIMALS.remainder)
+    ),
+    "div": _arithmetic_function(
+        _quotient_value, _checked_division(lambda a, b: int(DECIMALS.divide_int(a, b)))
+    ),
+    "negate": _negative_value,
+    "not": _not_value,
     COMPARABLE: lambda value: value,
-    "abs": _absolute,
-    "round": _round,
-    "floor": _floor,
-    "ceil": _ceil,
-    "sqrt": _sqrt,
-    "ln": _ln,
-    "exp": _exp,
-    "power": _power,
-    "sign": _sign,
-    "like": _like,
+    "abs": _absolute_value,
+    "round": _round_value,
+    "floor": _floor_value,
+    "ceil": _ceil_value,
+    "sqrt": _sqrt_value,
+    "ln": _ln_value,
+    "exp": _exp_value,
+    "power": _power_value,
+    "sign": _sign_value,
+    "like": _like_value,
     "upper": str.upper,
     "lower": str.lower,
     "trim": lambda text: str.strip(text, " "),
     "ltrim": lambda text: str.lstrip(text, " "),
     "rtrim": lambda text: str.rstrip(text, " "),
-    "length": _length,
-    "substring": _substring,
-    "concat": _concat,
-    "replace": _replace,
-    "left": _left,
-    "right": _right,
-    "locate": _locate,
+    "length": _length_value,
+    "substring": _substring_value,
+    "concat": _concat_values,
+    "replace": _replace_value,
+    "left": _left_value,
+    "right": _right_value,
+    "locate": _locate_value,
     "startswith": str.startswith,
     "endswith": str.endswith,
     "year": lambda day: day.year,
@@ -360,13 +370,13 @@ STRICT: dict[str, Callable[..., Any]] = {
     "second": lambda time_: time_.second,
     "date_add": _add_days,
     "date_sub": _subtract_days,
-    "datediff": lambda end, start: (_day(end) - _day(start)).days,
-    "add_months": lambda start, months: _shift_months(_day(start), months),
-    "last_day": _last_day,
-    "timestampadd": _timestampadd,
-    "sequence": _sequence,
+    "datediff": lambda end, start: (_day_value(end) - _day_value(start)).days,
+    "add_months": lambda start, months: _shift_months(_day_value(start), months),
+    "last_day": _last_day_value,
+    "timestampadd": _timestampadd_value,
+    "sequence": _sequence_value,
     FIELD: lambda struct, name, place: struct[place],
-    ITEM: _item,
+    ITEM: _item_value,
     ENTRY: lambda map_, key: next((value for own, value in map_ if own == key), None),
 }
 """The functions that are NULL when an argument is, on values that are not."""

@@ -47,34 +47,34 @@ COMPILED = 4096
 
 def select(node: Select, rows: Iterable[Row]) -> Rows:
     """The rows for which the condition holds."""
-    return list(filter(_condition(node), rows))
+    return list(filter(_row_condition(node), rows))
 
 
 def project(node: Project, rows: Iterable[Row]) -> Rows:
     """The computed columns of every row."""
-    return list(map(_projection(node), rows))
+    return list(map(_row_projection(node), rows))
 
 
 @lru_cache(maxsize=COMPILED)
-def _computed_rows(node: Values) -> tuple[Row, ...]:
+def _rows_of_values(node: Values) -> tuple[Row, ...]:
     return tuple(tuple([compile_exact(each, ())(()) for each in row]) for row in node.rows)
 
 
 def constant_rows(node: Values) -> Rows:
     """The rows that a query holds."""
-    return list(_computed_rows(node))
+    return list(_rows_of_values(node))
 
 
 def unnest(node: Unnest, rows: Iterable[Row]) -> Rows:
     """Every row with each of its elements, numbered from 0."""
     place, width = node.child.names.index(node.column), len(node.elements)
-    nothing, result = (None,) * width, []
+    nulls, result = (None,) * width, []
     for row in rows:
         values = row[place] or ()
         for position, each in enumerate(values):
             result.append((*row, position, *(each if width > 2 else (each,))))
         if node.outer and not values:
-            result.append(row + nothing)
+            result.append(row + nulls)
     return result
 
 
@@ -84,16 +84,16 @@ def distinct(node: Distinct, rows: Iterable[Row]) -> Rows:
 
 
 @lru_cache(maxsize=COMPILED)
-def _condition(node: Select) -> Callable[[Row], bool]:
+def _row_condition(node: Select) -> Callable[[Row], bool]:
     return compile_exact_condition(node.condition, node.schema)
 
 
 @lru_cache(maxsize=COMPILED)
-def _projection(node: Project) -> Callable[[Row], Row]:
+def _row_projection(node: Project) -> Callable[[Row], Row]:
     expressions = [output.expression for output in node.outputs]
     columns = [each.name for each in expressions if isinstance(each, Column)]
     if len(columns) == len(expressions):
-        return _places([node.child.names.index(each) for each in columns])
+        return _values_at_places([node.child.names.index(each) for each in columns])
     values = [compile_exact(each, node.child.schema) for each in expressions]
     return lambda row: tuple([value(row) for value in values])
 
@@ -103,14 +103,14 @@ def _projection(node: Project) -> Callable[[Row], Row]:
 
 def equal_columns(node: Paired) -> list[Pair]:
     """The parts of a condition that compare a left column with a right one for equality."""
-    pairs = (_pair(part, node) for part in conjuncts(node.condition))
+    pairs = (_equal_pair(part, node) for part in conjuncts(node.condition))
     return [pair for pair in pairs if pair is not None]
 
 
 @lru_cache(maxsize=COMPILED)
 def looked_up_columns(node: Paired) -> tuple[Pair, ...]:
     """The equal columns by which rows of a join are looked up."""
-    return tuple(_hashed(node)[0])
+    return tuple(_hash_join_keys(node)[0])
 
 
 def comparable(first: Type, second: Type) -> bool:
@@ -120,7 +120,7 @@ def comparable(first: Type, second: Type) -> bool:
 
 def meetings(node: Paired, left: Rows, right: Rows) -> Iterator[tuple[Row, Rows]]:
     """Every left row with the right rows that it meets; equal columns are looked up."""
-    meeting = _meeting(node)
+    meeting = _row_join(node)
     index: dict[Row, Rows] = {}
     for row in right:
         key = meeting.right(row)
@@ -133,7 +133,7 @@ def meetings(node: Paired, left: Rows, right: Rows) -> Iterator[tuple[Row, Rows]
 
 
 @dataclass(frozen=True)
-class _Meeting:
+class _RowJoin:
     """How rows of a join meet: by equal keys, of which some must not be NULL, and what else."""
 
     left: Callable[[Row], Row]
@@ -143,9 +143,9 @@ class _Meeting:
 
 
 @lru_cache(maxsize=COMPILED)
-def _meeting(node: Paired) -> _Meeting:
-    pairs, rest = _hashed(node)
-    return _Meeting(
+def _row_join(node: Paired) -> _RowJoin:
+    pairs, rest = _hash_join_keys(node)
+    return _RowJoin(
         key_of([pair[0] for pair in pairs], node.left.schema),
         key_of([pair[1] for pair in pairs], node.right.schema),
         tuple(i for i, (_, _, null_safe) in enumerate(pairs) if not null_safe),
@@ -160,11 +160,11 @@ def key_of(columns: Sequence[str], schema: Schema) -> Callable[[Row], Row]:
     names = [field.name for field in schema]
     places = [names.index(column) for column in columns]
     if not any(schema[i].type.has_float for i in places):
-        return _places(places)
+        return _values_at_places(places)
     return lambda row: tuple([normal(row[i]) for i in places])
 
 
-def _places(places: Sequence[int]) -> Callable[[Row], Row]:
+def _values_at_places(places: Sequence[int]) -> Callable[[Row], Row]:
     if len(places) > 1:
         return itemgetter(*places)
     if not places:
@@ -173,7 +173,7 @@ def _places(places: Sequence[int]) -> Callable[[Row], Row]:
     return lambda row: (row[place],)
 
 
-def _pair(part: Expression, node: Paired) -> Pair | None:
+def _equal_pair(part: Expression, node: Paired) -> Pair | None:
     left, right = node.left.names, node.right.names
     match part:
         case Call("=" | "<=>" as function, (Column(a), Column(b))):
@@ -184,19 +184,19 @@ def _pair(part: Expression, node: Paired) -> Pair | None:
     return None
 
 
-def _hashed(node: Paired) -> tuple[list[Pair], Expression]:
+def _hash_join_keys(node: Paired) -> tuple[list[Pair], Expression]:
     """The equalities that rows are looked up by, and what else must hold."""
     pairs, rest = [], []
     for part in conjuncts(node.condition):
-        pair = _pair(part, node)
-        if pair is not None and _alike(node, pair):
+        pair = _equal_pair(part, node)
+        if pair is not None and _has_hash_types(node, pair):
             pairs.append(pair)
         else:
             rest.append(part)
     return pairs, conjunction(rest)
 
 
-def _alike(node: Paired, pair: Pair) -> bool:
+def _has_hash_types(node: Paired, pair: Pair) -> bool:
     left = find_field(pair[0], node.left.schema).type
     return comparable(left, find_field(pair[1], node.right.schema).type)
 
@@ -210,12 +210,12 @@ def group(node: GroupBy, rows: Iterable[Row]) -> Rows:
     groups: dict[Row, Rows] = {} if node.keys else {(): []}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
-    computed = _aggregates(node)
+    computed = _row_aggregates(node)
     return [key + tuple([value(members) for value in computed]) for key, members in groups.items()]
 
 
 @lru_cache(maxsize=COMPILED)
-def _aggregates(node: GroupBy) -> list[Callable[[Rows], Any]]:
+def _row_aggregates(node: GroupBy) -> list[Callable[[Rows], Any]]:
     return [
         aggregate_function(each, node.child.schema, find_field(each.name, node.schema).type)
         for each in node.aggregates
@@ -229,7 +229,7 @@ def aggregate_function(
     if aggregate.argument is None:
         return len
     argument = compile_exact(aggregate.argument, schema)
-    compute = _computed(aggregate, type_of(aggregate.argument, schema).type)
+    compute = _aggregate_of_values(aggregate, type_of(aggregate.argument, schema).type)
     fit = fitting(result)
 
     def aggregated(rows: Rows) -> Any:
@@ -241,7 +241,7 @@ def aggregate_function(
     return aggregated
 
 
-def _computed(aggregate: AggregateColumn, type_: Type) -> Callable[[list[Any]], Any]:
+def _aggregate_of_values(aggregate: AggregateColumn, type_: Type) -> Callable[[list[Any]], Any]:
     """The aggregate of values; doubles are added one by one, as Spark adds them."""
     match aggregate.function:
         case "sum":
@@ -250,12 +250,14 @@ def _computed(aggregate: AggregateColumn, type_: Type) -> Callable[[list[Any]], 
         case "avg" if not is_decimal(type_):
             return lambda values: reduce(STRICT["+"], map(float, values), 0.0) / len(values)
         case "min" | "max":
-            return _extreme(min if aggregate.function == "min" else max, type_)
+            return _extreme_of_values(min if aggregate.function == "min" else max, type_)
     if aggregate.function == "count":
         return len
     raise InexactError(f"{aggregate.function} of {type_}")
 
 
-def _extreme(choose: Callable[[list[Any]], Any], type_: Type) -> Callable[[list[Any]], Any]:
+def _extreme_of_values(
+    choose: Callable[[list[Any]], Any], type_: Type
+) -> Callable[[list[Any]], Any]:
     check = fitting(type_) if type_ in (DOUBLE, FLOAT) else None
     return choose if check is None else lambda values: choose(list(map(check, values)))

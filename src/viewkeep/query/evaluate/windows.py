@@ -44,7 +44,7 @@ class Partition:
     def slices(self, frame: Frame) -> list[tuple[int, int]]:
         """The frame of each row: where it starts, and where it ends."""
         if frame.unit == RANGE and frame.has_offset:
-            return self._ranges(frame)
+            return self._range_slices(frame)
         slices, size = [], len(self.rows)
         for i in range(size):
             rows = frame.unit == ROWS
@@ -53,19 +53,19 @@ class Partition:
             slices.append((min(max(start, 0), size), min(max(end, 0), size)))
         return slices
 
-    def _ranges(self, frame: Frame) -> list[tuple[int, int]]:
+    def _range_slices(self, frame: Frame) -> list[tuple[int, int]]:
         """Frames by the values of the one order column; NULLs are a range of their own."""
         [order], [place] = self.order_by, self.places
         sign = -1 if order.descending else 1
         values = [row[place] for row in self.rows]
         not_null = [i for i, value in enumerate(values) if value is not None]
         first = not_null[0] if not_null else 0
-        numbers = [sign * _number(values[i]) for i in not_null]
+        numbers = [sign * _offset_number(values[i]) for i in not_null]
         slices, size = [], len(values)
         for i, value in enumerate(values):
             start, end = self.starts[i], self.ends[i]
             if value is not None:
-                number = sign * _number(value)
+                number = sign * _offset_number(value)
                 if frame.start is not None:
                     start = first + bisect_left(numbers, number + frame.start)
                 if frame.end is not None:
@@ -82,52 +82,52 @@ def window(node: Window, rows: Iterable[Row]) -> Rows:
     partitions: dict[Row, Rows] = {}
     for row in rows:
         partitions.setdefault(key(row), []).append(row)
-    computed = _columns(node)
+    computed = _window_columns(node)
     result: Rows = []
     for members in partitions.values():
-        result += _computed(node, computed, members)
+        result += _window_rows(node, computed, members)
     return result
 
 
-def _computed(node: Window, columns: Sequence[Compute], rows: Rows) -> Rows:
+def _window_rows(node: Window, columns: Sequence[Compute], rows: Rows) -> Rows:
     """The rows of one partition; places count in the order that ties decide."""
-    partition = Partition(node, _ordered(node, rows)[: node.limit])
+    partition = Partition(node, _rows_in_order(node, rows)[: node.limit])
     values = [compute(partition) for compute in columns]
     return [
         row + added for row, added in zip(partition.rows, zip(*values, strict=True), strict=True)
     ]
 
 
-def _ordered(node: Window, rows: Rows) -> Rows:
+def _rows_in_order(node: Window, rows: Rows) -> Rows:
     """Sorted by the last column first: sorting keeps the order of equal rows."""
     names = [field.name for field in node.child.schema]
     ordered = list(rows)
     for order in reversed((*node.order_by, *map(Order, node.ties))):
         place = names.index(order.column)
-        ordered.sort(key=_sort_key(place, order), reverse=order.descending)
+        ordered.sort(key=_row_sort_key(place, order), reverse=order.descending)
     return ordered
 
 
-def _sort_key(place: int, order: Order) -> Callable[[Row], Any]:
+def _row_sort_key(place: int, order: Order) -> Callable[[Row], Any]:
     null = (-1 if order.nulls_first != order.descending else 1,)
 
     def key(row: Row) -> Any:
         value = row[place]
-        return null if value is None else (0, *_ordered_value(value))
+        return null if value is None else (0, *_sort_value(value))
 
     return key
 
 
-def _ordered_value(value: Any) -> tuple[Any, ...]:
+def _sort_value(value: Any) -> tuple[Any, ...]:
     """What is in order where values that are not NULL are; inside of others, NULL is least."""
     if isinstance(value, float):
         return (value != value, value + 0.0 if value == value else 0.0)
     if isinstance(value, tuple):
-        return ([() if each is None else _ordered_value(each) for each in value],)
+        return ([() if each is None else _sort_value(each) for each in value],)
     return (value,)
 
 
-def _number(value: Any) -> int:
+def _offset_number(value: Any) -> int:
     """The value of an order column in the units of an offset."""
     match value:
         case datetime():
@@ -145,38 +145,38 @@ def _number(value: Any) -> int:
 
 
 @lru_cache(maxsize=COMPILED)
-def _columns(node: Window) -> list[Compute]:
-    return [_column(node, each) for each in node.columns]
+def _window_columns(node: Window) -> list[Compute]:
+    return [_window_column(node, each) for each in node.columns]
 
 
-def _column(node: Window, column: WindowColumn) -> Compute:
+def _window_column(node: Window, column: WindowColumn) -> Compute:
     if column.function in RANKING:
-        return _ranking(column)
+        return _rank_column(column)
     if column.function in ("lag", "lead"):
-        return _shifted(node, column)
+        return _lag_column(node, column)
     assert column.frame is not None
     if column.function in _CHOICES:
-        return _chosen(node, column, column.frame)
-    return _aggregated(node, column, column.frame)
+        return _frame_value_column(node, column, column.frame)
+    return _frame_aggregate_column(node, column, column.frame)
 
 
-def _ranking(column: WindowColumn) -> Compute:
+def _rank_column(column: WindowColumn) -> Compute:
     match column.function:
         case "row_number":
             return lambda p: list(range(1, len(p.rows) + 1))
         case "rank":
             return lambda p: [start + 1 for start in p.starts]
         case "dense_rank":
-            return _dense_rank
+            return _dense_rank_values
         case "percent_rank":
             return lambda p: [start / max(len(p.rows) - 1, 1) for start in p.starts]
         case "cume_dist":
             return lambda p: [end / len(p.rows) for end in p.ends]
     buckets = compile_exact(column.arguments[0], ())(())
-    return lambda p: _tiles(len(p.rows), buckets)
+    return lambda p: _ntile_values(len(p.rows), buckets)
 
 
-def _dense_rank(partition: Partition) -> Values:
+def _dense_rank_values(partition: Partition) -> Values:
     ranks, rank = [], 0
     for i, start in enumerate(partition.starts):
         rank += start == i
@@ -184,14 +184,14 @@ def _dense_rank(partition: Partition) -> Values:
     return ranks
 
 
-def _tiles(size: int, buckets: int) -> Values:
+def _ntile_values(size: int, buckets: int) -> Values:
     """Buckets of equal size; the first ones have one row more."""
-    least, larger = divmod(size, buckets)
-    sizes = [least + (i < larger) for i in range(min(buckets, size))]
+    smaller, larger = divmod(size, buckets)
+    sizes = [smaller + (i < larger) for i in range(min(buckets, size))]
     return [number for number, count in enumerate(sizes, 1) for _ in range(count)]
 
 
-def _shifted(node: Window, column: WindowColumn) -> Compute:
+def _lag_column(node: Window, column: WindowColumn) -> Compute:
     """The value so many rows away, of which NULLs may not count; else the default."""
     schema = node.child.schema
     value, *more = [compile_exact(each, schema) for each in column.arguments]
@@ -204,14 +204,14 @@ def _shifted(node: Window, column: WindowColumn) -> Compute:
         there = [i for i, v in enumerate(values) if v is not None or not column.ignore_nulls]
         result = []
         for i, row in enumerate(partition.rows):
-            place = _away(there, i, step)
+            place = _place_at_distance(there, i, step)
             result.append(default(row) if place is None else values[place])
         return result
 
     return shifted
 
 
-def _away(there: list[int], place: int, step: int) -> int | None:
+def _place_at_distance(there: list[int], place: int, step: int) -> int | None:
     """The place that is so many of some places after another one, or before it."""
     if step == 0:
         return place
@@ -226,7 +226,7 @@ _CHOICES: dict[str, Callable[[Values, int], Any]] = {
 }
 
 
-def _chosen(node: Window, column: WindowColumn, frame: Frame) -> Compute:
+def _frame_value_column(node: Window, column: WindowColumn, frame: Frame) -> Compute:
     value = compile_exact(column.arguments[0], node.child.schema)
     number = compile_exact(column.arguments[1], ())(()) if len(column.arguments) > 1 else 1
     choose = _CHOICES[column.function]
@@ -235,17 +235,17 @@ def _chosen(node: Window, column: WindowColumn, frame: Frame) -> Compute:
         there = [v for v in values if v is not None] if column.ignore_nulls else values
         return choose(there, number)
 
-    return _over_slices(frame, lambda rows: list(map(value, rows)), chosen)
+    return _column_over_frames(frame, lambda rows: list(map(value, rows)), chosen)
 
 
-def _aggregated(node: Window, column: WindowColumn, frame: Frame) -> Compute:
+def _frame_aggregate_column(node: Window, column: WindowColumn, frame: Frame) -> Compute:
     aggregate = aggregate_of(column)
     result = find_field(column.name, node.schema).type
     compute = aggregate_function(aggregate, node.child.schema, result)
-    return _over_slices(frame, lambda rows: rows, compute)
+    return _column_over_frames(frame, lambda rows: rows, compute)
 
 
-def _over_slices(
+def _column_over_frames(
     frame: Frame, prepare: Callable[[Rows], Values], compute: Callable[[Values], Any]
 ) -> Compute:
     """A function of the rows of each frame; equal frames are computed once."""

@@ -65,12 +65,12 @@ class TokenReader:
         token = self.accept(text)
         return token if token is not None else self.fail(f'expected "{text}"{purpose}')
 
-    def name(self, what: str) -> str:
+    def name(self, expected: str) -> str:
         """Read an identifier."""
         token = self.token
         keyword = not token.quoted and token.text.lower() in KEYWORDS
         if token.kind != "name" or keyword:
-            self.fail(f"expected {what}")
+            self.fail(f"expected {expected}")
         return self.take().text
 
     def find(self, name: str, start: Token) -> Token:
@@ -81,7 +81,7 @@ class TokenReader:
     def fail(self, problem: str, at: Token | None = None, hint: str = "") -> NoReturn:
         """Stop with the problem, the place and what may be meant."""
         token = at or self.token
-        actual = "" if at else f", found {_describe(token)}"
+        actual = "" if at else f", found {_token_text(token)}"
         raise ParseError(problem + actual, self.text, token.position, hint)
 
 
@@ -126,14 +126,14 @@ def _read_sign(reader: TokenReader) -> Expression:
     if not reader.accept("-"):
         return _read_primary(reader)
     if reader.token.kind == "number":
-        return literal(_number("-" + reader.take().text))
+        return literal(_number_value("-" + reader.take().text))
     return Call("negate", (_read_sign(reader),))
 
 
 def _read_primary(reader: TokenReader) -> Expression:
     token = reader.token
     if token.kind == "number":
-        return literal(_number(reader.take().text))
+        return literal(_number_value(reader.take().text))
     if token.kind == "string":
         return literal(reader.take().text)
     if reader.accept("("):
@@ -182,9 +182,9 @@ def _read_cast(reader: TokenReader) -> Cast:
     start = reader.token
     name = reader.name("a type")
     if reader.accept("("):
-        numbers = [_whole(reader)]
+        numbers = [_read_whole_number(reader)]
         if reader.accept(","):
-            numbers.append(_whole(reader))
+            numbers.append(_read_whole_number(reader))
         reader.expect(")")
         name += f"({', '.join(numbers)})"
     reader.expect(")")
@@ -194,17 +194,17 @@ def _read_cast(reader: TokenReader) -> Cast:
         reader.fail(str(error), at=start)
 
 
-def _whole(reader: TokenReader) -> str:
+def _read_whole_number(reader: TokenReader) -> str:
     if reader.token.kind != "number" or not reader.token.text.isdecimal():
         reader.fail("expected a whole number")
     return reader.take().text
 
 
-def _number(text: str) -> Value:
+def _number_value(text: str) -> Value:
     if "e" in text.lower():
         return float(text)
     return Decimal(text) if "." in text else int(text)
 
 
-def _describe(token: Token) -> str:
+def _token_text(token: Token) -> str:
     return token.text if token.kind == "end" else f'"{token.text}"'

@@ -36,7 +36,7 @@ def parse_many(text: str, schema: Schema | None = None) -> tuple[ConjunctiveQuer
     if not isinstance(text, str):
         raise QueryError(f"a query is written as text, not {text!r}")
     try:
-        return _read_all(text, schema)
+        return _read_queries(text, schema)
     except ParseError:
         if start := _SQL_START.match(text):
             raise _sql_error(text, start.start("word")) from None
@@ -59,7 +59,7 @@ def _sql_error(text: str, position: int) -> ParseError:
     )
 
 
-def _read_all(text: str, schema: Schema | None) -> tuple[ConjunctiveQuery, ...]:
+def _read_queries(text: str, schema: Schema | None) -> tuple[ConjunctiveQuery, ...]:
     reader = TokenReader(text)
     queries: list[ConjunctiveQuery] = []
     goes_on = False
@@ -81,7 +81,7 @@ def _read_query(reader: TokenReader, schema: Schema | None, goes_on: bool) -> Co
         reader.fail(f'atoms are joined with "*", found "{name}"', start, hint)
     reader.expect("=", " after the head")
     atoms, conditions = _read_body(reader, schema)
-    _check_safe(reader, head_start, outputs + inputs, atoms)
+    _check_head_safe(reader, head_start, outputs + inputs, atoms)
     try:
         return ConjunctiveQuery(name, outputs, atoms, inputs, aggregates, conditions)
     except QueryError as error:
@@ -89,7 +89,7 @@ def _read_query(reader: TokenReader, schema: Schema | None, goes_on: bool) -> Co
         raise ParseError(str(error), reader.text, start.position) from None
 
 
-def _check_safe(
+def _check_head_safe(
     reader: TokenReader, head_start: Token, free: tuple[str, ...], atoms: tuple[Atom, ...]
 ) -> None:
     bound = {variable for atom in atoms for variable in atom.variables}

@@ -44,7 +44,7 @@ def tokenize(text: str) -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             hint = RULES if text[position] == ":" else ""
-            raise ParseError(_unreadable(text[position]), text, position, hint)
+            raise ParseError(_character_error(text[position]), text, position, hint)
         kind = str(match.lastgroup)
         if kind != "space":
             tokens.append(_token(kind, match.group(), position))
@@ -64,7 +64,7 @@ def _token(kind: str, text: str, position: int) -> Token:
     return Token(kind, "<>" if text == "!=" else text, position)
 
 
-def _unreadable(character: str) -> str:
+def _character_error(character: str) -> str:
     if character in "'`":
         return f"the quote {character} is never closed"
     return f'unexpected character "{character}"'

@@ -60,40 +60,41 @@ def aggregate_result(function: str, arguments: Sequence[Typed], grouped: bool) -
     >>> print(aggregate_result("sum", [Typed(DECIMAL(10, 2), False)], grouped=True).type)
     decimal(20, 2)
     """
-    found = AGGREGATES.get(function)
-    if found is None:
+    aggregate = AGGREGATES.get(function)
+    if aggregate is None:
         raise QueryError(
             f"unknown aggregate {function}(){did_you_mean(function, AGGREGATES)}; "
             f"there are {', '.join(AGGREGATES)}"
         )
     if function == "count":
         return Typed(BIGINT, nullable=False)
-    found.check_count(len(arguments))
+    aggregate.check_count(len(arguments))
     for argument in arguments:
         reason = refusal(argument.type, comparison_of(function))
         if reason is not None:
             raise QueryError(f"{function}() cannot take {argument.type}: {reason}")
     by_values = any(each.nullable for each in arguments) or not grouped
     return Typed(
-        found.rule(arguments), {"never": False, "always": True}.get(found.nullable, by_values)
+        aggregate.rule(arguments),
+        {"never": False, "always": True}.get(aggregate.nullable, by_values),
     )
 
 
-def _sum(type_: Type) -> Type:
+def _sum_type(type_: Type) -> Type:
     if is_decimal(type_):
         precision, scale = digits(type_)
         return bounded_decimal(precision + 10, scale)
     return BIGINT if type_ in INTEGRAL else DOUBLE
 
 
-def _avg(type_: Type) -> Type:
+def _avg_type(type_: Type) -> Type:
     if is_decimal(type_):
         precision, scale = digits(decimal_type(type_))
         return bounded_decimal(precision + 4, scale + 4)
     return DOUBLE
 
 
-def _of_integers(name: str) -> Rule:
+def _integer_aggregate_rule(name: str) -> Rule:
     """The rule of an aggregate of integers, which has their type."""
 
     def rule(arguments: Sequence[Typed]) -> Type:
@@ -104,7 +105,7 @@ def _of_integers(name: str) -> Rule:
     return rule
 
 
-def _percentile(name: str) -> Rule:
+def _percentile_rule(name: str) -> Rule:
     def rule(arguments: Sequence[Typed]) -> Type:
         of_numbers(name, lambda _: DOUBLE)(arguments[:1])
         share = arguments[1].value
@@ -115,7 +116,7 @@ def _percentile(name: str) -> Rule:
     return rule
 
 
-def _text(name: str) -> Rule:
+def _text_aggregate_rule(name: str) -> Rule:
     def rule(arguments: Sequence[Typed]) -> Type:
         if not all(each.type in (STRING, VOID) for each in arguments):
             raise clash(name, arguments, "the arguments must be text")
@@ -124,37 +125,37 @@ def _text(name: str) -> Rule:
     return rule
 
 
-def _first(arguments: Sequence[Typed]) -> Type:
+def _first_argument_type(arguments: Sequence[Typed]) -> Type:
     return arguments[0].type
 
 
-def _doubles(name: str, count: int) -> Function:
+def _double_aggregate(name: str, count: int) -> Function:
     return Function(name, of_numbers(name, lambda _: DOUBLE), count, count, "always")
 
 
-def _functions() -> list[Function]:
+def _aggregate_functions() -> list[Function]:
     return [
-        Function("sum", of_numbers("sum", _sum), 1, 1),
+        Function("sum", of_numbers("sum", _sum_type), 1, 1),
         Function("count", lambda _: BIGINT, 0, None, "never"),
-        Function("avg", of_numbers("avg", _avg), 1, 1),
+        Function("avg", of_numbers("avg", _avg_type), 1, 1),
         *(Function(name, of_same(name), 1, 1) for name in ("min", "max")),
-        *(_doubles(name, 1) for name in OF_TWO),
+        *(_double_aggregate(name, 1) for name in OF_TWO),
         *(Function(n, of_numbers(n, lambda _: DOUBLE), 1, 1) for n in ("stddev_pop", "var_pop")),
-        *(Function(n, _of_integers(n), 1, 1) for n in ("bit_and", "bit_or", "bit_xor")),
+        *(Function(n, _integer_aggregate_rule(n), 1, 1) for n in ("bit_and", "bit_or", "bit_xor")),
         Function("median", of_numbers("median", lambda _: DOUBLE), 1, 1),
-        *(_doubles(name, 1) for name in ("skewness", "kurtosis")),
-        *(_doubles(name, 2) for name in OF_PAIRS),
+        *(_double_aggregate(name, 1) for name in ("skewness", "kurtosis")),
+        *(_double_aggregate(name, 2) for name in OF_PAIRS),
         Function("regr_count", of_numbers("regr_count", lambda _: BIGINT), 2, 2, "never"),
-        *(Function(name, _percentile(name), 2, 2, "always") for name in PERCENTILES),
-        Function("mode", _first, 1, 1),
-        *(Function(name, _first, 2, 2, "always") for name in BY_ORDER),
+        *(Function(name, _percentile_rule(name), 2, 2, "always") for name in PERCENTILES),
+        Function("mode", _first_argument_type, 1, 1),
+        *(Function(name, _first_argument_type, 2, 2, "always") for name in BY_ORDER),
         *(Function(n, lambda a: ARRAY(a[0].type), 1, 1, "never") for n in COLLECTIONS),
-        Function("listagg", _text("listagg"), 2, 2, "always"),
+        Function("listagg", _text_aggregate_rule("listagg"), 2, 2, "always"),
         Function("approx_count_distinct", lambda _: BIGINT, 1, 2, "never"),
-        Function("try_sum", of_numbers("try_sum", _sum), 1, 1, "always"),
-        Function("try_avg", of_numbers("try_avg", _avg), 1, 1, "always"),
+        Function("try_sum", of_numbers("try_sum", _sum_type), 1, 1, "always"),
+        Function("try_avg", of_numbers("try_avg", _avg_type), 1, 1, "always"),
     ]
 
 
-AGGREGATES = {function.name: function for function in _functions()}
+AGGREGATES = {function.name: function for function in _aggregate_functions()}
 """Every aggregate function, by the name that `AggregateColumn.function` uses."""

@@ -21,7 +21,9 @@ class Type:
 
     def __str__(self) -> str:
         if self.name == "struct":
-            return f"struct<{','.join(f'{_quoted(p.name)}:{p.type}' for p in self.parts)}>"
+            return (
+                f"struct<{','.join(f'{_quoted_part_name(p.name)}:{p.type}' for p in self.parts)}>"
+            )
         if self.parts:
             return f"{self.name}<{','.join(str(part.type) for part in self.parts)}>"
         if self.precision is None:
@@ -149,11 +151,11 @@ def parse_type(text: str) -> Type:
     """
     nested = _NESTED.fullmatch(text)
     if nested:
-        return _nested(nested[1].lower(), _split(nested[2]), text)
+        return _nested_type(nested[1].lower(), _type_parts(nested[2]), text)
     match = _TYPE_FORM.fullmatch(text.lower())
     name, first, second = match.groups() if match else (text.strip(), None, None)
     if match and name in _DECIMALS:
-        return _checked_decimal(int(first or 10), int(second or 0))
+        return _decimal_in_range(int(first or 10), int(second or 0))
     by_name = _SIMPLE | _SYNONYMS
     if match is None or name not in by_name:
         raise SchemaError(f'unknown type "{text}"{did_you_mean(name, [*by_name, *_DECIMALS])}')
@@ -170,11 +172,11 @@ _PART = re.compile(
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def _quoted(name: str) -> str:
+def _quoted_part_name(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def _nested(name: str, parts: list[str], text: str) -> Type:
+def _nested_type(name: str, parts: list[str], text: str) -> Type:
     if len(parts) != {"array": 1, "map": 2}.get(name, len(parts)):
         raise SchemaError(
             f'unknown type "{text}"; write array<int>, map<string,int>, struct<a:int>'
@@ -183,10 +185,10 @@ def _nested(name: str, parts: list[str], text: str) -> Type:
         return ARRAY(parse_type(parts[0]))
     if name == "map":
         return MAP(*map(parse_type, parts))
-    return STRUCT(*(_struct_part(part, text) for part in parts))
+    return STRUCT(*(_struct_field(part, text) for part in parts))
 
 
-def _struct_part(part: str, text: str) -> Field:
+def _struct_field(part: str, text: str) -> Field:
     match = _PART.fullmatch(part)
     if match is None:
         raise SchemaError(f'unknown type "{text}"; a struct is written struct<a:int,b:string>')
@@ -207,7 +209,7 @@ def parse_columns(text: str) -> tuple["Field", ...]:
     pid int not null; a b decimal(10, 2)
     """
     fields: dict[str, Field] = {}
-    for part in _split(text):
+    for part in _type_parts(text):
         match = _COLUMN.fullmatch(part)
         if match is None:
             raise SchemaError(f'"{text}" is no list of columns, as in "pid int, price double"')
@@ -223,7 +225,7 @@ def parse_columns(text: str) -> tuple["Field", ...]:
     return tuple(fields.values())
 
 
-def _split(text: str) -> list[str]:
+def _type_parts(text: str) -> list[str]:
     """The parts between the commas that stand outside brackets and quotes."""
     parts, depth, quoted = [""], 0, ""
     for sign in text:
@@ -237,7 +239,7 @@ def _split(text: str) -> list[str]:
     return parts if text.strip() else []
 
 
-def _checked_decimal(precision: int, scale: int) -> Type:
+def _decimal_in_range(precision: int, scale: int) -> Type:
     if not 1 <= precision <= MAX_PRECISION or scale > precision:
         raise SchemaError(
             f"decimal({precision}, {scale}): the precision must be between 1 and "

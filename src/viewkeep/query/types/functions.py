@@ -43,12 +43,12 @@ from viewkeep.query.types.signatures import (
 )
 
 
-def _arithmetic(operator: str) -> Rule:
+def _arithmetic_rule(operator: str) -> Rule:
     def rule(arguments: Sequence[Typed]) -> Type:
         first, second = arguments
         if operator in ("+", "-") and first.type == DATE and second.type in INTEGRAL[:3]:
             return DATE
-        left, right = _literal_decimal(first, second), _literal_decimal(second, first)
+        left, right = _operand_type(first, second), _operand_type(second, first)
         result = arithmetic_type(operator, left, right)
         if result is None:
             raise clash(f'"{operator}"', arguments, "both sides must be numbers")
@@ -57,14 +57,18 @@ def _arithmetic(operator: str) -> Rule:
     return rule
 
 
-def _literal_decimal(argument: Typed, other: Typed) -> Type:
+def _operand_type(argument: Typed, operand_beside: Typed) -> Type:
     """An integer literal beside a decimal takes only the digits it has, as in Spark."""
-    if is_decimal(other.type) and argument.type in INTEGRAL and isinstance(argument.value, int):
+    if (
+        is_decimal(operand_beside.type)
+        and argument.type in INTEGRAL
+        and isinstance(argument.value, int)
+    ):
         return DECIMAL(len(str(abs(argument.value))), 0)
     return argument.type
 
 
-def _comparison(name: str) -> Rule:
+def _comparison_rule(name: str) -> Rule:
     def rule(arguments: Sequence[Typed]) -> Type:
         fitting_type(name, arguments)
         return BOOLEAN
@@ -72,7 +76,7 @@ def _comparison(name: str) -> Rule:
     return rule
 
 
-def _case(arguments: Sequence[Typed]) -> Type:
+def _case_type(arguments: Sequence[Typed]) -> Type:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     for condition in arguments[:-1:2]:
         if condition.type not in (BOOLEAN, VOID):
@@ -80,111 +84,109 @@ def _case(arguments: Sequence[Typed]) -> Type:
     return fitting_type("case", case_results(arguments))
 
 
-def _null_if(arguments: Sequence[Typed]) -> Type:
+def _null_if_type(arguments: Sequence[Typed]) -> Type:
     """The type of the value, whatever it is compared with."""
     common = fitting_type("nullif", arguments)
     return common if arguments[0].type == VOID else arguments[0].type
 
 
-def _round(arguments: Sequence[Typed]) -> Type:
+def _round_type(arguments: Sequence[Typed]) -> Type:
     if len(arguments) > 1 and not isinstance(arguments[1].value, int):
         raise clash("round", arguments, "the number of digits must be an integer literal")
     value = arguments[0].type
-    kept = arguments[1].value if len(arguments) > 1 else 0
-    if not is_decimal(value) or not isinstance(kept, int):
+    places = arguments[1].value if len(arguments) > 1 else 0
+    if not is_decimal(value) or not isinstance(places, int):
         return of_numbers("round", lambda type_: type_)(arguments)
     precision, scale = digits(value)
-    whole = precision - scale + 1
-    if kept < 0:
-        return bounded_decimal(max(whole, 1 - kept), 0)
-    return bounded_decimal(whole + min(scale, kept), min(scale, kept))
+    digits_before_point = precision - scale + 1
+    if places < 0:
+        return bounded_decimal(max(digits_before_point, 1 - places), 0)
+    return bounded_decimal(digits_before_point + min(scale, places), min(scale, places))
 
 
-def _whole(type_: Type) -> Type:
+def _whole_number_type(type_: Type) -> Type:
     if not is_decimal(type_):
         return BIGINT
     precision, scale = digits(type_)
     return bounded_decimal(precision - scale + 1, 0)
 
 
-def _timestampadd(arguments: Sequence[Typed]) -> Type:
+def _timestampadd_type(arguments: Sequence[Typed]) -> Type:
     of_types("timestampadd", TIMESTAMP, (STRING,), INTEGRAL, (TIMESTAMP,))(arguments)
     return TIMESTAMP
 
 
-def _field(arguments: Sequence[Typed]) -> Type:
+def _field_type(arguments: Sequence[Typed]) -> Type:
     struct, name, place = arguments[0].type, arguments[1].value, arguments[2].value
     if struct.name != "struct" or not isinstance(place, int) or place >= len(struct.parts):
         raise QueryError(f"{struct} has no part {name!r}")
     return struct.parts[place].type
 
 
-def _item(arguments: Sequence[Typed]) -> Type:
+def _item_type(arguments: Sequence[Typed]) -> Type:
     array, place = (argument.type for argument in arguments)
     if array.name != "array" or place not in INTEGRAL:
         raise QueryError(f"an element of {array} cannot be found by {place}")
     return array.parts[0].type
 
 
-def _entry(arguments: Sequence[Typed]) -> Type:
+def _entry_type(arguments: Sequence[Typed]) -> Type:
     map_, key = (argument.type for argument in arguments)
     if map_.name != "map" or common_type(map_.parts[0].type, key) != map_.parts[0].type:
         raise QueryError(f"a value of {map_} cannot be found by {key}")
     return map_.parts[1].type
 
 
-def _array(arguments: Sequence[Typed]) -> Type:
+def _array_type(arguments: Sequence[Typed]) -> Type:
     return ARRAY(fitting_type("array", arguments))
 
 
-def _sequence(arguments: Sequence[Typed]) -> Type:
+def _sequence_type(arguments: Sequence[Typed]) -> Type:
     common = fitting_type("sequence", arguments)
     if common != DATE and common not in INTEGRAL:
         raise clash("sequence", arguments, "the ends must be whole numbers or dates")
     return ARRAY(common)
 
 
-def _nested_functions() -> list[Function]:
+def _nested_function_types() -> list[Function]:
     return [
-        Function(FIELD, _field, 3, 3, "always"),
-        Function(ITEM, _item, 2, 2, "always"),
-        Function(ENTRY, _entry, 2, 2, "always"),
-        Function(
-            "array", lambda arguments: ARRAY(fitting_type("array", arguments)), 1, None, "never"
-        ),
-        Function("sequence", _sequence, 2, 2),
+        Function(FIELD, _field_type, 3, 3, "always"),
+        Function(ITEM, _item_type, 2, 2, "always"),
+        Function(ENTRY, _entry_type, 2, 2, "always"),
+        Function("array", _array_type, 1, None, "never"),
+        Function("sequence", _sequence_type, 2, 2),
     ]
 
 
 _TEXT, _DAY = (STRING,), (DATE, TIMESTAMP)
 
 
-def _build() -> dict[str, Function]:
+def _functions_by_name() -> dict[str, Function]:
     functions = [
-        *(Function(name, _arithmetic(name), 2, 2) for name in ("+", "-", "*")),
-        *(Function(name, _arithmetic(name), 2, 2, "always") for name in ("/", "%")),
-        *(Function(n, _comparison(f'"{n}"'), 2, 2) for n in ("=", "<>", "<", "<=", ">", ">=")),
-        Function("<=>", _comparison('"<=>"'), 2, 2, "never"),
+        *(Function(name, _arithmetic_rule(name), 2, 2) for name in ("+", "-", "*")),
+        *(Function(name, _arithmetic_rule(name), 2, 2, "always") for name in ("/", "%")),
+        *(Function(n, _comparison_rule(f'"{n}"'), 2, 2) for n in ("=", "<>", "<", "<=", ">", ">=")),
+        Function("<=>", _comparison_rule('"<=>"'), 2, 2, "never"),
         *(Function(name, of_types(name, BOOLEAN, (BOOLEAN,)), 2, 2) for name in ("and", "or")),
         Function("not", of_types("not", BOOLEAN, (BOOLEAN,)), 1, 1),
         Function("negate", of_numbers("negate", lambda type_: type_), 1, 1),
         *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
         Function(COMPARABLE, lambda _: STRING, 1, 1),
         Function(SINGLE, lambda arguments: arguments[0].type, 2, 2),
-        Function("in", _comparison("in"), 2, None),
-        Function("case", _case, 2, None, "results"),
+        Function("in", _comparison_rule("in"), 2, None),
+        Function("case", _case_type, 2, None, "results"),
         Function("coalesce", of_same("coalesce"), 1, None, "all"),
-        Function("nullif", _null_if, 2, 2, "always"),
+        Function("nullif", _null_if_type, 2, 2, "always"),
         *(Function(name, of_same(name), 2, None, "all") for name in ("greatest", "least")),
-        *_text_functions(),
-        *_number_functions(),
-        *_date_functions(),
-        *_nested_functions(),
+        *_text_function_types(),
+        *_number_function_types(),
+        *_date_function_types(),
+        *_nested_function_types(),
     ]
     return {function.name: function for function in functions}
 
 
-def _text_functions() -> list[Function]:
+def _text_function_types() -> list[Function]:
     whole_numbers = INTEGRAL[:3]
     return [
         Function("like", of_types("like", BOOLEAN, _TEXT), 2, 2),
@@ -200,11 +202,11 @@ def _text_functions() -> list[Function]:
     ]
 
 
-def _number_functions() -> list[Function]:
+def _number_function_types() -> list[Function]:
     return [
         Function("abs", of_numbers("abs", lambda type_: type_), 1, 1),
-        Function("round", _round, 1, 2),
-        *(Function(name, of_numbers(name, _whole), 1, 1) for name in ("floor", "ceil")),
+        Function("round", _round_type, 1, 2),
+        *(Function(name, of_numbers(name, _whole_number_type), 1, 1) for name in ("floor", "ceil")),
         *(
             Function(n, of_numbers(n, lambda _: DOUBLE), 1, 1, "always")
             for n in ("sqrt", "ln", "exp")
@@ -215,7 +217,7 @@ def _number_functions() -> list[Function]:
     ]
 
 
-def _date_functions() -> list[Function]:
+def _date_function_types() -> list[Function]:
     parts = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
     times = ("hour", "minute", "second")
     days = INTEGRAL[:3]
@@ -226,11 +228,11 @@ def _date_functions() -> list[Function]:
         Function("datediff", of_types("datediff", INT, _DAY), 2, 2),
         Function("add_months", of_types("add_months", DATE, _DAY, days), 2, 2),
         Function("last_day", of_types("last_day", DATE, _DAY), 1, 1),
-        Function("timestampadd", _timestampadd, 3, 3),
+        Function("timestampadd", _timestampadd_type, 3, 3),
     ]
 
 
-FUNCTIONS = _build()
+FUNCTIONS = _functions_by_name()
 """Every scalar function and operator, by the name that `Call.function` uses."""
 
 SYNONYMS = {
@@ -288,6 +290,6 @@ def find_function(name: str) -> Function:
     lower = name.lower()
     function = FUNCTIONS.get(SYNONYMS.get(lower, lower))
     if function is None:
-        known = [known for known in (*FUNCTIONS, *SYNONYMS) if known.isidentifier()]
-        raise QueryError(f"unknown function {name}(){did_you_mean(lower, known)}")
+        names = [names for names in (*FUNCTIONS, *SYNONYMS) if names.isidentifier()]
+        raise QueryError(f"unknown function {name}(){did_you_mean(lower, names)}")
     return function

@@ -46,7 +46,7 @@ def type_of(expression: Expression, schema: Schema) -> Typed:
 
 def find_field(name: str, schema: Schema) -> Field:
     """The column with this name."""
-    field = _by_name(schema).get(name)
+    field = _fields_by_name(schema).get(name)
     if field is not None:
         return field
     names = [field.name for field in schema]
@@ -58,7 +58,7 @@ _BY_NAME: dict[int, tuple[Schema, dict[str, Field]]] = {}
 MOST_SCHEMAS = 4096
 
 
-def _by_name(schema: Schema) -> dict[str, Field]:
+def _fields_by_name(schema: Schema) -> dict[str, Field]:
     entry = _BY_NAME.get(id(schema))
     if entry is None:
         if len(_BY_NAME) >= MOST_SCHEMAS:
@@ -70,7 +70,7 @@ def _by_name(schema: Schema) -> dict[str, Field]:
 
 def cast_result(argument: Typed, target: Type) -> Typed:
     """The type of a cast; a string that does not read as the target may become NULL."""
-    if not _castable(argument.type, target):
+    if not _is_castable(argument.type, target):
         raise QueryError(f"cannot cast {argument.type} to {target}")
     return Typed(target, argument.nullable or (argument.type == STRING and target != STRING))
 
@@ -84,14 +84,14 @@ def check_condition(condition: Expression, schema: Schema) -> None:
 
 def check_names(schema: Sequence[Field]) -> None:
     """Refuse a schema in which two columns share a name."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for field in schema:
-        if field.name in seen:
+        if field.name in names:
             raise QueryError(f'two columns are called "{field.name}"; rename one of them')
-        seen.add(field.name)
+        names.add(field.name)
 
 
-def _castable(source: Type, target: Type) -> bool:
+def _is_castable(source: Type, target: Type) -> bool:
     if source in (target, VOID):
         return True
     if source.is_opaque or target.is_opaque:

@@ -47,7 +47,7 @@ def common_type(first: Type, second: Type) -> Type | None:
     if {first, second} == {DATE, TIMESTAMP}:
         return TIMESTAMP
     if is_numeric(first) and is_numeric(second):
-        return _common_number(first, second)
+        return _common_number_type(first, second)
     return None
 
 
@@ -63,7 +63,7 @@ def arithmetic_type(operator: str, first: Type, second: Type) -> Type | None:
     if operator == "/" and first == VOID:
         return DOUBLE
     if is_decimal(common):
-        return _decimal_arithmetic(operator, decimal_type(first), decimal_type(second))
+        return _decimal_arithmetic_type(operator, decimal_type(first), decimal_type(second))
     return DOUBLE if operator == "/" or common == VOID else common
 
 
@@ -82,36 +82,36 @@ def digits(type_: Type) -> tuple[int, int]:
     return type_.precision or 0, type_.scale or 0
 
 
-def _common_number(first: Type, second: Type) -> Type:
+def _common_number_type(first: Type, second: Type) -> Type:
     if first in INTEGRAL and second in INTEGRAL:
         return max(first, second, key=INTEGRAL.index)
     if first in (FLOAT, DOUBLE) or second in (FLOAT, DOUBLE):
         return DOUBLE  # also for float and int: a float cannot hold every int
     (p1, s1), (p2, s2) = digits(decimal_type(first)), digits(decimal_type(second))
-    whole, scale = max(p1 - s1, p2 - s2), max(s1, s2)
+    digits_before_point, scale = max(p1 - s1, p2 - s2), max(s1, s2)
     return bounded_decimal(
-        whole + scale, min(scale, MAX_PRECISION - whole)
+        digits_before_point + scale, min(scale, MAX_PRECISION - digits_before_point)
     )  # digits before the point stay
 
 
-def _decimal_arithmetic(operator: str, first: Type, second: Type) -> Type:
+def _decimal_arithmetic_type(operator: str, first: Type, second: Type) -> Type:
     if VOID in (first, second):  # NULL takes the type of the other side
         first = second = second if first == VOID else first
     (p1, s1), (p2, s2) = digits(first), digits(second)
     scale = max(s1, s2)
     match operator:
         case "*":
-            return _adjusted(p1 + p2 + 1, s1 + s2)
+            return _decimal_in_precision(p1 + p2 + 1, s1 + s2)
         case "/":
             scale = max(_KEPT_SCALE, s1 + p2 + 1)
-            return _adjusted(p1 - s1 + s2 + scale, scale)
+            return _decimal_in_precision(p1 - s1 + s2 + scale, scale)
         case "%":
-            return _adjusted(min(p1 - s1, p2 - s2) + scale, scale)
-    return _adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+            return _decimal_in_precision(min(p1 - s1, p2 - s2) + scale, scale)
+    return _decimal_in_precision(max(p1 - s1, p2 - s2) + scale + 1, scale)
 
 
-def _adjusted(precision: int, scale: int) -> Type:
+def _decimal_in_precision(precision: int, scale: int) -> Type:
     if precision <= MAX_PRECISION:
         return DECIMAL(precision, scale)
-    whole = precision - scale
-    return DECIMAL(MAX_PRECISION, max(MAX_PRECISION - whole, min(scale, _KEPT_SCALE)))
+    digits_before_point = precision - scale
+    return DECIMAL(MAX_PRECISION, max(MAX_PRECISION - digits_before_point, min(scale, _KEPT_SCALE)))

@@ -82,14 +82,16 @@ class Function:
             reason = refusal(argument.type, self.name)
             if reason is not None:
                 raise QueryError(f"{self.name} cannot take {argument.type}: {reason}")
-        return Typed(self.rule(arguments), self._nullable(arguments))
+        return Typed(self.rule(arguments), self._result_nullable(arguments))
 
     def check_count(self, count: int) -> None:
         """Refuse a call with too few or too many arguments."""
         if count < self.least or (self.most is not None and count > self.most):
-            raise QueryError(f"{self.name}() takes {self._arity()}, but here it has {count}")
+            raise QueryError(
+                f"{self.name}() takes {self._argument_count_text()}, but here it has {count}"
+            )
 
-    def _arity(self) -> str:
+    def _argument_count_text(self) -> str:
         if self.most is None:
             count = f"at least {self.least}"
         elif self.most == self.least:
@@ -98,7 +100,7 @@ class Function:
             count = f"{self.least} to {self.most}"
         return f"{count} argument{'' if count.endswith('1') else 's'}"
 
-    def _nullable(self, arguments: Sequence[Typed]) -> bool:
+    def _result_nullable(self, arguments: Sequence[Typed]) -> bool:
         match self.nullable:
             case "never":
                 return False
