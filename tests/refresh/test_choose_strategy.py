@@ -7,7 +7,7 @@ import pytest
 import viewkeep as vk
 from viewkeep import Keeper
 from viewkeep.errors import ArgumentError
-from viewkeep.refresh import choose_strategy
+from viewkeep.refresh import choose_strategy, costs, plan
 
 STAR = "SELECT r.y, sum(r.a * s.a) AS x FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y"
 TRIANGLES = """SELECT count(*) AS n FROM e a JOIN e b ON a.dst = b.src
@@ -159,3 +159,18 @@ def test_expected_changes_decide(tmp_path) -> None:
     keeper = star_lake(str(tmp_path), rows=1500, values=15)
     keeper.create_view("v", STAR, shares={"r": 0, "s": 0, "t": 0})
     assert keeper.explain("v").splitlines()[1].startswith("  strategy  id")
+
+
+def test_the_history_tells_what_was_expected(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "SMALL", 0)
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    keeper = star_lake(str(tmp_path), rows=50, values=15)
+    keeper.create_view("v", LOOSE)
+    for changed in range(2):
+        keeper.apply("s", deletes=[(changed,)])
+        keeper.refresh("v")
+    *refreshes, first = keeper.history("v")
+    assert first.expected_seconds is None
+    for each in refreshes:
+        assert each.expected.keys() == {"incremental", "recompute"}
+        assert 0 < each.expected_seconds < 10

@@ -10,10 +10,16 @@ import pytest
 
 from viewkeep.lake import RefreshReport, Verification
 from viewkeep.lake.descriptions import TableDescription, ViewDescription
+from viewkeep.lake.views.balance import Balance, HeavyValues
 from viewkeep.lake.views.status import ViewStatus, speed_up
 from viewkeep.report.lake.definitions import tables_json, tables_page, view_page, views_page
 from viewkeep.report.lake.freshness import created_text, status_json, status_page
-from viewkeep.report.lake.refreshes import history_page, refresh_json, refresh_page
+from viewkeep.report.lake.refreshes import (
+    history_json,
+    history_page,
+    refresh_json,
+    refresh_page,
+)
 from viewkeep.report.lake.verification import verification_json, verification_page
 from viewkeep.report.text import plain_text
 
@@ -94,6 +100,26 @@ def test_a_history() -> None:
     assert page.endswith("and 3 older: --limit 0 shows all\n")
 
 
+def test_a_history_tells_what_was_expected() -> None:
+    expected = {"incremental": 0.3, "recompute": 20.0}
+    reports = [replace(each, expected=expected) for each in (REFRESH, ANEW)]
+    page = plain_text(history_page("cost", [*reports, FIRST]), 100)
+    ends = [line.split()[-4:] for line in page.splitlines() if "2023" in line]
+    assert ends == [
+        ["0.42", "s", "0.30", "s"],
+        ["21.0", "s", "20.0", "s"],
+        ["5,000", "84.0", "s", "-"],
+    ]
+    assert history_json("cost", reports)["refreshes"][0]["expected"] == expected
+
+
+def test_reports_of_other_releases_are_read() -> None:
+    notes = {**REFRESH.notes(), "what_comes_later": 1}
+    assert RefreshReport.from_notes(notes, 7, REFRESH.at) == REFRESH
+    del notes["expected"]
+    assert RefreshReport.from_notes(notes, 7, REFRESH.at).expected_seconds is None
+
+
 def test_refreshes_for_programs() -> None:
     document = json.loads(json.dumps(refresh_json([REFRESH, FAILED])))
     assert document["format"] == 1
@@ -119,6 +145,19 @@ def test_freshness_for_programs() -> None:
     assert views[1]["behind"] == {"parts": 7, "stock": None}
     assert views[2]["problem"] == "its table is gone"
     assert views[2]["last"] is None
+
+
+def test_heavy_values_in_words() -> None:
+    heavy = HeavyValues("a.src", (11.0,), 7, (((0,), 19),))
+    status = replace(FRESH, balance=Balance(117, 121, 3, 1, (heavy,)))
+    lines = plain_text(status_page([status, BEHIND]), 100).splitlines()
+    assert lines[-2:] == [
+        "cost: 117 tuples, thresholds from M = 121; values moved: 3, thresholds changed: 1",
+        "  heavy a.src: 7 with degrees from 11.0 on: 0 (19), ...",
+    ]
+    page = plain_text(view_page(VIEW, status, None), 100)
+    assert "balance    117 tuples" in page
+    assert "heavy      a.src: 7 with degrees" in page
 
 
 def test_a_new_view_tells_how_it_is_kept() -> None:

@@ -16,6 +16,7 @@ from viewkeep.cli.options import (
     SchemaFile,
     StaticRelations,
     Texts,
+    named_value,
 )
 from viewkeep.cli.printer import Printer
 from viewkeep.cli.screen import show, write
@@ -154,7 +155,7 @@ def maintain(
       --updates - < changes.csv
     ```
     """
-    sources = [_pair(each, "--load R=FILE") for each in load or ()]
+    sources = [named_value(each, "--load R=FILE") for each in load or ()]
     _check_standard_input(query, updates, *(name for _, name in sources))
     stream = _open(
         query,
@@ -243,15 +244,8 @@ def _finish(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> N
 def _inputs(texts: Sequence[str]) -> dict[str, Any]:
     from viewkeep.csv_input import read_value
 
-    pairs = [_pair(each, "--given a=1") for each in texts]
+    pairs = [named_value(each, "--given a=1") for each in texts]
     return {name: read_value(value) for name, value in pairs}
-
-
-def _pair(text: str, form: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name.strip() or not equals or not value:
-        raise ViewkeepError(f'"{text}": expected a name and a value, as in {form}')
-    return name.strip(), value
 
 
 def _check_standard_input(*names: str | None) -> None:

@@ -1,8 +1,11 @@
 """Options that several commands share: the tables, and the constraints on the data."""
 
+from math import isfinite
 from typing import Annotated
 
 import typer
+
+from viewkeep.errors import ViewkeepError
 
 Texts = list[str]
 
@@ -30,3 +33,46 @@ StaticRelations = Annotated[
 InsertOnly = Annotated[
     bool, typer.Option("--insert-only", metavar="", help="Rows are never deleted.")
 ]
+Shares = Annotated[
+    Texts | None,
+    typer.Option(
+        "--share",
+        help="The part of a table's rows that you expect to change between two refreshes, from 0 "
+        "to 1; may be repeated.",
+        metavar="TABLE=PART",
+        show_default=False,
+    ),
+]
+
+
+def named_value(text: str, form: str) -> tuple[str, str]:
+    """The name and the value of an option such as `--given a=1`, which is its `form`."""
+    name, equals, value = text.partition("=")
+    if not name.strip() or not equals or not value:
+        raise ViewkeepError(f'"{text}": expected a name and a value, as in {form}')
+    return name.strip(), value
+
+
+def read_shares(texts: Texts | None) -> dict[str, float]:
+    """The parts of tables that are expected to change.
+
+    >>> read_shares(["orders=0.01", "parts=0"])
+    {'orders': 0.01, 'parts': 0.0}
+    """
+    form, shares = "--share orders=0.01", dict[str, float]()
+    for text in texts or ():
+        name, value = named_value(text, form)
+        if name in shares:
+            raise ViewkeepError(f'--share {text}: "{name}" has a part already')
+        shares[name] = _number(value, f"--share {text}: expected a number, as in {form}")
+    return shares
+
+
+def _number(text: str, problem: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ViewkeepError(problem) from None
+    if not isfinite(number):
+        raise ViewkeepError(problem)
+    return number

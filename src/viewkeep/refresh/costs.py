@@ -114,6 +114,10 @@ class Estimate:
         recomputation leaves caches out, which the next changes may want."""
         return self.incremental + self.error > MARGIN * self.recompute
 
+    def notes(self) -> dict[str, float]:
+        """The seconds of the two ways as JSON values."""
+        return {"incremental": self.incremental, "recompute": self.recompute}
+
     def __str__(self) -> str:
         first = f" (the first time up to {self.error:.2f} s more)" if self.error else ""
         return f"about {self.incremental:.2f} s{first}, recomputation {self.recompute:.2f} s"

@@ -130,6 +130,7 @@ class _StageRun:
         start = replace(self._stored, report=report)
         about = (self._inputs, self._tables, reason, changes, stage.first, caches)
         built = compute_view(self._view, self._engines, *about)
+        built = replace(built, report=replace(built.report, expected=self._expected))
         return lambda: commit_view(self._view, built, start)
 
     def _incremental_or_fall_back(self) -> CommitView:
@@ -187,6 +188,11 @@ class _StageRun:
 
     def _note(self, experience: Experience) -> None:
         self._costs = self._costs.having(self._stage.backend, experience)
+
+    @property
+    def _expected(self) -> dict[str, float]:
+        about = self._stage.estimate
+        return about.notes() if about is not None else {}
 
     @property
     def _plan(self) -> IdPlan:
@@ -399,6 +405,7 @@ class _StageRun:
             before=self._stored.state.inputs,
             after=dict(self._inputs),
             backend=self._stage.backend,
+            expected=self._expected,
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from time import perf_counter, time
 from typing import Any
 from uuid import uuid4
@@ -23,7 +23,8 @@ class RefreshReport:
     Spark. `before` and `after` are the versions of the inputs. `version` is the version of the view
     that readers see now.
     `backend` is the engine that did it. `experience` is what this refresh and those before it have
-    cost (`Costs`).
+    cost (`Costs`). `expected` are the seconds that bringing the changes in (`incremental`) and
+    computing the view anew (`recompute`) were estimated to take, where that was worth an estimate.
     """
 
     view: str
@@ -45,6 +46,12 @@ class RefreshReport:
     from_scratch: bool = False
     experience: Mapping[str, Any] = field(default_factory=dict)
     backend: str = ""
+    expected: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def expected_seconds(self) -> float | None:
+        """What was estimated for the way that was taken; None where nothing was."""
+        return self.expected.get("recompute" if self.from_scratch else "incremental")
 
     @property
     def changed(self) -> bool:
@@ -58,8 +65,11 @@ class RefreshReport:
 
     @staticmethod
     def from_notes(notes: Mapping[str, Any], version: int, at: int) -> "RefreshReport":
-        """The report of a commit, which tells its own version and time (milliseconds)."""
-        return replace(RefreshReport(**notes), version=version, at=at)
+        """The report of a commit, which tells its own version and time (milliseconds); what newer
+        releases note besides is left out."""
+        names = {each.name for each in fields(RefreshReport)}
+        known = {name: value for name, value in notes.items() if name in names}
+        return replace(RefreshReport(**known), version=version, at=at)
 
 
 class Timer:

@@ -90,6 +90,9 @@ def _facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str,
         speed = f", {times(status.speed_up)} faster than anew" if status.speed_up else ""
         run = f"{status.last.strategy} in {duration(status.last.seconds)}"
         yield "refreshed", f"version {status.last.version}, {run}{speed}"
+    if status.balance is not None:
+        yield "balance", str(status.balance)
+        yield from (("heavy", str(each)) for each in status.balance.heavy)
     yield "folder", view.location
     if status.problem:
         yield "problem", Text(status.problem, BAD)

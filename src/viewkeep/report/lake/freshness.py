@@ -37,7 +37,7 @@ def status_page(views: Sequence["ViewStatus"]) -> Group:
         for each in views
         if each.problem
     ]
-    return Group(table, *problems, *_quarantined(views))
+    return Group(table, *problems, *_quarantined(views), *_balances(views))
 
 
 def _quarantined(views: Iterable["ViewStatus"]) -> Iterable[Text]:
@@ -46,6 +46,14 @@ def _quarantined(views: Iterable["ViewStatus"]) -> Iterable[Text]:
     for name, count in counts.items():
         where = f"{counted(count, 'record')} in quarantine (`viewkeep quarantine {name}`)"
         yield Text.assemble((f"{name}: ", "bold"), (where, FAIR))
+
+
+def _balances(views: Iterable["ViewStatus"]) -> Iterable[Text]:
+    """What views in heavy and light parts tell apart."""
+    for each in views:
+        if each.balance is not None:
+            yield Text.assemble((f"{each.name}: ", "bold"), str(each.balance))
+            yield from (Text(f"  heavy {values}") for values in each.balance.heavy)
 
 
 def freshness(status: "ViewStatus") -> Text:

@@ -16,7 +16,7 @@ from viewkeep.report.style import BAD, GOOD
 FORMAT = 1
 """The version of the JSON documents about lakes."""
 
-NUMBERS = ("rows", "changed", "jobs", "seconds", "version")
+NUMBERS = ("rows", "changed", "jobs", "seconds", "expected", "version")
 Json = dict[str, Any]
 
 
@@ -32,15 +32,16 @@ def refresh_page(reports: Sequence[RefreshReport]) -> Group:
 
 
 def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> Group:
-    """The refreshes of a view, newest first."""
+    """The refreshes of a view, newest first, with what they were expected to take if that is
+    known of one."""
     columns = ("version", "when (UTC)", "strategy", "changes", "changed", "rows", "seconds")
-    table = lines_table(columns, NUMBERS)
+    has_expected = any(each.expected_seconds is not None for each in reports)
+    table = lines_table((*columns, *(("expected",) if has_expected else ())), NUMBERS)
     table.columns[1].no_wrap = True
     for each in reports:
         strategy, changes, changed, rows, _, seconds = _cells(each)
-        table.add_row(
-            *(str(each.version), moment(each.at), strategy, changes, changed, rows, seconds)
-        )
+        cells = (str(each.version), moment(each.at), strategy, changes, changed, rows, seconds)
+        table.add_row(*cells, *((_expected(each),) if has_expected else ()))
     note = [Text(f"and {more:,} older: --limit 0 shows all", "dim")]
     return Group(_titled(f"Refreshes of {view}", table), *(note if more else ()))
 
@@ -80,6 +81,11 @@ def _cells(each: RefreshReport) -> Iterable[RenderableType]:
         f"{each.rows:,}",
     )
     yield from (str(each.jobs), duration(each.seconds))
+
+
+def _expected(each: RefreshReport) -> str:
+    seconds = each.expected_seconds
+    return "-" if seconds is None else duration(seconds)
 
 
 def _titled(title: str, table: Table) -> Table:
