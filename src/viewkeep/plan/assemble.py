@@ -34,9 +34,11 @@ def assemble(
 ) -> Program:
     """The program with every index that some join wants, or the degrees of a split."""
     triggers, loading, maps = tuple(triggers), tuple(loading), tuple(maps)
-    own = {part.atom for part in parts}
-    whole = ((next(iter(each.atoms)), each) for each in maps if each.definition == INPUT)
-    parts += tuple(Part(atom, each.name) for atom, each in whole if atom not in own)
+    split_atoms = {part.atom for part in parts}
+    inputs_by_atom = ((next(iter(each.atoms)), each) for each in maps if each.definition == INPUT)
+    parts += tuple(
+        Part(atom, each.name) for atom, each in inputs_by_atom if atom not in split_atoms
+    )
     keys = {each.name: each.key for each in maps}
     indexes: dict[str, dict[tuple[str, ...], None]] = {name: {} for name in keys}
     copies = tuple(copy for copy, _ in inputs)
@@ -48,14 +50,14 @@ def assemble(
                     indexes[access.map][columns] = None
     for part in parts:
         for number, _ in part.levels:
-            indexes[part.map][_in_order(keys[part.map], splits[number].variables)] = None
+            indexes[part.map][_in_key_order(keys[part.map], splits[number].variables)] = None
     indexed = tuple(replace(each, indexes=tuple(indexes[each.name])) for each in maps)
     return Program(
         strategy, indexed, triggers, loading, enumerator, inputs, listed, notes, splits, parts
     )
 
 
-def _in_order(key: tuple[str, ...], variables: tuple[str, ...]) -> tuple[str, ...]:
+def _in_key_order(key: tuple[str, ...], variables: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(v for v in key if v in variables)
 
 

@@ -48,8 +48,8 @@ def plan(
 
     Tuples move between heavy and light parts, so that payloads must be `subtractable` for those.
     """
-    _check_option("strategy", strategy, STRATEGIES)
-    _check_option("output", output, OUTPUTS)
+    _check_plan_option("strategy", strategy, STRATEGIES)
+    _check_plan_option("output", output, OUTPUTS)
     listed = output == "list"
     if strategy == "epsilon" and not subtractable:
         raise QueryError("heavy and light parts need a ring with subtraction: tuples move")
@@ -57,18 +57,20 @@ def plan(
         raise QueryError('strategy="epsilon" has no list of the output: use output="factorized"')
     choice = choose(query, strategy, adaptive=subtractable and not (listed and query.free))
     if choice.strategy != "epsilon":
-        return without_static(_plan(query, choice, listed), query)
-    leaves, relations = _leaves(query), _relations(query)
+        return without_static(_plan_choice(query, choice, listed), query)
+    leaves, relations = _query_leaves(query), _atom_relations(query)
     return plan_epsilon(query, leaves, relations, thresholds, choice.notes)
 
 
-def _plan(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Program:
+def _plan_choice(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Program:
     if choice.strategy == "viewtree":
         return _plan_view_tree(query, listed, choice.notes)
     planner = {"delta": plan_delta, "recursive": plan_recursive, "recompute": plan_recompute}
     head = query.outputs + query.inputs
     inputs = tuple((v, v) for v in query.inputs)
-    return planner[choice.strategy](_leaves(query), _relations(query), head, inputs, choice.notes)
+    return planner[choice.strategy](
+        _query_leaves(query), _atom_relations(query), head, inputs, choice.notes
+    )
 
 
 def choose(query: ConjunctiveQuery, strategy: str, adaptive: bool = True) -> Choice:
@@ -77,7 +79,7 @@ def choose(query: ConjunctiveQuery, strategy: str, adaptive: bool = True) -> Cho
         return Choice(strategy)
     ranked = sorted(routes(query), key=cost_of)
     best = next(route for route in ranked if adaptive or route.strategy != "epsilon")
-    return Choice(best.strategy, (*_declined(query, best), _describe(best)))
+    return Choice(best.strategy, (*_tabulation_notes(query, best), _route_text(best)))
 
 
 def without_static(program: Program, query: ConjunctiveQuery) -> Program:
@@ -95,7 +97,7 @@ def without_static(program: Program, query: ConjunctiveQuery) -> Program:
     )
 
 
-def _declined(query: ConjunctiveQuery, best: Route) -> tuple[str, ...]:
+def _tabulation_notes(query: ConjunctiveQuery, best: Route) -> tuple[str, ...]:
     """Why tabulating all states of the dynamic relations is possible, but not done."""
     if best.bounds.constant or not tabulable(query):
         return ()
@@ -116,8 +118,8 @@ def _plan_view_tree(query: ConjunctiveQuery, listed: bool, notes: tuple[str, ...
     return plan_view_tree(
         shape,
         maintenance_order(query, shape),
-        tuple(_leaves(split)),
-        _relations(query),
+        tuple(_query_leaves(split)),
+        _atom_relations(query),
         head,
         tuple(inputs.items()),
         listed,
@@ -139,22 +141,22 @@ def names(query: ConjunctiveQuery) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _leaves(query: ConjunctiveQuery) -> list[Leaf]:
+def _query_leaves(query: ConjunctiveQuery) -> list[Leaf]:
     return [
         Leaf(i, name, distinct(atom.variables))
         for i, (name, atom) in enumerate(zip(names(query), query.atoms, strict=True))
     ]
 
 
-def _relations(query: ConjunctiveQuery) -> tuple[str, ...]:
+def _atom_relations(query: ConjunctiveQuery) -> tuple[str, ...]:
     return tuple(atom.relation for atom in query.atoms)
 
 
-def _describe(route: Route) -> str:
+def _route_text(route: Route) -> str:
     return f"{route.strategy}: {route.reason}; {route.bounds}"
 
 
-def _check_option(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _check_plan_option(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         hint = did_you_mean(str(value), allowed)
         raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}{hint}')

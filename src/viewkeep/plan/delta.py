@@ -31,10 +31,10 @@ def plan_delta(
     projections = Projections(leaves)
     outputs = output_changes(projections)
     first = leaves[0]
-    everything = frozenset(leaf.atom for leaf in leaves)
+    atoms = frozenset(leaf.atom for leaf in leaves)
     return assemble(
         "delta",
-        [*projections.maps(), Map(RESULT, head, "the output as a list", everything)],
+        [*projections.maps(), Map(RESULT, head, "the output as a list", atoms)],
         [
             Trigger(
                 leaf.atom,

@@ -65,9 +65,9 @@ def plan_payload(
     if ring is not None:
         if query.aggregates:
             raise QueryError(f"query {query.name}: give either aggregates in the head or a ring")
-        chosen = lifts if lifts is not None else _standard_lifts(query, ring)
-        variable_lifts = _variable_lifts(query, chosen)
-        factors = _factors(query, ring, chosen)
+        ring_lifts = lifts if lifts is not None else _standard_lifts(query, ring)
+        variable_lifts = _variable_lifts(query, ring_lifts)
+        factors = _numeric_factors(query, ring, ring_lifts)
         return Payload(ring, variable_lifts, lambda element: element, lifts is None, factors)
     if lifts:
         raise QueryError(f"query {query.name}: lifts need a ring")
@@ -94,11 +94,11 @@ def _variable_lifts(
             raise QueryError(f'query {query.name}: no variable "{variable}" to lift')
         atom = min(query.atoms_of[variable])
         position = distinct(query.atoms[atom].variables).index(variable)
-        lifts_of[atom] = (*lifts_of.get(atom, ()), _at(position, lift))
+        lifts_of[atom] = (*lifts_of.get(atom, ()), _lift_at(position, lift))
     return lifts_of
 
 
-def _factors(
+def _numeric_factors(
     query: ConjunctiveQuery, ring: Ring[Any], lifts: Mapping[str, Callable[[Any], Any]]
 ) -> dict[int, tuple[str, ...]] | None:
     """The variables that `int` and `float` lift into numbers: their values as they are."""
@@ -111,7 +111,7 @@ def _factors(
     return variables_of
 
 
-def _at(position: int, lift: Callable[[Any], Any]) -> RowLift:
+def _lift_at(position: int, lift: Callable[[Any], Any]) -> RowLift:
     return lambda row: lift(row[position])
 
 
@@ -136,9 +136,9 @@ def _aggregate_payload(query: ConjunctiveQuery) -> Payload:
     readers: list[Callable[[Row], Any]] = []
     for aggregate in query.aggregates:
         start = len(components)
-        added = list(_components(query, aggregate))
+        added = list(_aggregate_components(query, aggregate))
         components += added
-        readers.append(_reader(query, aggregate, start, start + len(added)))
+        readers.append(_aggregate_reader(query, aggregate, start, start + len(added)))
     ring = ProductRing(*(component.ring for component in components))
     lifts = {
         atom: (_product_lift(components, atom),)
@@ -147,72 +147,76 @@ def _aggregate_payload(query: ConjunctiveQuery) -> Payload:
     return Payload(ring, lifts, lambda element: tuple([read(element) for read in readers]))
 
 
-def _components(query: ConjunctiveQuery, aggregate: Aggregate) -> list[Component]:
+def _aggregate_components(query: ConjunctiveQuery, aggregate: Aggregate) -> list[Component]:
     """A component per term, and last the number of rows in which the argument is not null."""
     if aggregate.argument is None:
         return []
     if aggregate.function in ("min", "max"):
-        return [_extreme(query, aggregate)]
-    present = Component(INTEGERS, tuple(_presence(query, lift) for lift in aggregate.lifts))
+        return [_extreme_component(query, aggregate)]
+    row_count = Component(INTEGERS, tuple(_presence_lift(query, lift) for lift in aggregate.lifts))
     if aggregate.function == "count":
-        return [present]
-    return [*(_sum(query, term, aggregate.lifts) for term in aggregate.terms), present]
+        return [row_count]
+    return [*(_sum_component(query, term, aggregate.lifts) for term in aggregate.terms), row_count]
 
 
-def _sum(query: ConjunctiveQuery, term: Term, all_lifts: tuple[Expression, ...]) -> Component:
+def _sum_component(
+    query: ConjunctiveQuery, term: Term, all_lifts: tuple[Expression, ...]
+) -> Component:
     """The lifts of a term; where any lift of the argument is null, the term is nothing."""
-    lifts = [_numeric(query, expression) for expression in term.lifts]
-    lifts += [_presence(query, each) for each in all_lifts if each not in term.lifts]
-    factor = prod(each for each in _constants(query, term) if isinstance(each, int))
+    lifts = [_numeric_lift(query, expression) for expression in term.lifts]
+    lifts += [_presence_lift(query, each) for each in all_lifts if each not in term.lifts]
+    factor = prod(each for each in _term_constants(query, term) if isinstance(each, int))
     if factor != 1:
         lifts.append((0, lambda row: factor))
     return Component(NUMBERS, tuple(lifts))
 
 
-def _scale(query: ConjunctiveQuery, term: Term) -> Any:
+def _term_scale(query: ConjunctiveQuery, term: Term) -> Any:
     """The constants of a term that are not whole. They are multiplied when a sum is read: only
     then it is known whether they are decimals or, with columns of floats, floats."""
-    broken = [each for each in _constants(query, term) if not isinstance(each, int)]
+    broken = [each for each in _term_constants(query, term) if not isinstance(each, int)]
     return reduce(NUMBERS.multiply, broken, 1)
 
 
-def _constants(query: ConjunctiveQuery, term: Term) -> list[Any]:
-    return [_number(query, each, compile_expression(each, ())(())) for each in term.constants]
+def _term_constants(query: ConjunctiveQuery, term: Term) -> list[Any]:
+    return [
+        _number_of_lift(query, each, compile_expression(each, ())(())) for each in term.constants
+    ]
 
 
-def _presence(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
-    atom, lift = _on_atom(query, expression)
+def _presence_lift(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
+    atom, lift = _lift_on_atom(query, expression)
     return atom, lambda row: int(lift(row) is not None)
 
 
-def _numeric(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
-    atom, lift = _on_atom(query, expression)
+def _numeric_lift(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
+    atom, lift = _lift_on_atom(query, expression)
 
     def lifted(row: Row) -> Any:
         value = lift(row)
-        return 0 if value is None else _number(query, expression, value)
+        return 0 if value is None else _number_of_lift(query, expression, value)
 
     return atom, lifted
 
 
-def _number(query: ConjunctiveQuery, expression: Expression, value: Any) -> Any:
+def _number_of_lift(query: ConjunctiveQuery, expression: Expression, value: Any) -> Any:
     try:
         return NUMBERS.from_value(value)
     except RingError as error:
         raise QueryError(f"query {query.name}: {expression} cannot be summed: {error}") from None
 
 
-def _on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
+def _lift_on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int, RowLift]:
     """The first atom that has all the variables, and the expression over its values."""
     names = columns_of(expression)
     atom = next(i for i, each in enumerate(query.atoms) if names <= each.schema)
     return atom, compile_expression(expression, distinct(query.atoms[atom].variables))
 
 
-def _extreme(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
+def _extreme_component(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
     """The values in order, with their counts; inserts alone get by with the extreme one."""
     assert aggregate.argument is not None
-    atom, lift = _on_atom(query, aggregate.argument)
+    atom, lift = _lift_on_atom(query, aggregate.argument)
     if query.constraints.insert_only:
         return Component(MIN if aggregate.function == "min" else MAX, ((atom, lift),))
     return Component(MULTISETS, ((atom, lambda row: MULTISETS.lift(lift(row))),))
@@ -236,7 +240,7 @@ def _product_lift(components: Sequence[Component], atom: int) -> RowLift:
     return lifted
 
 
-def _reader(
+def _aggregate_reader(
     query: ConjunctiveQuery, aggregate: Aggregate, start: int, end: int
 ) -> Callable[[Row], Any]:
     match aggregate.function:
@@ -244,12 +248,12 @@ def _reader(
             place = start if aggregate.argument is not None else 0
             return lambda element: element[place]
         case "sum":
-            scales = tuple(_scale(query, term) for term in aggregate.terms)
-            return lambda element: _sum_of(element[start : end - 1], scales, element[end - 1])
+            scales = tuple(_term_scale(query, term) for term in aggregate.terms)
+            return lambda element: _sum_or_null(element[start : end - 1], scales, element[end - 1])
         case "avg":
-            scales = tuple(_scale(query, term) for term in aggregate.terms)
+            scales = tuple(_term_scale(query, term) for term in aggregate.terms)
             return lambda element: (
-                _total(element[start : end - 1], scales) / element[end - 1]
+                _total_of_terms(element[start : end - 1], scales) / element[end - 1]
                 if element[end - 1]
                 else None
             )
@@ -261,21 +265,21 @@ def _reader(
             return lambda element: element[start].maximum
 
 
-def _total(terms: Row, scales: Row) -> Any:
+def _total_of_terms(terms: Row, scales: Row) -> Any:
     """The sum of the terms, each times its scale; a float among them makes it one, as in SQL."""
     if any(isinstance(each, ExactFloat) for each in (*terms, *scales)):
-        terms, scales = tuple(map(_as_float, terms)), tuple(map(_as_float, scales))
+        terms, scales = tuple(map(_scaled_float, terms)), tuple(map(_scaled_float, scales))
     products = [NUMBERS.multiply(*pair) for pair in zip(terms, scales, strict=True)]
     return NUMBERS.to_value(reduce(NUMBERS.add, products))
 
 
-def _as_float(number: Any) -> Any:
+def _scaled_float(number: Any) -> Any:
     """A decimal or a fraction as the float next to it; whole numbers go with floats as they are."""
-    whole = isinstance(number, ExactFloat | int)
-    return number if whole else ExactFloat.of(float(number))
+    is_exact = isinstance(number, ExactFloat | int)
+    return number if is_exact else ExactFloat.of(float(number))
 
 
-def _sum_of(terms: Row, scales: Row, present: int) -> Any:
+def _sum_or_null(terms: Row, scales: Row, row_count: int) -> Any:
     """The total, or None where no value is there to be summed."""
-    total = _total(terms, scales)
-    return total if total or present else None
+    total = _total_of_terms(terms, scales)
+    return total if total or row_count else None

@@ -141,8 +141,8 @@ class Update:
     live: bool = False
 
     def __str__(self) -> str:
-        then = ", then only if it appeared or vanished" if self.live else ""
-        return f"{self.target}[{', '.join(self.key)}] += payload{then}"
+        consequence = ", then only if it appeared or vanished" if self.live else ""
+        return f"{self.target}[{', '.join(self.key)}] += payload{consequence}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ def plan_recompute(
     outputs = output_changes(projections)
     copies = [copy for copy, _ in inputs]
     first = [*copies, *(v for v in head if v not in copies)]
-    whole = join_steps(projections, leaves, copies, variable_sequence(leaves, first))
-    everything = {v for leaf in leaves for v in leaf.key}
+    join_of_all = join_steps(projections, leaves, copies, variable_sequence(leaves, first))
+    variables = {v for leaf in leaves for v in leaf.key}
     return assemble(
         "recompute",
         projections.maps(),
@@ -42,7 +42,7 @@ def plan_recompute(
             for leaf in leaves
         ],
         load_projections(projections),
-        Enumerator(head, whole, distinct=everything <= set(head)),
+        Enumerator(head, join_of_all, distinct=variables <= set(head)),
         inputs,
         None,
         notes,

@@ -54,14 +54,14 @@ class RecursivePlanner:
 
     def __init__(self, leaves: Sequence[Leaf], head: tuple[str, ...]) -> None:
         self.leaves = {leaf.atom: leaf for leaf in leaves}
-        everything = frozenset(self.leaves)
-        self.result = JoinView(RESULT, everything, head)
-        self.views = {(everything, head): self.result}
+        atoms = frozenset(self.leaves)
+        self.result = JoinView(RESULT, atoms, head)
+        self.views = {(atoms, head): self.result}
         pending = [self.result]
         while pending:
             view, count = pending.pop(), len(self.views)
             for atom in sorted(view.atoms):
-                self._parts(view, atom)
+                self._component_views(view, atom)
             pending += list(self.views.values())[count:]
 
     def program(
@@ -71,28 +71,30 @@ class RecursivePlanner:
         notes: tuple[str, ...],
     ) -> Program:
         """Maps, triggers and loading of all views."""
-        triggers = [self._trigger(leaf, relations) for leaf in self.leaves.values()]
+        triggers = [self._recursive_trigger(leaf, relations) for leaf in self.leaves.values()]
         head = self.result.key
         return assemble(
             "recursive",
-            self._maps(),
+            self._recursive_maps(),
             triggers,
-            [self._load(view) for view in self.views.values()],
+            [self._load_view(view) for view in self.views.values()],
             Enumerator(head, (Join((Access(RESULT, head),), head),)),
             inputs,
             RESULT,
             notes,
         )
 
-    def _parts(self, view: JoinView, atom: int) -> list[JoinView]:
+    def _component_views(self, view: JoinView, atom: int) -> list[JoinView]:
         """The components of what is left beside an atom, with what they export."""
         outside = set(view.key) | set(self.leaves[atom].key)
         return [
-            self._view(part, tuple(v for v in self._variables(part) if v in outside))
-            for part in self._components(view.atoms - {atom})
+            self._view_of_atoms(
+                part, tuple(v for v in self._variables_of_atoms(part) if v in outside)
+            )
+            for part in self._atom_components(view.atoms - {atom})
         ]
 
-    def _components(self, atoms: frozenset[int]) -> Iterator[frozenset[int]]:
+    def _atom_components(self, atoms: frozenset[int]) -> Iterator[frozenset[int]]:
         rest = sorted(atoms)
         while rest:
             part, names = {rest[0]}, set(self.leaves[rest[0]].key)
@@ -102,52 +104,56 @@ class RecursivePlanner:
             yield frozenset(part)
             rest = [i for i in rest if i not in part]
 
-    def _variables(self, atoms: frozenset[int]) -> tuple[str, ...]:
+    def _variables_of_atoms(self, atoms: frozenset[int]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(v for i in sorted(atoms) for v in self.leaves[i].key))
 
-    def _view(self, atoms: frozenset[int], key: tuple[str, ...]) -> JoinView:
+    def _view_of_atoms(self, atoms: frozenset[int], key: tuple[str, ...]) -> JoinView:
         """The view of these atoms: the input itself where nothing is summed away."""
         if len(atoms) == 1:
             (leaf,) = (self.leaves[i] for i in atoms)
             if set(key) == set(leaf.key):
                 return JoinView(leaf.name, atoms, leaf.key)
         if (atoms, key) not in self.views:
-            self.views[atoms, key] = JoinView(self._name(atoms, key), atoms, key)
+            self.views[atoms, key] = JoinView(self._recursive_view_name(atoms, key), atoms, key)
         return self.views[atoms, key]
 
-    def _name(self, atoms: frozenset[int], key: tuple[str, ...]) -> str:
+    def _recursive_view_name(self, atoms: frozenset[int], key: tuple[str, ...]) -> str:
         name = "V_" + "".join(self.leaves[i].name for i in sorted(atoms))
         names = {view.name for view in self.views.values()}
         return fresh(f"{name}_{''.join(key)}", names) if name in names else name
 
-    def _maps(self) -> Iterator[Map]:
+    def _recursive_maps(self) -> Iterator[Map]:
         for leaf in self.leaves.values():
             yield Map(leaf.name, leaf.key, INPUT, frozenset({leaf.atom}))
         for view in self.views.values():
             factors = [self.leaves[i] for i in sorted(view.atoms)]
             product = " * ".join(f"{x.name}({', '.join(x.key)})" for x in factors)
-            gone = [v for v in self._variables(view.atoms) if v not in view.key]
-            summed = f"sum_{','.join(gone)} " if gone else ""
+            summed_variables = [
+                v for v in self._variables_of_atoms(view.atoms) if v not in view.key
+            ]
+            summed = f"sum_{','.join(summed_variables)} " if summed_variables else ""
             yield Map(view.name, view.key, summed + product, view.atoms)
 
-    def _trigger(self, leaf: Leaf, relations: Sequence[str]) -> Trigger:
-        own = Block(UPDATE, leaf.key, (Update(leaf.name, leaf.key),))
+    def _recursive_trigger(self, leaf: Leaf, relations: Sequence[str]) -> Trigger:
+        input_update = Block(UPDATE, leaf.key, (Update(leaf.name, leaf.key),))
         touched = [view for view in self.views.values() if leaf.atom in view.atoms]
         blocks = [
-            Block(UPDATE, leaf.key, (*self._change(view, leaf), Update(view.name, view.key)))
+            Block(UPDATE, leaf.key, (*self._view_change(view, leaf), Update(view.name, view.key)))
             for view in touched
         ]
-        output = tuple(self._change(self.result, leaf))
-        return Trigger(leaf.atom, relations[leaf.atom], leaf.key, (own, *blocks), (output,))
+        output = tuple(self._view_change(self.result, leaf))
+        return Trigger(
+            leaf.atom, relations[leaf.atom], leaf.key, (input_update, *blocks), (output,)
+        )
 
-    def _change(self, view: JoinView, leaf: Leaf) -> Iterator[Step]:
+    def _view_change(self, view: JoinView, leaf: Leaf) -> Iterator[Step]:
         """The update joined with the views over the components of the rest."""
-        parts = self._parts(view, leaf.atom)
+        parts = self._component_views(view, leaf.atom)
         yield from join_all(
             [NodeInput(p.name, p.key, False, p.atoms) for p in parts], set(leaf.key), True
         )
 
-    def _load(self, view: JoinView) -> Block:
+    def _load_view(self, view: JoinView) -> Block:
         """The join of its inputs, starting from the first."""
         first, *rest = (self.leaves[i] for i in sorted(view.atoms))
         inputs = [NodeInput(leaf.name, leaf.key, False, frozenset({leaf.atom})) for leaf in rest]

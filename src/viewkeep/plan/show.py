@@ -18,10 +18,10 @@ from viewkeep.plan.program import (
 
 def show(program: Program) -> str:
     """The whole program as indented text."""
-    return "\n".join(_lines(program))
+    return "\n".join(_program_lines(program))
 
 
-def _lines(program: Program) -> Iterator[str]:
+def _program_lines(program: Program) -> Iterator[str]:
     yield f"strategy {program.strategy}"
     yield from (f"note {note}" for note in program.notes)
     if program.splits:
@@ -32,10 +32,10 @@ def _lines(program: Program) -> Iterator[str]:
     for trigger in program.triggers:
         yield f"on {trigger.label}({', '.join(trigger.parameters)})"
         for block in trigger.blocks:
-            yield from _block(block)
+            yield from _block_lines(block)
     inputs = ", ".join(dict.fromkeys(original for _, original in program.inputs))
     yield f"output ({', '.join(program.enumerator.head)})" + (f" given {inputs}" if inputs else "")
-    yield from _steps(program.enumerator.steps, 1)
+    yield from _step_lines(program.enumerator.steps, 1)
     if not program.enumerator.distinct:
         yield "  sum over the rest"
 
@@ -70,24 +70,24 @@ def exponent_text(threshold: float) -> str:
     return str(simple) if abs(float(simple) - threshold) < 1e-9 else f"{threshold:g}"
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block_lines(block: Block) -> Iterator[str]:
     if block.source == UPDATE:
-        yield from _steps(block.steps, 1)
+        yield from _step_lines(block.steps, 1)
     else:
         yield f"  for {', '.join(block.variables) or '()'} in {block.source}"
-        yield from _steps(block.steps, 2)
+        yield from _step_lines(block.steps, 2)
 
 
-def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
+def _step_lines(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
     """Each step with what its payload is by then; what follows a join stands inside it."""
     payload = ["delta"]
     for step in steps:
         if isinstance(step, Union):
-            yield from _union(step, depth)
+            yield from _union_lines(step, depth)
             payload.append("the sum")
             depth += 1
             continue
-        yield "  " * depth + _line(step, " * ".join(payload))
+        yield "  " * depth + _step_line(step, " * ".join(payload))
         if isinstance(step, Join):
             payload += [str(access) for access in step.accesses if access.weigh]
             depth += 1
@@ -96,22 +96,22 @@ def _steps(steps: tuple[Step, ...], depth: int) -> Iterator[str]:
             depth += 1
 
 
-def _union(union: Union, depth: int) -> Iterator[str]:
+def _union_lines(union: Union, depth: int) -> Iterator[str]:
     """The sets of a union stand inside it."""
     kind = "disjoint" if union.disjoint else "distinct"
     yield "  " * depth + f"for {kind} {', '.join(union.opens)} in any of"
     for branch in union.branches:
         yield "  " * (depth + 1) + ("one set" if not branch.over else "a set for each")
-        yield from _steps(branch.over, depth + 2)
-        yield from _steps(branch.steps, depth + 2 + len(branch.over))
+        yield from _step_lines(branch.over, depth + 2)
+        yield from _step_lines(branch.steps, depth + 2 + len(branch.over))
 
 
-def _line(step: Join | Update | Collect, payload: str) -> str:
+def _step_line(step: Join | Update | Collect, payload: str) -> str:
     match step:
         case Join():
             return str(step)
         case Collect():
             return f"{step.local}[{', '.join(step.key)}] += {payload}"
         case Update():
-            then = "; if it appeared (change 1) or vanished (-1):" if step.live else ""
-            return f"{step.target}[{', '.join(step.key)}] += {payload}{then}"
+            consequence = "; if it appeared (change 1) or vanished (-1):" if step.live else ""
+            return f"{step.target}[{', '.join(step.key)}] += {payload}{consequence}"

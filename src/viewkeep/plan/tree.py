@@ -105,19 +105,19 @@ def build_tree(
     shape: JoinShape, order: tuple[VariableOrder, ...], leaves: tuple[Leaf, ...]
 ) -> Tree:
     """The view tree of a variable order; each atom hangs below its lowest variable."""
-    roots = tuple(_node(shape, root, leaves, None) for root in order)
+    roots = tuple(_tree_node(shape, root, leaves, None) for root in order)
     return Tree(roots, tuple(leaf for leaf in leaves if not leaf.key), leaves)
 
 
-def _node(
+def _tree_node(
     shape: JoinShape, order: VariableOrder, leaves: tuple[Leaf, ...], parent: Node | None
 ) -> Node:
     below = {each.variable for child in order.children for each in child.walk()}
-    own = [x for x in leaves if order.variable in x.key and not below & set(x.key)]
+    node_leaves = [x for x in leaves if order.variable in x.key and not below & set(x.key)]
     subtree = [each.variable for each in order.walk()]
     top = any(shape.levels[v] != BOUND for v in subtree)
     views = f"V_{order.variable}", f"V'_{order.variable}"
-    node = Node(order.variable, order.depends_on, own, [], top, *views, parent)
-    node.children = [_node(shape, child, leaves, node) for child in order.children]
-    node.atoms = frozenset(x.atom for x in own).union(*(c.atoms for c in node.children))
+    node = Node(order.variable, order.depends_on, node_leaves, [], top, *views, parent)
+    node.children = [_tree_node(shape, child, leaves, node) for child in order.children]
+    node.atoms = frozenset(x.atom for x in node_leaves).union(*(c.atoms for c in node.children))
     return node

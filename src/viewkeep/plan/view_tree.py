@@ -64,14 +64,16 @@ class ViewTreePlanner:
         notes: tuple[str, ...],
     ) -> Program:
         """Everything put together."""
-        enumerator = Enumerator(self.head, self._enumeration(set(self.inputs)))
-        triggers = [self._trigger(leaf, relations[leaf.atom], listed) for leaf in self.tree.leaves]
-        maps, loading = list(self._maps()), list(self._loading())
+        enumerator = Enumerator(self.head, self._enumeration_steps(set(self.inputs)))
+        triggers = [
+            self._view_tree_trigger(leaf, relations[leaf.atom], listed) for leaf in self.tree.leaves
+        ]
+        maps, loading = list(self._view_tree_maps()), list(self._load_view_tree())
         if listed:
-            steps = (*self._enumeration(set()), Update(RESULT, self.head))
+            steps = (*self._enumeration_steps(set()), Update(RESULT, self.head))
             loading.append(Block(NOTHING, (), steps))
-            everything = frozenset(leaf.atom for leaf in self.tree.leaves)
-            maps.append(Map(RESULT, self.head, "the output as a list", everything))
+            atoms = frozenset(leaf.atom for leaf in self.tree.leaves)
+            maps.append(Map(RESULT, self.head, "the output as a list", atoms))
             enumerator = Enumerator(self.head, (Join((Access(RESULT, self.head),), self.head),))
         return assemble(
             "viewtree",
@@ -86,12 +88,12 @@ class ViewTreePlanner:
 
     # --- maps -----------------------------------------------------------------------------------
 
-    def _maps(self) -> Iterator[Map]:
+    def _view_tree_maps(self) -> Iterator[Map]:
         for leaf in self.tree.leaves:
             yield Map(leaf.name, leaf.key, INPUT, frozenset({leaf.atom}))
-        yield from self._views()
+        yield from self._view_maps()
 
-    def _views(self) -> Iterator[Map]:
+    def _view_maps(self) -> Iterator[Map]:
         for node in reversed(self.tree.nodes()):
             product = " * ".join(f"{i.name}({', '.join(i.key)})" for i in node.inputs)
             if node.top and not node.is_alias:
@@ -106,14 +108,14 @@ class ViewTreePlanner:
 
     # --- updates --------------------------------------------------------------------------------
 
-    def _trigger(self, leaf: Leaf, relation: str, listed: bool) -> Trigger:
+    def _view_tree_trigger(self, leaf: Leaf, relation: str, listed: bool) -> Trigger:
         output = look_ups_first(self._output_change(leaf), set(leaf.key))
-        blocks = list(self._climb(leaf))
+        blocks = list(self._climb_from_leaf(leaf))
         if listed:
             blocks.append(Block(UPDATE, leaf.key, (*output, Update(RESULT, self.head))))
         return Trigger(leaf.atom, relation, leaf.key, tuple(blocks), (output,))
 
-    def _climb(self, leaf: Leaf) -> Iterator[Block]:
+    def _climb_from_leaf(self, leaf: Leaf) -> Iterator[Block]:
         """The update of the atom's map, then of each view on the way to the root."""
         node = self.tree.home(leaf)
         steps: list[Step] = [Update(leaf.name, leaf.key, live=node is not None and node.top)]
@@ -131,11 +133,11 @@ class ViewTreePlanner:
                 local = f"d{node.upper}"
                 yield Block(source, variables, (*steps, Collect(local, node.depends_on)))
                 source, variables, steps, looped = local, node.depends_on, [], set()
-            steps.append(Update(node.upper, node.depends_on, live=self._watched(node)))
+            steps.append(Update(node.upper, node.depends_on, live=self._is_live_only(node)))
             bound, name, node = set(node.depends_on), node.upper, node.parent
         yield Block(source, variables, tuple(steps))
 
-    def _watched(self, node: Node) -> bool:
+    def _is_live_only(self, node: Node) -> bool:
         """Whether the node above only cares about entries that appear or vanish."""
         return node.parent.top if node.parent is not None else node.top
 
@@ -143,12 +145,12 @@ class ViewTreePlanner:
 
     def _output_change(self, leaf: Leaf) -> Iterator[Join]:
         """From one tuple of an atom to the output tuples it changes, and by how much."""
-        joins, bound, aside = self._way_up(leaf)
+        joins, bound, aside = self._joins_to_root(leaf)
         yield from joins
         for each in aside:
-            yield from self._read(each, bound)
+            yield from self._read_subtree(each, bound)
 
-    def _way_up(self, leaf: Leaf) -> tuple[list[Join], set[str], list[Node]]:
+    def _joins_to_root(self, leaf: Leaf) -> tuple[list[Join], set[str], list[Node]]:
         """The joins from a tuple up to the root, what they bind, and what is left to read."""
         joins, bound, aside = list[Join](), set(leaf.key), list[Node]()
         name, node = leaf.name, self.tree.home(leaf)
@@ -172,20 +174,20 @@ class ViewTreePlanner:
 
     # --- enumeration and loading ------------------------------------------------------------------
 
-    def _enumeration(self, inputs: set[str]) -> tuple[Step, ...]:
+    def _enumeration_steps(self, inputs: set[str]) -> tuple[Step, ...]:
         joins, bound = list(self._look_up_roots(self.tree.roots, None)), set(inputs)
         for root in self.tree.roots:
             if root.top:
-                joins += self._read(root, bound)
+                joins += self._read_subtree(root, bound)
         return look_ups_first(joins, inputs)
 
-    def _read(self, node: Node, bound: set[str]) -> Iterator[Join]:
+    def _read_subtree(self, node: Node, bound: set[str]) -> Iterator[Join]:
         """The values of a variable on top, then those below it; payloads where they are final."""
-        yield from self._read_own(node, bound)
+        yield from self._read_values(node, bound)
         for child in self._read_next(node):
-            yield from self._read(child, bound)
+            yield from self._read_subtree(child, bound)
 
-    def _read_own(self, node: Node, bound: set[str]) -> Iterator[Join]:
+    def _read_values(self, node: Node, bound: set[str]) -> Iterator[Join]:
         only = node.inputs[0]
         weigh = node.is_alias and not only.live
         yield Join((Access(node.joined, node.joined_key, weigh),), opened(bound, node.bag))
@@ -200,7 +202,7 @@ class ViewTreePlanner:
         top = [child for child in node.children if child.top]
         return sorted(top, key=look_ups, reverse=True)
 
-    def _loading(self) -> Iterator[Block]:
+    def _load_view_tree(self) -> Iterator[Block]:
         """Every view in one pass over an input that has most of its variables."""
         for node in reversed(self.tree.nodes()):
             inputs = sorted(node.inputs, key=lambda each: -len(each.key))
@@ -230,25 +232,27 @@ def join_all(
     """
     rest, variables = list(inputs), set(bound)
     while rest:
-        chosen = min(rest, key=lambda each: _open_cost(each, variables, rules))
-        opens = opened(variables, chosen.key)
-        same = [each for each in rest if set(opened(variables, each.key)) == set(opens)]
-        yield Join(tuple(Access(e.name, e.key, weigh and not e.live) for e in same), opens)
+        cheapest = min(rest, key=lambda each: _input_cost(each, variables, rules))
+        opens = opened(variables, cheapest.key)
+        intersected = [each for each in rest if set(opened(variables, each.key)) == set(opens)]
+        yield Join(tuple(Access(e.name, e.key, weigh and not e.live) for e in intersected), opens)
         variables |= set(opens)
-        rest = [each for each in rest if each not in same]
+        rest = [each for each in rest if each not in intersected]
 
 
-def _open_cost(each: NodeInput, bound: set[str], rules: tuple[Dependency, ...]) -> tuple[bool, int]:
+def _input_cost(
+    each: NodeInput, bound: set[str], rules: tuple[Dependency, ...]
+) -> tuple[bool, int]:
     """Whether more than a bounded number of values may be opened, and for how many variables."""
     opens = opened(bound, each.key)
-    own = [rule for rule in rules if rule.guard in each.atoms]
-    return not set(opens) <= closure(bound & set(each.key), own), len(opens)
+    input_rules = [rule for rule in rules if rule.guard in each.atoms]
+    return not set(opens) <= closure(bound & set(each.key), input_rules), len(opens)
 
 
 def look_ups(node: Node) -> int:
     """How many look-ups it takes to read the node and all below it."""
-    own = 0 if node.is_alias else sum(not each.live for each in node.inputs)
-    return own + sum(look_ups(child) for child in node.children if child.top)
+    node_look_ups = 0 if node.is_alias else sum(not each.live for each in node.inputs)
+    return node_look_ups + sum(look_ups(child) for child in node.children if child.top)
 
 
 def look_ups_first(joins: Iterable[Join], bound: set[str]) -> tuple[Step, ...]:
@@ -257,8 +261,8 @@ def look_ups_first(joins: Iterable[Join], bound: set[str]) -> tuple[Step, ...]:
     rest, variables, steps = list(joins), set(bound), list[Step]()
     while rest:
         ready = [j for j in rest if all(variables.issuperset(a.arguments) for a in j.accesses)]
-        chosen = ready or rest[:1]
-        steps += chosen
-        variables |= {v for join in chosen for v in join.opens}
-        rest = [join for join in rest if all(join is not each for each in chosen)]
+        next_joins = ready or rest[:1]
+        steps += next_joins
+        variables |= {v for join in next_joins for v in join.opens}
+        rest = [join for join in rest if all(join is not each for each in next_joins)]
     return tuple(steps)

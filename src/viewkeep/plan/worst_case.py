@@ -32,7 +32,7 @@ class Projections:
         """The atoms and their projections."""
         maps = [Map(x.name, x.key, INPUT, frozenset({x.atom})) for x in self.leaves]
         for (atom, key), name in self.names.items():
-            leaf = self._leaf(atom)
+            leaf = self._leaf_of_atom(atom)
             text = f"number of {leaf.name}({', '.join(leaf.key)}) for each ({', '.join(key)})"
             maps.append(Map(name, key, text, frozenset({atom}), live=True))
         return maps
@@ -43,11 +43,11 @@ class Projections:
 
     def update(self, leaf: Leaf) -> list[tuple[Step, ...]]:
         """What keeps the atom and its projections up to date."""
-        own = Update(leaf.name, leaf.key, live=bool(self.of(leaf.atom)))
+        atom_update = Update(leaf.name, leaf.key, live=bool(self.of(leaf.atom)))
         counts: list[Step] = [Update(name, key) for name, key in self.of(leaf.atom)]
-        return [(own, *counts)]
+        return [(atom_update, *counts)]
 
-    def _leaf(self, atom: int) -> Leaf:
+    def _leaf_of_atom(self, atom: int) -> Leaf:
         return next(leaf for leaf in self.leaves if leaf.atom == atom)
 
 
@@ -82,9 +82,14 @@ def output_changes(projections: Projections) -> dict[int, tuple[Step, ...]]:
 def load_projections(projections: Projections) -> list[Block]:
     """Every projection in one pass over its atom."""
     return [
-        Block(leaf.name, leaf.key, tuple(Update(name, key) for name, key in kept), weigh=False)
+        Block(
+            leaf.name,
+            leaf.key,
+            tuple(Update(name, key) for name, key in atom_projections),
+            weigh=False,
+        )
         for leaf in projections.leaves
-        if (kept := projections.of(leaf.atom))
+        if (atom_projections := projections.of(leaf.atom))
     ]
 
 
@@ -93,10 +98,12 @@ def variable_sequence(leaves: Sequence[Leaf], first: Sequence[str] = ()) -> tupl
     names = list(dict.fromkeys(v for leaf in leaves for v in leaf.key))
     sequence = list(first)
     while rest := [v for v in names if v not in sequence]:
-        sequence.append(max(rest, key=lambda v: _connections(leaves, sequence, v)))
+        sequence.append(max(rest, key=lambda v: _variable_connections(leaves, sequence, v)))
     return tuple(sequence)
 
 
-def _connections(leaves: Sequence[Leaf], before: list[str], variable: str) -> tuple[int, int]:
+def _variable_connections(
+    leaves: Sequence[Leaf], before: list[str], variable: str
+) -> tuple[int, int]:
     having = [leaf for leaf in leaves if variable in leaf.key]
     return sum(bool(set(leaf.key) & set(before)) for leaf in having), len(having)

@@ -25,17 +25,17 @@ class CostColumn:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widest = max((len(cost) for _, cost in self._lines), default=0)
         room = max(options.max_width - widest - len(GAP), NARROWEST)
-        wrapped = [_broken(formula, room) for formula, _ in self._lines]
+        wrapped = [_formula_lines(formula, room) for formula, _ in self._lines]
         column = max((len(line) for lines in wrapped for line in lines), default=0)
         for (*first, last), (_, cost) in zip(wrapped, self._lines, strict=True):
             yield from map(Text, first)
             yield Text(f"{last:{column}}{GAP}{cost}".rstrip())
 
 
-def _broken(formula: str, room: int) -> list[str]:
+def _formula_lines(formula: str, room: int) -> list[str]:
     """A formula in lines that leave short lists of arguments whole."""
-    whole = re.sub(
+    tied = re.sub(
         rf"\([^()]{{,{NARROWEST - 2}}}\)", lambda match: match[0].replace(" ", TIE), formula
     )
-    lines = wrap(whole, room, subsequent_indent="    ")
+    lines = wrap(tied, room, subsequent_indent="    ")
     return [line.replace(TIE, " ") for line in lines]

@@ -21,12 +21,14 @@ EXACT = decimal.Context(
 )
 
 
-def _exactly(operation: Callable[..., Decimal], *operands: Decimal) -> Decimal:
+def _exact_result(operation: Callable[..., Decimal], *operands: Decimal) -> Decimal:
     try:
         return operation(*operands)
     except decimal.DecimalException:
-        shown = ", ".join(f"{operand:.6g}" for operand in operands)
-        raise RingError(f"the exact result of {shown} needs more than {DIGITS} digits") from None
+        operand_texts = ", ".join(f"{operand:.6g}" for operand in operands)
+        raise RingError(
+            f"the exact result of {operand_texts} needs more than {DIGITS} digits"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,13 @@ class Decimals(Ring[Decimal]):
     one = Decimal(1)
 
     def add(self, left: Decimal, right: Decimal) -> Decimal:
-        return _exactly(EXACT.add, left, right)
+        return _exact_result(EXACT.add, left, right)
 
     def multiply(self, left: Decimal, right: Decimal) -> Decimal:
-        return _exactly(EXACT.multiply, left, right)
+        return _exact_result(EXACT.multiply, left, right)
 
     def negate(self, element: Decimal) -> Decimal:
-        return _exactly(EXACT.minus, element)
+        return _exact_result(EXACT.minus, element)
 
     def is_zero(self, element: Decimal) -> bool:
         return not element

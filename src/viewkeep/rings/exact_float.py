@@ -25,7 +25,7 @@ class ExactFloat:
         return ExactFloat(mantissa, 1 - denominator.bit_length())
 
     def __add__(self, other: Union["ExactFloat", int]) -> "ExactFloat":
-        other = _exact(other)
+        other = _exact_operand(other)
         if other is NotImplemented:
             return NotImplemented
         low = min(self.exponent, other.exponent)
@@ -35,7 +35,7 @@ class ExactFloat:
     __radd__ = __add__
 
     def __mul__(self, other: Union["ExactFloat", int]) -> "ExactFloat":
-        other = _exact(other)
+        other = _exact_operand(other)
         if other is NotImplemented:
             return NotImplemented
         return ExactFloat(self.mantissa * other.mantissa, self.exponent + other.exponent)
@@ -69,7 +69,7 @@ class ExactFloat:
         return f"ExactFloat({self.mantissa}, {self.exponent})"
 
 
-def _exact(value: ExactFloat | int) -> ExactFloat:
+def _exact_operand(value: ExactFloat | int) -> ExactFloat:
     if isinstance(value, ExactFloat):
         return value
     return ExactFloat(value) if isinstance(value, int) else NotImplemented

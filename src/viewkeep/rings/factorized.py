@@ -55,8 +55,8 @@ class Factorization:
 
     def size(self) -> int:
         """The number of values and unions stored, shared ones once."""
-        seen: set[int] = set()
-        return _size(self, seen)
+        counted: set[int] = set()
+        return _factorization_size(self, counted)
 
     @cached_property
     def _hash(self) -> int:
@@ -75,8 +75,8 @@ class Factorization:
         return self.terms == other.terms
 
     def __str__(self) -> str:
-        shown = sorted(map(_show_term, self.terms.items()))
-        return " + ".join(shown) or "0"
+        term_texts = sorted(map(_show_term, self.terms.items()))
+        return " + ".join(term_texts) or "0"
 
 
 def _term_sign(term: Term, coefficient: int) -> int | None:
@@ -93,12 +93,12 @@ def _expand_factor(factor: Factor) -> Listing:
     return {frozenset({factor}): 1} if isinstance(factor, tuple) else factor.expand()
 
 
-def _size(element: Factorization, seen: set[int]) -> int:
-    if id(element) in seen:
+def _factorization_size(element: Factorization, counted: set[int]) -> int:
+    if id(element) in counted:
         return 0
-    seen.add(id(element))
+    counted.add(id(element))
     factors: Iterable[Factor] = (factor for term in element.terms for factor in term)
-    return 1 + sum(1 if isinstance(f, tuple) else _size(f, seen) for f in factors)
+    return 1 + sum(1 if isinstance(f, tuple) else _factorization_size(f, counted) for f in factors)
 
 
 def _show_term(item: tuple[Term, int]) -> str:
@@ -145,15 +145,15 @@ class FactorizedRing(Ring[Factorization]):
         if left.columns & right.columns:
             return self.from_listing(RELATIONAL.multiply(left.expand(), right.expand()))
         if not left.columns:
-            return _scaled(right, sum(left.terms.values()))
+            return _scaled_factorization(right, sum(left.terms.values()))
         if not right.columns:
-            return _scaled(left, sum(right.terms.values()))
+            return _scaled_factorization(left, sum(right.terms.values()))
         left_term, left_coefficient = _as_term(left)
         right_term, right_coefficient = _as_term(right)
         return Factorization({left_term | right_term: left_coefficient * right_coefficient})
 
     def negate(self, element: Factorization) -> Factorization:
-        return _scaled(element, -1)
+        return _scaled_factorization(element, -1)
 
     def is_zero(self, element: Factorization) -> bool:
         return element.is_empty
@@ -178,7 +178,7 @@ class FactorizedRing(Ring[Factorization]):
         return RELATIONAL.to_relation(element.expand(), schema)
 
 
-def _scaled(element: Factorization, n: int) -> Factorization:
+def _scaled_factorization(element: Factorization, n: int) -> Factorization:
     return Factorization({term: n * c for term, c in element.terms.items()} if n else {})
 
 

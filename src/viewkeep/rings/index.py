@@ -78,23 +78,23 @@ class Index(Generic[D]):
         """
         changes = self._changes
         before = changes[0]
-        for entry in self._group(key):
+        for entry in self._entries_of_key(key):
             yield entry[ROW], entry[PAYLOAD]
             if changes[0] != before:
                 raise RuntimeError("relation changed size during enumeration of an index")
 
     def __contains__(self, key: Row) -> bool:
-        return bool(self._group(key))
+        return bool(self._entries_of_key(key))
 
     def group_size(self, key: Row) -> int:
         """How many entries match `key`: the degree of a value, for heavy and light parts."""
-        return len(self._group(key))
+        return len(self._entries_of_key(key))
 
     def __len__(self) -> int:
         """The number of distinct keys."""
         return len(self._groups)
 
-    def _group(self, key: Row) -> list[Entry]:
+    def _entries_of_key(self, key: Row) -> list[Entry]:
         group = self._groups.get(key)
         if group is not None:
             return group

@@ -55,17 +55,19 @@ class MatrixRing(Ring[Moments]):
     def add(self, left: Moments, right: Moments) -> Moments:
         return Moments(
             self.scalars.add(left.count, right.count),
-            self._sum(left.sums, right.sums),
-            self._sum(left.products, right.products),
+            self._sum_of_parts(left.sums, right.sums),
+            self._sum_of_parts(left.products, right.products),
         )
 
     def multiply(self, left: Moments, right: Moments) -> Moments:
         return Moments(
             self.scalars.multiply(left.count, right.count),
-            self._sum(self._scaled(left.sums, right.count), self._scaled(right.sums, left.count)),
-            self._sum(
-                self._scaled(left.products, right.count),
-                self._scaled(right.products, left.count),
+            self._sum_of_parts(
+                self._scaled_part(left.sums, right.count), self._scaled_part(right.sums, left.count)
+            ),
+            self._sum_of_parts(
+                self._scaled_part(left.products, right.count),
+                self._scaled_part(right.products, left.count),
                 self._outer_products(left.sums, right.sums),
             ),
         )
@@ -74,8 +76,8 @@ class MatrixRing(Ring[Moments]):
         minus_one = self.scalars.negate(self.scalars.one)
         return Moments(
             self.scalars.negate(element.count),
-            self._scaled(element.sums, minus_one),
-            self._scaled(element.products, minus_one),
+            self._scaled_part(element.sums, minus_one),
+            self._scaled_part(element.products, minus_one),
         )
 
     def is_zero(self, element: Moments) -> bool:
@@ -84,8 +86,8 @@ class MatrixRing(Ring[Moments]):
     def equal(self, left: Moments, right: Moments) -> bool:
         return (
             self.scalars.equal(left.count, right.count)
-            and self._same(left.sums, right.sums)
-            and self._same(left.products, right.products)
+            and self._equal_parts(left.sums, right.sums)
+            and self._equal_parts(left.products, right.products)
         )
 
     def from_integer(self, n: int) -> Moments:
@@ -93,12 +95,12 @@ class MatrixRing(Ring[Moments]):
 
     def lift(self, variable: str) -> Lift[Moments]:
         """g_j(x) = (1, x e_j, x^2 e_jj)."""
-        i = self._position(variable)
+        i = self._variable_position(variable)
 
         def lifted(value: Any) -> Moments:
             x = self.scalars.from_value(value)
             sums, squares = {i: x}, {(i, i): self.scalars.multiply(x, x)}
-            return Moments(self.scalars.one, self._sum(sums), self._sum(squares))
+            return Moments(self.scalars.one, self._sum_of_parts(sums), self._sum_of_parts(squares))
 
         return lifted
 
@@ -108,20 +110,20 @@ class MatrixRing(Ring[Moments]):
 
     def sum_of(self, element: Moments, variable: str) -> Any:
         """SUM(variable)."""
-        return element.sums.get(self._position(variable), self.scalars.zero)
+        return element.sums.get(self._variable_position(variable), self.scalars.zero)
 
     def sum_of_products(self, element: Moments, first: str, second: str) -> Any:
         """SUM(first * second)."""
-        i, j = sorted((self._position(first), self._position(second)))
+        i, j = sorted((self._variable_position(first), self._variable_position(second)))
         return element.products.get((i, j), self.scalars.zero)
 
-    def _position(self, variable: str) -> int:
+    def _variable_position(self, variable: str) -> int:
         if variable not in self.variables:
             hint = did_you_mean(variable, self.variables)
             raise RingError(f'no variable "{variable}" in the {self.name}{hint}')
         return self.variables.index(variable)
 
-    def _sum(self, *parts: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _sum_of_parts(self, *parts: Mapping[Any, Any]) -> dict[Any, Any]:
         total: dict[Any, Any] = {}
         for part in parts:
             for cell, value in part.items():
@@ -129,7 +131,7 @@ class MatrixRing(Ring[Moments]):
         # Zeros are dropped, so that a zero element is recognised by being empty.
         return {cell: value for cell, value in total.items() if not self.scalars.is_zero(value)}
 
-    def _scaled(self, part: Mapping[Any, Any], factor: Any) -> dict[Any, Any]:
+    def _scaled_part(self, part: Mapping[Any, Any], factor: Any) -> dict[Any, Any]:
         multiply = self.scalars.multiply
         return {cell: multiply(value, factor) for cell, value in part.items()}
 
@@ -147,6 +149,6 @@ class MatrixRing(Ring[Moments]):
                 cells[cell] = add(cells[cell], value) if cell in cells else value
         return cells
 
-    def _same(self, left: Mapping[Any, Any], right: Mapping[Any, Any]) -> bool:
+    def _equal_parts(self, left: Mapping[Any, Any], right: Mapping[Any, Any]) -> bool:
         zero, equal = self.scalars.zero, self.scalars.equal
         return all(equal(left.get(k, zero), right.get(k, zero)) for k in {*left, *right})

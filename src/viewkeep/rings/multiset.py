@@ -35,16 +35,16 @@ class Multiset:
     @property
     def minimum(self) -> Any:
         """The smallest value, or None if there is none."""
-        tree = self._valid()
+        tree = self._valid_tree()
         return None if tree is None else tree.lowest
 
     @property
     def maximum(self) -> Any:
         """The largest value, or None if there is none."""
-        tree = self._valid()
+        tree = self._valid_tree()
         return None if tree is None else tree.highest
 
-    def _valid(self) -> Tree:
+    def _valid_tree(self) -> Tree:
         if self.values is not None and self.values.negative:
             raise RingError(
                 "a value was deleted more often than inserted: it has no min or max yet"
@@ -99,11 +99,11 @@ class Multisets(Ring[Multiset]):
 
     def multiply(self, left: Multiset, right: Multiset) -> Multiset:
         if left.values is not None and right.values is not None:
-            return self._product(left, right)
+            return self._multiset_product(left, right)
         values = scale(right.values, left.number) or scale(left.values, right.number)
         return Multiset(left.number * right.number, values)
 
-    def _product(self, left: Multiset, right: Multiset) -> Multiset:
+    def _multiset_product(self, left: Multiset, right: Multiset) -> Multiset:
         """A value times itself is that value, as in a natural join; times another one, nothing."""
         values = merge(
             scale(right.values, left.number), scale(left.values, right.number), self.visits

@@ -36,7 +36,7 @@ class Numbers(Ring[Any]):
                 return DECIMALS.add(left, right)
             return left + right
         except TypeError:
-            raise self._of_two_kinds(left, right) from None
+            raise self._mixed_kinds_error(left, right) from None
 
     def multiply(self, left: Any, right: Any) -> Any:
         try:
@@ -44,7 +44,7 @@ class Numbers(Ring[Any]):
                 return DECIMALS.multiply(left, right)
             return left * right
         except TypeError:
-            raise self._of_two_kinds(left, right) from None
+            raise self._mixed_kinds_error(left, right) from None
 
     def negate(self, element: Any) -> Any:
         return DECIMALS.negate(element) if isinstance(element, Decimal) else -element
@@ -80,7 +80,7 @@ class Numbers(Ring[Any]):
         """The element as a number of the kind that was put in."""
         return float(element) if isinstance(element, ExactFloat) else element
 
-    def _of_two_kinds(self, left: Any, right: Any) -> RingError:
+    def _mixed_kinds_error(self, left: Any, right: Any) -> RingError:
         kinds = " with ".join(type(self.to_value(each)).__name__ for each in (left, right))
         return RingError(f"cannot combine {kinds}: convert the data to numbers of one kind")
 

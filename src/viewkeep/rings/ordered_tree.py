@@ -65,11 +65,13 @@ def add_value(tree: Tree, value: Any, count: int, visits: Visits) -> Tree:
     left, right = children(tree)
     side = compare(value, tree.value)
     if side < 0:
-        return _balanced(tree.value, tree.count, add_value(left, value, count, visits), right)
+        return _balanced_tree(tree.value, tree.count, add_value(left, value, count, visits), right)
     if side > 0:
-        return _balanced(tree.value, tree.count, left, add_value(right, value, count, visits))
+        return _balanced_tree(tree.value, tree.count, left, add_value(right, value, count, visits))
     total = tree.count + count
-    return Node(tree.value, total, left, right) if total else _concatenated(left, right, visits)
+    return (
+        Node(tree.value, total, left, right) if total else _concatenated_trees(left, right, visits)
+    )
 
 
 def merge(left: Tree, right: Tree, visits: Visits) -> Tree:
@@ -159,15 +161,15 @@ def require_ordered(value: Any) -> None:
         raise RingError(f"cannot order {value!r}: it has no min and max")
 
 
-def _height(tree: Tree) -> int:
+def _tree_height(tree: Tree) -> int:
     return 0 if tree is None else tree.height
 
 
-def _balanced(value: Any, count: int, left: Tree, right: Tree) -> Node:
+def _balanced_tree(value: Any, count: int, left: Tree, right: Tree) -> Node:
     """A node over trees whose heights differ by at most two."""
-    if left is not None and left.height > _height(right) + 1:
+    if left is not None and left.height > _tree_height(right) + 1:
         outer, inner = children(left)
-        if inner is not None and inner.height > _height(outer):
+        if inner is not None and inner.height > _tree_height(outer):
             low, high = children(inner)
             return Node(
                 inner.value,
@@ -176,9 +178,9 @@ def _balanced(value: Any, count: int, left: Tree, right: Tree) -> Node:
                 Node(value, count, high, right),
             )
         return Node(left.value, left.count, outer, Node(value, count, inner, right))
-    if right is not None and right.height > _height(left) + 1:
+    if right is not None and right.height > _tree_height(left) + 1:
         inner, outer = children(right)
-        if inner is not None and inner.height > _height(outer):
+        if inner is not None and inner.height > _tree_height(outer):
             low, high = children(inner)
             return Node(
                 inner.value,
@@ -190,12 +192,12 @@ def _balanced(value: Any, count: int, left: Tree, right: Tree) -> Node:
     return Node(value, count, left, right)
 
 
-def _concatenated(left: Tree, right: Tree, visits: Visits) -> Tree:
+def _concatenated_trees(left: Tree, right: Tree, visits: Visits) -> Tree:
     """Two trees of about one height, all values of the first below those of the second."""
     if left is None or right is None:
         return left or right
     first, rest = _without_lowest(right, visits)
-    return _balanced(first.value, first.count, left, rest)
+    return _balanced_tree(first.value, first.count, left, rest)
 
 
 def _without_lowest(node: Node, visits: Visits) -> tuple[Node, Tree]:
@@ -205,4 +207,4 @@ def _without_lowest(node: Node, visits: Visits) -> tuple[Node, Tree]:
     if left is None:
         return node, right
     lowest, rest = _without_lowest(left, visits)
-    return lowest, _balanced(node.value, node.count, rest, right)
+    return lowest, _balanced_tree(node.value, node.count, rest, right)

@@ -41,11 +41,11 @@ def least_squares(
         cells = [Fraction(ring.sum_of_products(element, feature, f)) for f in (*features, label)]
         cells[features.index(feature)] += Fraction(ridge)
         rows.append([total, *cells])
-    intercept, *weights = map(float, _solve(rows))
+    intercept, *weights = map(float, _solve_equations(rows))
     return LinearModel(intercept, dict(zip(features, weights, strict=True)))
 
 
-def _solve(rows: list[list[Fraction]]) -> list[Fraction]:
+def _solve_equations(rows: list[list[Fraction]]) -> list[Fraction]:
     """Gauss-Jordan elimination of [A | b]; in fractions, so that "singular" is a fact."""
     for i in range(len(rows)):
         pivot = next((j for j in range(i, len(rows)) if rows[j][i]), None)

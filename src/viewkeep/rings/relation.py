@@ -117,7 +117,7 @@ class Relation(Generic[D]):
         """The same map, without the indexes."""
         copied = Relation(self.schema, self.ring)
         for entry in self._entries:
-            copied._insert(entry[ROW], entry[PAYLOAD])
+            copied._insert_row(entry[ROW], entry[PAYLOAD])
         return copied
 
     def clear(self) -> None:
@@ -140,17 +140,17 @@ class Relation(Generic[D]):
         try:
             entry = self._by_row.get(row)
         except TypeError:
-            raise self._unhashable(row) from None
+            raise self._unhashable_row_error(row) from None
         if entry is None:
             if not isinstance(row, tuple) or len(row) != self._arity:
                 raise misfit(row, self.schema)
             if self._is_zero(payload):
                 return 0
-            self._insert(row, payload)
+            self._insert_row(row, payload)
             return 1
         total = self._plus(entry[PAYLOAD], payload)
         if self._is_zero(total):
-            self._remove(entry)
+            self._remove_row(entry)
             return -1
         entry[PAYLOAD] = total
         return 0
@@ -167,11 +167,11 @@ class Relation(Generic[D]):
 
     def lookup(self, row: Row) -> D:
         """K(row); zero when the row is absent."""
-        entry = self._find(row)
+        entry = self._find_row(row)
         return self.ring.zero if entry is None else entry[PAYLOAD]
 
     def __contains__(self, row: Row) -> bool:
-        return self._find(row) is not None
+        return self._find_row(row) is not None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -199,7 +199,7 @@ class Relation(Generic[D]):
         index = self._indexes.get(order)
         if index is None:
             place = PLACE + 1 + len(self._indexes)
-            index = Index(order, self._positions(order), place, self._changes)
+            index = Index(order, self._column_positions(order), place, self._changes)
             for entry in self._entries:
                 entry.append(0)
                 index.insert(entry)
@@ -216,20 +216,20 @@ class Relation(Generic[D]):
                 return index
         return None
 
-    def _find(self, row: Row) -> Entry | None:
+    def _find_row(self, row: Row) -> Entry | None:
         try:
             entry = self._by_row.get(row)
         except TypeError:
-            raise self._unhashable(row) from None
+            raise self._unhashable_row_error(row) from None
         # Checked on a miss only: a row that was found is a row that fitted.
         if entry is None and (not isinstance(row, tuple) or len(row) != self._arity):
             raise misfit(row, self.schema)
         return entry
 
-    def _unhashable(self, row: Row) -> SchemaError:
+    def _unhashable_row_error(self, row: Row) -> SchemaError:
         return SchemaError(f"row {row!r} holds a value that cannot be hashed")
 
-    def _insert(self, row: Row, payload: D) -> None:
+    def _insert_row(self, row: Row, payload: D) -> None:
         entry = [row, payload, len(self._entries), *self._places]
         self._by_row[row] = entry
         self._entries.append(entry)
@@ -237,7 +237,7 @@ class Relation(Generic[D]):
             index.insert(entry)
         self._changes[0] += 1
 
-    def _remove(self, entry: Entry) -> None:
+    def _remove_row(self, entry: Entry) -> None:
         del self._by_row[entry[ROW]]
         remove_entry(self._entries, entry, PLACE)
         for index in self._indexes.values():
@@ -256,15 +256,15 @@ class Relation(Generic[D]):
             for row, payload in ((reorder(row), payload) for row, payload in delta.items())
         ]
         for row, total in totals:
-            self._put(row, total)
+            self._add_trusted_row(row, total)
 
-    def _put(self, row: Row, payload: D) -> None:
+    def _add_trusted_row(self, row: Row, payload: D) -> None:
         entry = self._by_row.get(row)
         if self._is_zero(payload):
             if entry is not None:
-                self._remove(entry)
+                self._remove_row(entry)
         elif entry is None:
-            self._insert(row, payload)
+            self._insert_row(row, payload)
         else:
             entry[PAYLOAD] = payload
 
@@ -290,7 +290,7 @@ class Relation(Generic[D]):
         shared = tuple(column for column in self.schema if column in other.schema)
         rest = tuple(column for column in other.schema if column not in shared)
         joined = Relation(self.schema + rest, self.ring)
-        rest_of = key_function(other._positions(rest))
+        rest_of = key_function(other._column_positions(rest))
         multiply = self.ring.multiply
         for left, left_payload, right, right_payload in _matching_pairs(self, other, shared):
             joined.add(left + rest_of(right), multiply(left_payload, right_payload))
@@ -310,11 +310,11 @@ class Relation(Generic[D]):
         p1   ->  15
         p2   ->  7
         """
-        gone = (variables,) if isinstance(variables, str) else tuple(variables)
-        positions = zip(gone, self._positions(gone), strict=True)
+        summed_columns = (variables,) if isinstance(variables, str) else tuple(variables)
+        positions = zip(summed_columns, self._column_positions(summed_columns), strict=True)
         lifted = [(place, lifts[v]) for v, place in positions if lifts and v in lifts]
-        result = Relation((c for c in self.schema if c not in gone), self.ring)
-        key_of = key_function(self._positions(result.schema))
+        result = Relation((c for c in self.schema if c not in summed_columns), self.ring)
+        key_of = key_function(self._column_positions(result.schema))
         multiply = self.ring.multiply
         for row, payload in self.items():
             for place, lift in lifted:
@@ -325,17 +325,17 @@ class Relation(Generic[D]):
     def project(self, columns: Iterable[str]) -> "Relation[D]":
         """Keep these columns, in this order; the payloads of rows that coincide are summed."""
         result = Relation(columns, self.ring)
-        key_of = key_function(self._positions(result.schema))
+        key_of = key_function(self._column_positions(result.schema))
         for row, payload in self.items():
             result.add(key_of(row), payload)
         return result
 
     def rename(self, names: Mapping[str, str]) -> "Relation[D]":
         """The same map with some columns renamed."""
-        self._positions(tuple(names))
+        self._column_positions(tuple(names))
         renamed = Relation((names.get(column, column) for column in self.schema), self.ring)
         for row, payload in self.items():
-            renamed._insert(row, payload)
+            renamed._insert_row(row, payload)
         return renamed
 
     def __eq__(self, other: object) -> bool:
@@ -355,7 +355,7 @@ class Relation(Generic[D]):
     def __repr__(self) -> str:
         return f"<Relation ({', '.join(self.schema)}) of {len(self)} rows over {self.ring.name}>"
 
-    def _positions(self, columns: tuple[str, ...]) -> tuple[int, ...]:
+    def _column_positions(self, columns: tuple[str, ...]) -> tuple[int, ...]:
         return positions(self.schema, columns)
 
     def _require_same_ring(self, other: "Relation[Any]") -> None:
@@ -374,20 +374,20 @@ def _matching_pairs(
     indexed = [side for side in (left, right) if side._index_for(shared) is not None]
     inner = max(indexed, key=len) if indexed else min(left, right, key=len)
     if inner is right:
-        yield from _probe(left, right, shared)
+        yield from _probe_relation(left, right, shared)
     else:
-        for row, payload, match, match_payload in _probe(right, left, shared):
+        for row, payload, match, match_payload in _probe_relation(right, left, shared):
             yield match, match_payload, row, payload
 
 
-def _probe(
+def _probe_relation(
     outer: Relation[D], inner: Relation[D], shared: tuple[str, ...]
 ) -> Iterator[tuple[Row, D, Row, D]]:
     index = inner._index_for(shared)
     if index is None:
         # A copy is indexed, so that a join never leaves an index behind to be maintained.
         index = inner.copy().index_on(shared)
-    key_of = key_function(outer._positions(index.columns))
+    key_of = key_function(outer._column_positions(index.columns))
     for row, payload in outer.items():
         for match, match_payload in index.matches(key_of(row)):
             yield row, payload, match, match_payload

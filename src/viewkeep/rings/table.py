@@ -20,7 +20,7 @@ def render_table(
     lines = [[*schema, "->", "#"]]
     lines += [[*map(str, row), "->", str(payload)] for row, payload in islice(entries, SHOWN)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    text_lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     if size > SHOWN:
-        shown.append(f"... and {size - SHOWN} more")
-    return "\n".join(shown)
+        text_lines.append(f"... and {size - SHOWN} more")
+    return "\n".join(text_lines)

@@ -29,85 +29,90 @@ class _Costs:
             key = program.map(part.map).key
             factor = factor_of(part, key, program.splits, shared)
             self._parts.setdefault(part.atom, {})[part.map] = factor
-        self._degrees = {each.name: self._degrees_of(each) for each in program.maps}
+        self._degrees = {each.name: self._map_degrees(each) for each in program.maps}
 
     def annotated(self) -> Program:
         inputs = {part.map for part in self._program.parts}
         return replace(
             self._program,
             maps=tuple(
-                each if each.name in inputs else replace(each, size=self._size(each).exponent)
+                each if each.name in inputs else replace(each, size=self._map_size(each).exponent)
                 for each in self._program.maps
             ),
-            triggers=tuple(map(self._trigger, self._program.triggers)),
+            triggers=tuple(map(self._trigger_with_costs, self._program.triggers)),
         )
 
     def ordered(self) -> Program:
         triggers = tuple(
             replace(
                 trigger,
-                blocks=tuple(map(self._ordered_block, trigger.blocks)),
+                blocks=tuple(map(self._block_shortest_first, trigger.blocks)),
                 outputs=tuple(
-                    self._ordered(steps, frozenset(trigger.parameters)) for steps in trigger.outputs
+                    self._steps_shortest_first(steps, frozenset(trigger.parameters))
+                    for steps in trigger.outputs
                 ),
             )
             for trigger in self._program.triggers
         )
-        loading = tuple(map(self._ordered_block, self._program.loading))
+        loading = tuple(map(self._block_shortest_first, self._program.loading))
         return replace(self._program, triggers=triggers, loading=loading)
 
-    def _ordered_block(self, block: Block) -> Block:
-        return replace(block, steps=self._ordered(block.steps, frozenset(block.variables)))
+    def _block_shortest_first(self, block: Block) -> Block:
+        return replace(
+            block, steps=self._steps_shortest_first(block.steps, frozenset(block.variables))
+        )
 
-    def _ordered(self, steps: Iterable[Step], bound: frozenset[str]) -> tuple[Step, ...]:
+    def _steps_shortest_first(
+        self, steps: Iterable[Step], bound: frozenset[str]
+    ) -> tuple[Step, ...]:
         ordered = list[Step]()
         for step in steps:
             if isinstance(step, Join) and step.opens:
                 opens = frozenset(step.opens)
-                lengths = {a: self._length(a, opens, bound).value for a in step.accesses}
+                lengths = {a: self._list_length(a, opens, bound).value for a in step.accesses}
                 accesses = sorted(step.accesses, key=lambda access: lengths[access])
                 step, bound = replace(step, accesses=tuple(accesses)), bound | opens
             ordered.append(step)
         return tuple(ordered)
 
-    def _length(self, access: Access, opens: frozenset[str], bound: frozenset[str]) -> Cost:
+    def _list_length(self, access: Access, opens: frozenset[str], bound: frozenset[str]) -> Cost:
         return number_of(self._degrees[access.map], opens, bound & frozenset(access.arguments))
 
-    def _degrees_of(self, each: Map) -> frozenset[Degree]:
+    def _map_degrees(self, each: Map) -> frozenset[Degree]:
         """What holds for all parts of an atom that the map is made of, atom by atom."""
         degrees: set[Degree] = set()
         for atom in each.atoms:
             parts = self._parts[atom]
-            chosen = [f for name, f in parts.items() if not each.parts or name in each.parts]
-            degrees |= _common(chosen or parts.values())
+            factors = [f for name, f in parts.items() if not each.parts or name in each.parts]
+            degrees |= _common_degrees(factors or parts.values())
         return frozenset(degrees)
 
-    def _size(self, each: Map) -> Cost:
+    def _map_size(self, each: Map) -> Cost:
         return number_of(self._degrees[each.name], frozenset(each.key), frozenset())
 
-    def _trigger(self, trigger: Trigger) -> Trigger:
+    def _trigger_with_costs(self, trigger: Trigger) -> Trigger:
         blocks, entries = list[Block](), dict[str, Cost]()
         for block in trigger.blocks:
             start = FREE if block.source == UPDATE else entries[block.source]
-            cost = start + self._loops(block.steps, frozenset(block.variables))
+            cost = start + self._loop_cost(block.steps, frozenset(block.variables))
             for step in block.steps:
                 if isinstance(step, Collect):
                     entries[step.local] = cost
             blocks.append(replace(block, cost=cost.exponent))
         return replace(trigger, blocks=tuple(blocks))
 
-    def _loops(self, steps: Iterable[Step], bound: frozenset[str]) -> Cost:
+    def _loop_cost(self, steps: Iterable[Step], bound: frozenset[str]) -> Cost:
         """The product of the loops, each as short as the shortest of the lists it intersects."""
         total = FREE
         for step in steps:
             if isinstance(step, Join) and step.opens:
                 opens = frozenset(step.opens)
-                lists = [self._length(access, opens, bound) for access in step.accesses]
+                lists = [self._list_length(access, opens, bound) for access in step.accesses]
                 total, bound = total + cheapest(lists), bound | opens
         return total
 
 
-def _common(factors: Iterable[Factor]) -> set[Degree]:
+def _common_degrees(factors: Iterable[Factor]) -> set[Degree]:
     """The degrees that all of some parts have, each with the largest bound."""
     first, *others = factors
     degrees = set(first.degrees)

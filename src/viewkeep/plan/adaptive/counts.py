@@ -57,12 +57,12 @@ def plan_heavy_light(
 ) -> Program | None:
     """The program for a count, or None if no split that was tried makes it sublinear."""
     try:
-        return _first_fit(leaves, relations, epsilon, linear_space, notes)
+        return _first_sublinear_plan(leaves, relations, epsilon, linear_space, notes)
     except Exhausted:
         return None
 
 
-def _first_fit(
+def _first_sublinear_plan(
     leaves: Sequence[Leaf],
     relations: Sequence[str],
     epsilon: Epsilon,
@@ -103,8 +103,8 @@ class PartFactors:
         by_atom: dict[int, list[Part]] = {}
         for part in self.parts:
             by_atom.setdefault(part.atom, []).append(part)
-        for chosen in consistent_choices(list(by_atom.values())):
-            yield PartView(frozenset(self.factors[part.map] for part in chosen), ())
+        for parts in consistent_choices(list(by_atom.values())):
+            yield PartView(frozenset(self.factors[part.map] for part in parts), ())
 
     def maps(self) -> Iterator[Map]:
         """The parts as maps."""
@@ -132,26 +132,26 @@ class Skew:
                 return False
             self._counts[view] = deltas
         for deltas in self._counts.values():
-            self._collect(deltas)
+            self._collect_views(deltas)
         self._short = self._names.shorten(self._views)
         return True
 
-    def _collect(self, deltas: dict[Factor, Delta]) -> None:
+    def _collect_views(self, deltas: dict[Factor, Delta]) -> None:
         for delta in deltas.values():
             for view in sorted(delta.reads, key=self._names):
-                own = self._search.maintain(view)
-                if own is not None and view not in self._views:
-                    self._collect(own)
-                    self._views[view] = own
+                deltas_of_view = self._search.maintain(view)
+                if deltas_of_view is not None and view not in self._views:
+                    self._collect_views(deltas_of_view)
+                    self._views[view] = deltas_of_view
 
     def program(self, relations: Sequence[str], notes: tuple[str, ...]) -> Program:
         """Maps, a trigger for each part, loading, and the count as output."""
-        everything = frozenset(part.atom for part in self._parts.parts)
-        result = Map(RESULT, (), "the count", everything, size=Fraction(0))
+        atoms = frozenset(part.atom for part in self._parts.parts)
+        result = Map(RESULT, (), "the count", atoms, size=Fraction(0))
         return assemble(
             "epsilon",
-            [*self._parts.maps(), *self._view_maps(), result],
-            [self._trigger(part, relations[part.atom]) for part in self._parts.parts],
+            [*self._parts.maps(), *self._maps_of_views(), result],
+            [self._trigger_of_part(part, relations[part.atom]) for part in self._parts.parts],
             [*self._load_views(), *self._load_count()],
             Enumerator((), (Join((Access(RESULT, ()),)),)),
             listed=RESULT,
@@ -160,51 +160,51 @@ class Skew:
             parts=self._parts.parts,
         )
 
-    def _view_maps(self) -> Iterator[Map]:
+    def _maps_of_views(self) -> Iterator[Map]:
         split = {part.map for part in self._parts.parts if part.levels}
         for view in self._views:
             degrees = frozenset(d for each in view.members for d in each.degrees)
             yield Map(
-                self._name(view),
+                self._view_name(view),
                 view.key,
                 view.definition,
                 frozenset(atom for each in view.members for atom in each.atoms),
-                parts=self._dependencies(view) if self._is_skewed(view, split) else frozenset(),
+                parts=self._parts_in_view(view) if self._is_skewed(view, split) else frozenset(),
                 size=number_of(degrees, frozenset(view.key), frozenset()).exponent,
             )
 
     def _is_skewed(self, view: PartView, split: set[str]) -> bool:
         return any(part in split for each in view.members for part in each.parts)
 
-    def _dependencies(self, view: PartView) -> frozenset[str]:
+    def _parts_in_view(self, view: PartView) -> frozenset[str]:
         """The parts in the view; an atom that is not split counts by the name of its map."""
         return frozenset(part for each in view.members for part in each.parts)
 
     # --- updates --------------------------------------------------------------------------------
 
-    def _trigger(self, part: Part, relation: str) -> Trigger:
+    def _trigger_of_part(self, part: Part, relation: str) -> Trigger:
         factor = self._parts.factors[part.map]
-        changed = [
+        updates = [
             (deltas[factor], Update(RESULT, ()))
             for deltas in self._counts.values()
             if factor in deltas
         ]
-        changed += [
-            (deltas[factor], Update(self._name(view), view.key))
+        updates += [
+            (deltas[factor], Update(self._view_name(view), view.key))
             for view, deltas in self._views.items()
             if factor in deltas
         ]
         blocks = [
-            Block(UPDATE, factor.key, (*self._joins(delta), store), cost=delta.cost.exponent)
-            for delta, store in changed
+            Block(UPDATE, factor.key, (*self._delta_joins(delta), store), cost=delta.cost.exponent)
+            for delta, store in updates
         ]
-        own = Update(part.map, factor.key)
-        blocks.append(Block(UPDATE, factor.key, (own,), cost=Fraction(0)))
+        part_update = Update(part.map, factor.key)
+        blocks.append(Block(UPDATE, factor.key, (part_update,), cost=Fraction(0)))
         label = part.map if part.levels else ""
-        outputs = self._outputs(part.atom)
+        outputs = self._count_changes(part.atom)
         return Trigger(part.atom, relation, factor.key, tuple(blocks), outputs, label)
 
-    def _outputs(self, atom: int) -> tuple[tuple[Step, ...], ...]:
+    def _count_changes(self, atom: int) -> tuple[tuple[Step, ...], ...]:
         """The change of the count by a tuple of an atom, whatever part it is in: joins with parts
         that cannot meet the tuple find nothing, and no combination of the others counts twice."""
         by_partners: dict[frozenset[Factor], Delta] = {}
@@ -212,9 +212,9 @@ class Skew:
             for factor, delta in deltas.items():
                 if atom in factor.atoms:
                     by_partners[view.members - {factor}] = delta
-        return tuple(map(self._joins, by_partners.values()))
+        return tuple(map(self._delta_joins, by_partners.values()))
 
-    def _joins(self, delta: Delta) -> tuple[Join, ...]:
+    def _delta_joins(self, delta: Delta) -> tuple[Join, ...]:
         """The joins of a delta, with the short names of views."""
         short = self._short
         return tuple(
@@ -222,7 +222,7 @@ class Skew:
             for join in delta.joins
         )
 
-    def _name(self, view: PartView) -> str:
+    def _view_name(self, view: PartView) -> str:
         return self._short[self._names(view)]
 
     # --- loading --------------------------------------------------------------------------------
@@ -230,26 +230,30 @@ class Skew:
     def _load_views(self) -> Iterator[Block]:
         """Each view from the member with the shortest loops, after the views it reads."""
         for view, deltas in self._views.items():
-            factor = min(in_order(deltas), key=lambda each: self._at_thresholds(deltas[each].cost))
-            store = Update(self._name(view), view.key)
-            yield Block(factor.name, factor.key, (*self._joins(deltas[factor]), store))
+            factor = min(
+                in_order(deltas), key=lambda each: self._cost_at_thresholds(deltas[each].cost)
+            )
+            store = Update(self._view_name(view), view.key)
+            yield Block(factor.name, factor.key, (*self._delta_joins(deltas[factor]), store))
 
     def _load_count(self) -> Iterator[Block]:
         """All combinations from the parts of one atom: the smaller list is iterated each time, so
         that the sum over all tuples is that of a worst-case optimal join."""
         atoms = dict.fromkeys(part.atom for part in self._parts.parts)
-        first = min(atoms, key=lambda atom: max(map(self._at_thresholds, self._costs(atom))))
+        first = min(
+            atoms, key=lambda atom: max(map(self._cost_at_thresholds, self._trigger_costs(atom)))
+        )
         for deltas in self._counts.values():
             for factor, delta in deltas.items():
                 if first in factor.atoms:
                     store = Update(RESULT, ())
-                    yield Block(factor.name, factor.key, (*self._joins(delta), store))
+                    yield Block(factor.name, factor.key, (*self._delta_joins(delta), store))
 
-    def _costs(self, atom: int) -> Iterable[Cost]:
+    def _trigger_costs(self, atom: int) -> Iterable[Cost]:
         for deltas in self._counts.values():
             yield from (delta.cost for factor, delta in deltas.items() if atom in factor.atoms)
 
-    def _at_thresholds(self, cost: Cost) -> Fraction:
+    def _cost_at_thresholds(self, cost: Cost) -> Fraction:
         """The cost for the epsilon that is asked for, where all splits have the same."""
         first = Fraction(self._parts.splits[0].thresholds[0]).limit_denominator(1000)
         return value_at(cost.exponent, first)

@@ -21,12 +21,12 @@ class Power:
     """An exponent of N: its value where plans are compared, and as people read it."""
 
     value: Fraction
-    shown: Linear
+    line: Linear
 
     def __add__(self, other: "Power") -> "Power":
-        first, second = self.shown, other.shown
-        shown = Linear(first.constant + second.constant, first.slope + second.slope)
-        return Power(self.value + other.value, shown)
+        first, second = self.line, other.line
+        line = Linear(first.constant + second.constant, first.slope + second.slope)
+        return Power(self.value + other.value, line)
 
 
 CONSTANT, LINEAR = Power(ZERO, Linear(ZERO)), Power(ONE, Linear(ONE))
@@ -82,8 +82,8 @@ class Cost:
     @property
     def exponent(self) -> Exponent:
         """The smallest of all ways, as an expression in epsilon."""
-        shown = sorted({p.shown for p in self.powers}, key=lambda line: (line.constant, line.slope))
-        return in_epsilon(*shown, largest=False)
+        lines = sorted({p.line for p in self.powers}, key=lambda line: (line.constant, line.slope))
+        return in_epsilon(*lines, largest=False)
 
 
 FREE = Cost(frozenset({CONSTANT}))
@@ -99,7 +99,7 @@ def cheapest(costs: Iterable[Cost]) -> Cost:
 @lru_cache(maxsize=4096)
 def number_of(degrees: frozenset[Degree], goal: frozenset[str], constants: frozenset[str]) -> Cost:
     """How many values the goal can have for each value of the given variables."""
-    return _Reach().cost(_unknown(degrees, constants), goal - constants)
+    return _Reach().cost(_degrees_without(degrees, constants), goal - constants)
 
 
 class _Reach:
@@ -114,25 +114,28 @@ class _Reach:
 
     def cost(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
         total, reached = FREE, frozenset[str]()
-        for part in _components(_useful(degrees, goal)):
-            own = goal.intersection(v for degree in part for v in degree.binds)
-            total, reached = total + self._of_part(part, own), reached | own
+        for part in _degree_components(_degrees_towards(degrees, goal)):
+            component_goal = goal.intersection(v for degree in part for v in degree.binds)
+            total, reached = (
+                total + self._component_cost(part, component_goal),
+                reached | component_goal,
+            )
         if reached != goal:
             raise ValueError(f"no degree binds {', '.join(sorted(goal - reached))}")
         return total
 
-    def _of_part(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
+    def _component_cost(self, degrees: frozenset[Degree], goal: frozenset[str]) -> Cost:
         if (degrees, goal) not in self._costs:
             self._costs[degrees, goal] = cheapest(
                 Cost(frozenset({each.power}))
-                + self.cost(_unknown(degrees, each.binds), goal - each.binds)
+                + self.cost(_degrees_without(degrees, each.binds), goal - each.binds)
                 for each in degrees
                 if not each.determinant
             )
         return self._costs[degrees, goal]
 
 
-def _unknown(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[Degree]:
+def _degrees_without(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[Degree]:
     """The degrees without the variables that are known."""
     return frozenset(
         Degree(degree.determinant - constants, degree.binds - constants, degree.power)
@@ -141,7 +144,7 @@ def _unknown(degrees: Iterable[Degree], constants: frozenset[str]) -> frozenset[
     )
 
 
-def _useful(degrees: frozenset[Degree], goal: frozenset[str]) -> frozenset[Degree]:
+def _degrees_towards(degrees: frozenset[Degree], goal: frozenset[str]) -> frozenset[Degree]:
     """The degrees that lead to the goal: binding a variable that leads nowhere can only cost."""
     useful = set(goal)
     while more := {v for d in degrees if d.binds & useful for v in d.determinant} - useful:
@@ -151,7 +154,7 @@ def _useful(degrees: frozenset[Degree], goal: frozenset[str]) -> frozenset[Degre
     )
 
 
-def _components(degrees: frozenset[Degree]) -> Iterator[frozenset[Degree]]:
+def _degree_components(degrees: frozenset[Degree]) -> Iterator[frozenset[Degree]]:
     """The degrees that variables connect."""
     rest = set(degrees)
     while rest:

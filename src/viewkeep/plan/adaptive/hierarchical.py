@@ -60,8 +60,8 @@ def plan_hierarchical(
     O(N^(i eps)), amortized, and output comes with delay O(N^(1 - eps))."""
     if crossing_pair(query) is not None:
         raise ValueError(f"not hierarchical: {query}")
-    groups = _groups(query, query.variables, ())
-    splits = tuple(group.split(epsilon) for group in _walk(groups) if group.is_split)
+    groups = _canonical_groups(query, query.variables, ())
+    splits = tuple(group.split(epsilon) for group in _groups_top_down(groups) if group.is_split)
     parts = parts_of(leaves, splits)
     builder = TreeBuilder(leaves, parts, query.free)
     tree = builder.tree(groups)
@@ -88,7 +88,7 @@ class Group:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The free variables of the groups below."""
-        return tuple(v for group in _walk(self.below) for v in group.free)
+        return tuple(v for group in _groups_top_down(self.below) for v in group.free)
 
     @property
     def is_split(self) -> bool:
@@ -106,27 +106,27 @@ class Group:
         return Split(variables, atoms, (epsilon(variables, atoms),))
 
 
-def _groups(
+def _canonical_groups(
     query: ConjunctiveQuery, variables: tuple[str, ...], above: tuple[str, ...]
 ) -> tuple[Group, ...]:
     """The canonical order of these variables, which share no atom set with those above."""
     atoms_of, groups = query.atoms_of, list[Group]()
     sets = dict.fromkeys(atoms_of[v] for v in variables)
     for atoms in (each for each in sets if not any(each < other for other in sets)):
-        own = [v for v in variables if atoms_of[v] == atoms]
-        free = tuple(v for v in own if v in query.free)
-        bound = tuple(v for v in own if v not in query.free)
+        group_variables = [v for v in variables if atoms_of[v] == atoms]
+        free = tuple(v for v in group_variables if v in query.free)
+        bound = tuple(v for v in group_variables if v not in query.free)
         inside = tuple(v for v in variables if atoms_of[v] < atoms)
-        below = _groups(query, inside, above + free + bound)
+        below = _canonical_groups(query, inside, above + free + bound)
         groups.append(Group(atoms, free, bound, above, below))
     return tuple(groups)
 
 
-def _walk(groups: Iterable[Group]) -> Iterator[Group]:
+def _groups_top_down(groups: Iterable[Group]) -> Iterator[Group]:
     """The groups and all below them, top-down: nested splits are numbered from the outermost."""
     for group in groups:
         yield group
-        yield from _walk(group.below)
+        yield from _groups_top_down(group.below)
 
 
 # --- the tree -------------------------------------------------------------------------------------
@@ -144,42 +144,51 @@ class TreeBuilder:
 
     def tree(self, groups: tuple[Group, ...]) -> Tree:
         """The tree of all groups; atoms without variables stand beside it."""
-        nullary = tuple(self._leaf(leaf.atom, "") for leaf in self._leaves if not leaf.key)
-        roots = tuple(node for group in groups for node in self._grow(group, ""))
+        nullary = tuple(self._leaf_on_path(leaf.atom, "") for leaf in self._leaves if not leaf.key)
+        roots = tuple(node for group in groups for node in self._group_nodes(group, ""))
         self.sources = dict(sorted(self.sources.items(), key=lambda item: item[0].atom))
         return Tree(roots, nullary, tuple(self.sources))
 
-    def _grow(self, group: Group, path: str) -> list[Node]:
+    def _group_nodes(self, group: Group, path: str) -> list[Node]:
         """The node of a group, or its alternatives, with all that is below."""
         if not group.is_split:
             variables = group.free + group.bound
-            return [self._chain(variables, group.above, self._inside(group, path), path)]
-        start, upper = group.above + group.free, self._name("V", group.bound[0], path)
+            return [
+                self._variable_chain(variables, group.above, self._nodes_inside(group, path), path)
+            ]
+        start, upper = group.above + group.free, self._name_on_path("V", group.bound[0], path)
         light, heavy = path + LIGHT, path + HEAVY
         alternatives = [
-            self._chain(group.outputs, start, self._summed(group, light), light, upper),
-            self._chain(group.bound, start, self._inside(group, heavy), heavy, upper),
+            self._variable_chain(
+                group.outputs, start, self._light_nodes(group, light), light, upper
+            ),
+            self._variable_chain(
+                group.bound, start, self._nodes_inside(group, heavy), heavy, upper
+            ),
         ]
         if not group.free:
             return alternatives
-        return [self._chain(group.free, group.above, ([], alternatives), path)]
+        return [self._variable_chain(group.free, group.above, ([], alternatives), path)]
 
-    def _inside(self, group: Group, path: str) -> Inside:
-        children = [node for each in group.below for node in self._grow(each, path)]
-        return [self._leaf(atom, path) for atom in group.own_atoms], children
+    def _nodes_inside(self, group: Group, path: str) -> Inside:
+        children = [node for each in group.below for node in self._group_nodes(each, path)]
+        return [self._leaf_on_path(atom, path) for atom in group.own_atoms], children
 
-    def _summed(self, group: Group, path: str) -> Inside:
+    def _light_nodes(self, group: Group, path: str) -> Inside:
         """The atoms of a light group, with the bound variables summed away."""
-        leaves, children = [self._leaf(atom, path) for atom in group.own_atoms], list[Node]()
+        leaves, children = (
+            [self._leaf_on_path(atom, path) for atom in group.own_atoms],
+            list[Node](),
+        )
         for each in group.below:
-            more_leaves, more_children = self._summed(each, path)
+            more_leaves, more_children = self._light_nodes(each, path)
             leaves, children = leaves + more_leaves, children + more_children
         if not group.bound:
             return leaves, children
         start = group.above + group.free + group.outputs
-        return [], [self._chain(group.bound, start, (leaves, children), path)]
+        return [], [self._variable_chain(group.bound, start, (leaves, children), path)]
 
-    def _chain(
+    def _variable_chain(
         self,
         variables: tuple[str, ...],
         above: tuple[str, ...],
@@ -190,33 +199,35 @@ class TreeBuilder:
         """A node for each variable, one above the other; the last has what is inside."""
         first, rest = variables[0], variables[1:]
         if rest:
-            inside = [], [self._chain(rest, (*above, first), inside, path)]
+            inside = [], [self._variable_chain(rest, (*above, first), inside, path)]
         leaves, children = inside
-        upper = upper or self._name("V", first, path)
+        upper = upper or self._name_on_path("V", first, path)
         top = first in self._free or any(child.top for child in children)
-        node = Node(first, above, leaves, children, top, upper, self._name("V'", first, path))
+        node = Node(
+            first, above, leaves, children, top, upper, self._name_on_path("V'", first, path)
+        )
         node.atoms = frozenset(x.atom for x in leaves).union(*(c.atoms for c in children))
         for child in children:
             child.parent = node
         return node
 
-    def _leaf(self, atom: int, path: str) -> Leaf:
+    def _leaf_on_path(self, atom: int, path: str) -> Leaf:
         """The part of an atom on a path; below a light choice, all parts of further splits."""
         leaf = next(leaf for leaf in self._leaves if leaf.atom == atom)
-        own = [part for part in self._parts if part.atom == atom]
-        parts = tuple(part for part in own if _letters(part).startswith(path))
-        name = self._name(leaf.name, path) if parts[1:] else parts[0].map
+        atom_parts = [part for part in self._parts if part.atom == atom]
+        parts = tuple(part for part in atom_parts if _part_letters(part).startswith(path))
+        name = self._name_on_path(leaf.name, path) if parts[1:] else parts[0].map
         part_leaf = replace(leaf, name=name)
         self.sources[part_leaf] = parts
         return part_leaf
 
-    def _name(self, *words: str) -> str:
+    def _name_on_path(self, *words: str) -> str:
         name = fresh("_".join(word for word in words if word), self._taken)
         self._taken.add(name)
         return name
 
 
-def _letters(part: Part) -> str:
+def _part_letters(part: Part) -> str:
     return "".join((LIGHT, HEAVY)[level] for _, level in part.levels)
 
 
@@ -239,12 +250,12 @@ class HierarchicalPlanner(ViewTreePlanner):
     ) -> Program:
         """Everything put together."""
         roots = self.tree.roots
-        reading = self._read_all(root for root in roots if root.top)
+        reading = self._read_alternatives(root for root in roots if root.top)
         return assemble(
             "epsilon",
-            (*self._inputs(), *self._sums(), *self._summed_views()),
-            self._triggers(relations),
-            (*self._load_sums(), *self._loading()),
+            (*self._maps_of_parts(), *self._maps_of_sums(), *self._summed_views()),
+            self._part_triggers(relations),
+            (*self._load_sums(), *self._load_view_tree()),
             Enumerator(self.head, (*self._look_up_roots(roots, None), *reading)),
             notes=notes,
             splits=splits,
@@ -253,14 +264,14 @@ class HierarchicalPlanner(ViewTreePlanner):
 
     # --- maps -----------------------------------------------------------------------------------
 
-    def _inputs(self) -> Iterator[Map]:
+    def _maps_of_parts(self) -> Iterator[Map]:
         """The parts of all atoms."""
         for leaf, parts in self.sources.items():
             for part in parts:
-                own = frozenset({part.map} if part.levels else ())
-                yield Map(part.map, leaf.key, INPUT, frozenset({leaf.atom}), parts=own)
+                part_names = frozenset({part.map} if part.levels else ())
+                yield Map(part.map, leaf.key, INPUT, frozenset({leaf.atom}), parts=part_names)
 
-    def _sums(self) -> Iterator[Map]:
+    def _maps_of_sums(self) -> Iterator[Map]:
         """The leaves that are made of several parts."""
         for leaf, parts in self.sources.items():
             if parts[1:]:
@@ -276,7 +287,7 @@ class HierarchicalPlanner(ViewTreePlanner):
     def _summed_views(self) -> Iterable[Map]:
         """The views; alternatives add up in one view."""
         maps, below = dict[str, Map](), self._parts_below()
-        for each in self._views():
+        for each in self._view_maps():
             earlier = maps.get(each.name)
             definition = f"{earlier.definition} + {each.definition}" if earlier else each.definition
             maps[each.name] = replace(each, definition=definition, parts=below[each.name])
@@ -298,7 +309,7 @@ class HierarchicalPlanner(ViewTreePlanner):
 
     # --- updates --------------------------------------------------------------------------------
 
-    def _triggers(self, relations: Sequence[str]) -> Iterator[Trigger]:
+    def _part_triggers(self, relations: Sequence[str]) -> Iterator[Trigger]:
         """One trigger for each part; all parts of an atom change the output alike."""
         for leaf, parts in self.sources.items():
             outputs = tuple(
@@ -308,12 +319,12 @@ class HierarchicalPlanner(ViewTreePlanner):
                 for way in self._ways_up(other)
             )
             for part in parts:
-                blocks = self._climb_from(part, leaf)
+                blocks = self._climb_from_part(part, leaf)
                 name = part.map if part.levels else ""
                 yield Trigger(leaf.atom, relations[leaf.atom], leaf.key, blocks, outputs, name)
 
-    def _climb_from(self, part: Part, leaf: Leaf) -> tuple[Block, ...]:
-        first, *rest = self._climb(leaf)
+    def _climb_from_part(self, part: Part, leaf: Leaf) -> tuple[Block, ...]:
+        first, *rest = self._climb_from_leaf(leaf)
         if leaf.name != part.map:
             first = replace(first, steps=(Update(part.map, leaf.key), *first.steps))
         return (first, *rest)
@@ -323,7 +334,7 @@ class HierarchicalPlanner(ViewTreePlanner):
 
         A tuple meets only tuples whose values have the same levels, so nothing counts twice.
         """
-        joins, _, aside = self._way_up(leaf)
+        joins, _, aside = self._joins_to_root(leaf)
         for way in self._ways_down(aside):
             yield [*joins, *way]
 
@@ -331,32 +342,32 @@ class HierarchicalPlanner(ViewTreePlanner):
         """Every way to read nodes: one for each choice of alternatives."""
         choices = [
             [
-                (*self._read_own(node, set(node.depends_on)), *below)
+                (*self._read_values(node, set(node.depends_on)), *below)
                 for node in alternatives
                 for below in self._ways_down(self._read_next(node))
             ]
-            for alternatives in _alternatives(nodes)
+            for alternatives in _alternative_nodes(nodes)
         ]
-        return (tuple(chain.from_iterable(chosen)) for chosen in product(*choices))
+        return (tuple(chain.from_iterable(ways)) for ways in product(*choices))
 
     # --- enumeration ----------------------------------------------------------------------------
 
-    def _read_all(self, nodes: Iterable[Node]) -> Iterator[Join | Union]:
+    def _read_alternatives(self, nodes: Iterable[Node]) -> Iterator[Join | Union]:
         """Nodes from the top down, with a union wherever there are alternatives."""
-        for first, *others in _alternatives(nodes):
+        for first, *others in _alternative_nodes(nodes):
             if others:
-                outputs = tuple(v for v in self.head if v in _variables(first))
-                yield Union(tuple(map(self._branch, (first, *others))), outputs)
+                outputs = tuple(v for v in self.head if v in _variables_below(first))
+                yield Union(tuple(map(self._union_branch, (first, *others))), outputs)
             else:
-                yield from self._read_from(first)
+                yield from self._read_node(first)
 
-    def _read_from(self, node: Node) -> Iterator[Join | Union]:
-        yield from self._read_own(node, set(node.depends_on))
-        yield from self._read_all(self._read_next(node))
+    def _read_node(self, node: Node) -> Iterator[Join | Union]:
+        yield from self._read_values(node, set(node.depends_on))
+        yield from self._read_alternatives(self._read_next(node))
 
-    def _branch(self, node: Node) -> Branch:
+    def _union_branch(self, node: Node) -> Branch:
         """A light part is one set; a heavy part has a set for each value of bound variables."""
-        steps, over = tuple(self._read_from(node)), list[Join]()
+        steps, over = tuple(self._read_node(node)), list[Join]()
         for step in steps:
             if not isinstance(step, Join) or set(step.opens) <= set(self.head):
                 break
@@ -364,7 +375,7 @@ class HierarchicalPlanner(ViewTreePlanner):
         return Branch(tuple(over), steps[len(over) :])
 
 
-def _alternatives(nodes: Iterable[Node]) -> Iterable[list[Node]]:
+def _alternative_nodes(nodes: Iterable[Node]) -> Iterable[list[Node]]:
     """Nodes with the same upper view together."""
     by_view: dict[str, list[Node]] = {}
     for node in nodes:
@@ -372,5 +383,5 @@ def _alternatives(nodes: Iterable[Node]) -> Iterable[list[Node]]:
     return by_view.values()
 
 
-def _variables(node: Node) -> set[str]:
-    return {node.variable}.union(*map(_variables, node.children))
+def _variables_below(node: Node) -> set[str]:
+    return {node.variable}.union(*map(_variables_below, node.children))

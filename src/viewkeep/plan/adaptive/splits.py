@@ -61,17 +61,17 @@ def candidates(leaves: Sequence[Leaf], linear_space: bool) -> Iterator[tuple[Pla
     """Sets of splits worth trying, simplest first."""
     classes = Classes.of(leaves)
     if not linear_space:
-        if cycle := _loomis_whitney(classes, leaves):
+        if cycle := _loomis_whitney_splits(classes, leaves):
             yield cycle
         for group in classes.groups:
-            for atom in _wide(classes, group):
+            for atom in _wide_atoms(classes, group):
                 yield (Place(classes.common + group, (atom,)),)
-    yield _joint(classes, thirds=False)
+    yield _joint_splits(classes, thirds=False)
     if not linear_space:
-        yield _joint(classes, thirds=True)
+        yield _joint_splits(classes, thirds=True)
 
 
-def _loomis_whitney(classes: Classes, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
+def _loomis_whitney_splits(classes: Classes, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
     """Each atom lacks one group: it is split on all but the one before that, round the cycle.
 
     For the triangle R(a, b), S(b, c), T(c, a): R on a, S on b, T on c.
@@ -86,22 +86,22 @@ def _loomis_whitney(classes: Classes, leaves: Sequence[Leaf]) -> tuple[Place, ..
         return ()
     for leaf in leaves:
         left_out = groups[groups.index(lacking[leaf.atom][0]) - 1]
-        kept = [g for g in classes.of_atom(leaf.atom) if g != left_out]
-        variables = {*classes.common, *(v for g in kept for v in g)}
+        groups_of_split = [g for g in classes.of_atom(leaf.atom) if g != left_out]
+        variables = {*classes.common, *(v for g in groups_of_split for v in g)}
         places.append(Place(tuple(v for v in leaf.key if v in variables), (leaf.atom,)))
     return tuple(places)
 
 
-def _joint(classes: Classes, thirds: bool) -> tuple[Place, ...]:
+def _joint_splits(classes: Classes, thirds: bool) -> tuple[Place, ...]:
     """Every join variable, with the same level in all its atoms."""
     return tuple(
         Place(classes.common + group, tuple(wide), thirds)
         for group in classes.groups
-        if (wide := _wide(classes, group))
+        if (wide := _wide_atoms(classes, group))
     )
 
 
-def _wide(classes: Classes, group: tuple[str, ...]) -> list[int]:
+def _wide_atoms(classes: Classes, group: tuple[str, ...]) -> list[int]:
     """The atoms of a group that have other join variables: in the others its degree is one."""
     return [atom for atom in classes.atoms[group] if len(classes.of_atom(atom)) > 1]
 
@@ -113,14 +113,20 @@ def parts_of(leaves: Sequence[Leaf], splits: Sequence[Split]) -> tuple[Part, ...
     """Every combination of levels of each atom, heavy before light."""
     parts, names = list[Part](), {leaf.name for leaf in leaves}
     for leaf in leaves:
-        own = [number for number, split in enumerate(splits) if leaf.atom in split.atoms]
-        sizes = [range(len(splits[number].thresholds), -1, -1) for number in own]
+        numbers_of_splits = [
+            number for number, split in enumerate(splits) if leaf.atom in split.atoms
+        ]
+        sizes = [range(len(splits[number].thresholds), -1, -1) for number in numbers_of_splits]
         for levels in product(*sizes):
-            letters = "".join(splits[n].letter(level) for n, level in zip(own, levels, strict=True))
-            name = fresh(f"{leaf.name}_{letters}", names) if own else leaf.name
+            letters = "".join(
+                splits[n].letter(level) for n, level in zip(numbers_of_splits, levels, strict=True)
+            )
+            name = fresh(f"{leaf.name}_{letters}", names) if numbers_of_splits else leaf.name
             names.add(name)
-            numbers = tuple(zip(own, levels, strict=True))
-            parts.append(Part(leaf.atom, name, numbers, letters, leaf.name if own else ""))
+            numbers = tuple(zip(numbers_of_splits, levels, strict=True))
+            parts.append(
+                Part(leaf.atom, name, numbers, letters, leaf.name if numbers_of_splits else "")
+            )
     return tuple(parts)
 
 
@@ -133,7 +139,7 @@ def consistent_choices(
         yield ()
         return
     for part in choices[0]:
-        if all(levels.get(number, own) == own for number, own in part.levels):
+        if all(levels.get(number, level) == level for number, level in part.levels):
             for rest in consistent_choices(choices[1:], {**levels, **dict(part.levels)}):
                 yield (part, *rest)
 
@@ -143,13 +149,13 @@ def factor_of(part: Part, key: tuple[str, ...], splits: Sequence[Split], shared:
     variables = frozenset(key)
     degrees = {Degree(frozenset(), variables, LINEAR)}
     for number, level in part.levels:
-        split, own = splits[number], frozenset(splits[number].variables)
+        split, split_variables = splits[number], frozenset(splits[number].variables)
         if level < len(split.thresholds):
-            degrees.add(Degree(own, variables, _power(split, level, shared)))
+            degrees.add(Degree(split_variables, variables, _threshold_power(split, level, shared)))
         if level > 0:
-            power = _power(split, level - 1, shared)
-            line = Linear(1 - power.shown.constant, -power.shown.slope)
-            degrees.add(Degree(frozenset(), own, Power(1 - power.value, line)))
+            power = _threshold_power(split, level - 1, shared)
+            line = Linear(1 - power.line.constant, -power.line.slope)
+            degrees.add(Degree(frozenset(), split_variables, Power(1 - power.value, line)))
     return Factor(
         part.map,
         key,
@@ -161,7 +167,7 @@ def factor_of(part: Part, key: tuple[str, ...], splits: Sequence[Split], shared:
     )
 
 
-def _power(split: Split, level: int, shared: bool) -> Power:
+def _threshold_power(split: Split, level: int, shared: bool) -> Power:
     """Plans are made for thresholds N^1/2, or N^1/3 and N^2/3, whatever epsilon is."""
     if len(split.thresholds) > 1:
         return Power(THIRDS[level], Linear(THIRDS[level]))

@@ -31,7 +31,7 @@ class Thresholds:
     """
 
     default: float | None = None
-    named: tuple[tuple[str, float], ...] = ()
+    by_name: tuple[tuple[str, float], ...] = ()
     preset: str = ""
     space: str = "fast"
 
@@ -50,12 +50,14 @@ class Thresholds:
                 )
             return Thresholds(preset=epsilon, space=space)
         if isinstance(epsilon, Mapping):
-            named = tuple((str(name), _checked(e, f" of {name}")) for name, e in epsilon.items())
-            return Thresholds(named=named, space=space)
-        return Thresholds(None if epsilon is None else _checked(epsilon), space=space)
+            by_name = tuple(
+                (str(name), _epsilon_in_range(e, f" of {name}")) for name, e in epsilon.items()
+            )
+            return Thresholds(by_name=by_name, space=space)
+        return Thresholds(None if epsilon is None else _epsilon_in_range(epsilon), space=space)
 
 
-def _checked(epsilon: Any, place: str = "") -> float:
+def _epsilon_in_range(epsilon: Any, place: str = "") -> float:
     number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
     if not number or not 0 <= epsilon <= 1:
         raise QueryError(f"epsilon={epsilon}{place}: expected a number between 0 and 1")
@@ -70,20 +72,20 @@ def plan_epsilon(
     notes: tuple[str, ...] = (),
 ) -> Program:
     """The program with heavy and light parts, or an error that says why there is none."""
-    planner = _planner(query, leaves, relations, thresholds.space == "linear")
-    program = planner(_resolve(query, leaves, thresholds), notes)
+    planner = _adaptive_planner(query, leaves, relations, thresholds.space == "linear")
+    program = planner(_epsilon_of_splits(query, leaves, thresholds), notes)
     if program is None:
         raise QueryError(
             f"{query.name}: no split was found, of those tried, that keeps updates below O(N)"
         )
-    _check_names(leaves, thresholds, program.splits)
+    _check_split_names(leaves, thresholds, program.splits)
     return program
 
 
 Planner = Callable[[Epsilon, tuple[str, ...]], Program | None]
 
 
-def _planner(
+def _adaptive_planner(
     query: ConjunctiveQuery, leaves: Sequence[Leaf], relations: Sequence[str], linear: bool
 ) -> Planner:
     shape, rank = find_shape(query), delta_rank(query).value
@@ -107,20 +109,22 @@ def _planner(
     return lambda epsilon, notes: plan_triangles(leaves, relations, query.outputs, epsilon, notes)
 
 
-def _resolve(query: ConjunctiveQuery, leaves: Sequence[Leaf], thresholds: Thresholds) -> Epsilon:
+def _epsilon_of_splits(
+    query: ConjunctiveQuery, leaves: Sequence[Leaf], thresholds: Thresholds
+) -> Epsilon:
     """The exponent for each split."""
     preset, _, fast = thresholds.preset.partition(":")
     if preset == FIRST_ORDER:
         return lambda variables, atoms: 1.0
     if preset == FACTORIZED:
-        return _factorized(query, leaves, fast or leaves[0].name)
-    named, asked = dict(thresholds.named), thresholds.default
-    default = float(best_epsilon(query)) if asked is None else asked
+        return _factorized_epsilon(query, leaves, fast or leaves[0].name)
+    by_name, user_default = dict(thresholds.by_name), thresholds.default
+    default = float(best_epsilon(query)) if user_default is None else user_default
 
     def epsilon(variables: tuple[str, ...], atoms: tuple[int, ...]) -> float:
-        for name in _names(leaves, variables, atoms):
-            if name in named:
-                return named[name]
+        for name in _split_names(leaves, variables, atoms):
+            if name in by_name:
+                return by_name[name]
         return default
 
     return epsilon
@@ -140,7 +144,7 @@ def best_epsilon(query: ConjunctiveQuery) -> Fraction:
     return next((best for best in exponents if best is not None), HALF)
 
 
-def _factorized(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> Epsilon:
+def _factorized_epsilon(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> Epsilon:
     """Updates of one relation in constant time: what it meets is one view over all the others,
     the heavy part of the one that is split on its variables with the light parts of the rest."""
     shape = find_shape(query)
@@ -150,26 +154,28 @@ def _factorized(query: ConjunctiveQuery, leaves: Sequence[Leaf], fast: str) -> E
     if fast not in by_name:
         hint = did_you_mean(fast, by_name)
         raise QueryError(f'epsilon="{FACTORIZED}:{fast}": no relation "{fast}"{hint}')
-    own = by_name[fast]
+    fast_leaf = by_name[fast]
 
     def epsilon(variables: tuple[str, ...], atoms: tuple[int, ...]) -> float:
-        return 0.0 if atoms != (own.atom,) and set(variables) <= set(own.key) else 1.0
+        return 0.0 if atoms != (fast_leaf.atom,) and set(variables) <= set(fast_leaf.key) else 1.0
 
     return epsilon
 
 
-def _names(
+def _split_names(
     leaves: Sequence[Leaf], variables: tuple[str, ...], atoms: tuple[int, ...]
 ) -> tuple[str, ...]:
     """What a split may be called: its variables, or its relation if that is split alone."""
-    own = tuple(leaf.name for leaf in leaves if (leaf.atom,) == atoms)
-    relations = tuple(name.partition("#")[0] for name in own)
-    return (", ".join(variables), *own, *relations)
+    leaf_names = tuple(leaf.name for leaf in leaves if (leaf.atom,) == atoms)
+    relations = tuple(name.partition("#")[0] for name in leaf_names)
+    return (", ".join(variables), *leaf_names, *relations)
 
 
-def _check_names(leaves: Sequence[Leaf], thresholds: Thresholds, splits: Sequence[Split]) -> None:
-    names = [name for s in splits for name in _names(leaves, s.variables, s.atoms)]
-    for name, _ in thresholds.named:
+def _check_split_names(
+    leaves: Sequence[Leaf], thresholds: Thresholds, splits: Sequence[Split]
+) -> None:
+    names = [name for s in splits for name in _split_names(leaves, s.variables, s.atoms)]
+    for name, _ in thresholds.by_name:
         if name not in names:
             hint = did_you_mean(name, names)
             listed = ", ".join(dict.fromkeys(names))

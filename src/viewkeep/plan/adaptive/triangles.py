@@ -92,51 +92,55 @@ def plan_triangles(
     places = next(candidates(leaves, linear_space=False))
     splits = tuple(place.split(epsilon) for place in places)
     parts = PartFactors.of(leaves, splits)
-    cases = list(_cases(parts, head))
+    cases = list(_triangle_cases(parts, head))
     return assemble(
         "epsilon",
-        [*parts.maps(), *(each for case in cases for each in _maps(case))],
-        [_trigger(part, relations[part.atom], parts, cases) for part in parts.parts],
-        [block for case in cases for block in _loading(case)],
-        Enumerator(head, (Union(tuple(map(_branch, cases)), head, disjoint=True),)),
+        [*parts.maps(), *(each for case in cases for each in _triangle_maps(case))],
+        [_triangle_trigger(part, relations[part.atom], parts, cases) for part in parts.parts],
+        [block for case in cases for block in _triangle_loading(case)],
+        Enumerator(head, (Union(tuple(map(_triangle_branch, cases)), head, disjoint=True),)),
         notes=notes,
         splits=splits,
         parts=parts.parts,
     )
 
 
-def _cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[Case]:
+def _triangle_cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[Case]:
     by_atom: dict[int, list[Part]] = {}
     for part in parts.parts:
         by_atom.setdefault(part.atom, []).append(part)
     split_on = {part.atom: parts.splits[part.levels[0][0]].variables for part in parts.parts}
-    for chosen in product(*by_atom.values()):
-        members = tuple(parts.factors[part.map] for part in chosen)
-        suffix = "".join(part.letters for part in chosen)
-        yield Case(members, _top(members, split_on), suffix, head)
+    for combination in product(*by_atom.values()):
+        members = tuple(parts.factors[part.map] for part in combination)
+        suffix = "".join(part.letters for part in combination)
+        yield Case(members, _top_factor(members, split_on), suffix, head)
 
 
-def _top(members: tuple[Factor, ...], split_on: dict[int, tuple[str, ...]]) -> Factor | None:
+def _top_factor(members: tuple[Factor, ...], split_on: dict[int, tuple[str, ...]]) -> Factor | None:
     """The atom for which a heavy part split on a variable of its own meets a light part split on
     the variable that it lacks: the only loop that could be long."""
     for top in members:
-        own, far = (
-            [each for each in members if each is not top and _shares(each, top, split_on) is near]
+        sharing_variable, lacking_variable = (
+            [
+                each
+                for each in members
+                if each is not top and _shares_split_variable(each, top, split_on) is near
+            ]
             for near in (True, False)
         )
-        if own[0].level and not far[0].level:
+        if sharing_variable[0].level and not lacking_variable[0].level:
             return top
     return None
 
 
-def _shares(each: Factor, top: Factor, split_on: dict[int, tuple[str, ...]]) -> bool:
+def _shares_split_variable(each: Factor, top: Factor, split_on: dict[int, tuple[str, ...]]) -> bool:
     return set(split_on[next(iter(each.atoms))]) <= top.variables
 
 
 # --- maps -----------------------------------------------------------------------------------------
 
 
-def _maps(case: Case) -> Iterator[Map]:
+def _triangle_maps(case: Case) -> Iterator[Map]:
     atoms = frozenset(atom for each in case.joined() for atom in each.atoms)
     parts = frozenset(part for each in case.joined() for part in each.parts)
     product_ = " * ".join(f"{each.name}({', '.join(each.key)})" for each in case.joined())
@@ -150,13 +154,13 @@ def _maps(case: Case) -> Iterator[Map]:
         text = f"number of {third} in {case.listed}"
         pairs = number_of(degrees, frozenset(key), frozenset()).exponent
         yield Map(case.counts, key, text, atoms, live=True, parts=parts, size=pairs)
-        everything = atoms | case.top.atoms
+        all_atoms = atoms | case.top.atoms
         text = f"all live in {case.top.name}({', '.join(key)}) * {case.counts}({', '.join(key)})"
         yield Map(
             case.live,
             key,
             text,
-            everything,
+            all_atoms,
             live=True,
             parts=parts | case.top.parts,
             size=Fraction(1),
@@ -166,16 +170,22 @@ def _maps(case: Case) -> Iterator[Map]:
 # --- updates --------------------------------------------------------------------------------------
 
 
-def _trigger(part: Part, relation: str, parts: PartFactors, cases: Sequence[Case]) -> Trigger:
+def _triangle_trigger(
+    part: Part, relation: str, parts: PartFactors, cases: Sequence[Case]
+) -> Trigger:
     factor = parts.factors[part.map]
-    blocks = [_list_update(case, factor) for case in cases if factor in case.joined()]
-    own: tuple[Step, ...] = (Update(part.map, factor.key),)
+    blocks = [_triangle_update(case, factor) for case in cases if factor in case.joined()]
+    part_steps: tuple[Step, ...] = (Update(part.map, factor.key),)
     tops = [case for case in cases if case.top is factor]
     if tops:
         [case] = tops  # each part follows just one heavy-light pair
         look_up = Join((Access(case.counts, factor.key, weigh=False),))
-        own = (Update(part.map, factor.key, live=True), look_up, Update(case.live, factor.key))
-    blocks.append(Block(UPDATE, factor.key, own, cost=Fraction(0)))
+        part_steps = (
+            Update(part.map, factor.key, live=True),
+            look_up,
+            Update(case.live, factor.key),
+        )
+    blocks.append(Block(UPDATE, factor.key, part_steps, cost=Fraction(0)))
     others = [each for each in parts.parts if each.atom != part.atom]
     pairs = product(*([p for p in others if p.atom == a] for a in {p.atom for p in others}))
     outputs = tuple(
@@ -184,7 +194,7 @@ def _trigger(part: Part, relation: str, parts: PartFactors, cases: Sequence[Case
     return Trigger(part.atom, relation, factor.key, tuple(blocks), outputs, part.map)
 
 
-def _list_update(case: Case, factor: Factor) -> Block:
+def _triangle_update(case: Case, factor: Factor) -> Block:
     """The list, and what follows for tuples of the top atom when a triangle comes or goes."""
     others = [each for each in case.joined() if each is not factor]
     joins, cost = cheapest_joins(others, factor.variables)
@@ -202,7 +212,7 @@ def _list_update(case: Case, factor: Factor) -> Block:
 # --- reading and loading --------------------------------------------------------------------------
 
 
-def _branch(case: Case) -> Branch:
+def _triangle_branch(case: Case) -> Branch:
     if case.top is None:
         return Branch((), (Join((Access(case.listed, case.head),), case.head),))
     key = case.top.key
@@ -216,7 +226,7 @@ def _branch(case: Case) -> Branch:
     )
 
 
-def _loading(case: Case) -> Iterator[Block]:
+def _triangle_loading(case: Case) -> Iterator[Block]:
     first, *rest = case.joined()
     joins, _ = cheapest_joins(rest, first.variables)
     yield Block(first.name, first.key, (*joins, Update(case.listed, case.head)))

@@ -28,8 +28,8 @@ class PartView:
         ordered = in_order(self.members)
         product = " * ".join(f"{each.name}({', '.join(each.key)})" for each in ordered)
         variables = dict.fromkeys(v for each in ordered for v in each.key)
-        gone = [v for v in variables if v not in self.key]
-        return f"sum_{','.join(gone)} {product}" if gone else product
+        summed_variables = [v for v in variables if v not in self.key]
+        return f"sum_{','.join(summed_variables)} {product}" if summed_variables else product
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,21 @@ class ViewSearch:
         """The cheapest way, with as few views as possible."""
         rest = in_order(view.members - {updated})
         for views in range(len(rest) // 2 + 1):
-            ways = (groups for groups in _partitions(rest, views) if _views(groups) == views)
-            deltas = [delta for groups in ways if (delta := self._try(view, updated, groups))]
+            ways = (
+                groups
+                for groups in _groupings_of_factors(rest, views)
+                if _number_of_views(groups) == views
+            )
+            deltas = [
+                delta
+                for groups in ways
+                if (delta := self._delta_over_groups(view, updated, groups))
+            ]
             if deltas:
                 return min(deltas, key=lambda delta: delta.cost.value)
         return None
 
-    def _try(
+    def _delta_over_groups(
         self, view: PartView, updated: Factor, groups: Sequence[Sequence[Factor]]
     ) -> Delta | None:
         self._tries.spend()
@@ -98,22 +106,22 @@ class ViewSearch:
             others = frozenset(
                 v for other in groups if other is not group for f in other for v in f.key
             )
-            needed = others | updated.variables | set(view.key)
-            if len(group) > 1 and not _connected(group, updated.variables):
+            variables_read = others | updated.variables | set(view.key)
+            if len(group) > 1 and not _is_connected_group(group, updated.variables):
                 return None
-            key = tuple(dict.fromkeys(v for f in group for v in f.key if v in needed))
+            key = tuple(dict.fromkeys(v for f in group for v in f.key if v in variables_read))
             if len(group) == 1 and len(key) == len(group[0].key):
                 factors.append(group[0])
                 continue
             read = PartView(frozenset(group), key)
             reads.add(read)
-            factors.append(self._as_factor(read))
+            factors.append(self._view_factor(read))
         joins, cost = cheapest_joins(factors, updated.variables, self._tries)
         if cost.value > self.budget or any(self.maintain(each) is None for each in reads):
             return None
         return Delta(joins, cost, frozenset(reads))
 
-    def _as_factor(self, view: PartView) -> Factor:
+    def _view_factor(self, view: PartView) -> Factor:
         return Factor(
             self._name_of(view),
             view.key,
@@ -140,12 +148,14 @@ def cheapest_joins(
         return (), FREE
     ways = []
     for opens in dict.fromkeys(opened(bound, f.key) for f in factors):
-        same = [f for f in factors if f.variables - bound == set(opens)]
-        own = cheapest(number_of(f.degrees, frozenset(opens), bound & f.variables) for f in same)
-        rest = [f for f in factors if f not in same]
+        intersected = [f for f in factors if f.variables - bound == set(opens)]
+        loop_cost = cheapest(
+            number_of(f.degrees, frozenset(opens), bound & f.variables) for f in intersected
+        )
+        rest = [f for f in factors if f not in intersected]
         joins, cost = cheapest_joins(rest, bound | set(opens), tries)
-        accesses = tuple(Access(f.name, f.key) for f in same)
-        ways.append((own + cost, (Join(accesses, opens), *joins)))
+        accesses = tuple(Access(f.name, f.key) for f in intersected)
+        ways.append((loop_cost + cost, (Join(accesses, opens), *joins)))
     cost, joins = min(ways, key=lambda way: way[0].value)
     return joins, cost
 
@@ -155,7 +165,7 @@ def in_order(factors: Iterable[Factor]) -> list[Factor]:
     return sorted(factors, key=lambda each: (-each.level, sorted(each.atoms), each.name))
 
 
-def _connected(group: Sequence[Factor], bound: frozenset[str]) -> bool:
+def _is_connected_group(group: Sequence[Factor], bound: frozenset[str]) -> bool:
     """Whether the factors hang together through variables that are not bound."""
     reached, rest = set(group[0].variables - bound), list(group[1:])
     while near := [f for f in rest if reached & f.variables]:
@@ -164,21 +174,23 @@ def _connected(group: Sequence[Factor], bound: frozenset[str]) -> bool:
     return not rest
 
 
-def _partitions(factors: Sequence[Factor], most: int) -> Iterator[list[list[Factor]]]:
+def _groupings_of_factors(
+    factors: Sequence[Factor], view_limit: int
+) -> Iterator[list[list[Factor]]]:
     """All ways to group the factors with at most so many views, the finest first."""
     if not factors:
         yield []
         return
     first, rest = factors[0], factors[1:]
-    for groups in _partitions(rest, most):
+    for groups in _groupings_of_factors(rest, view_limit):
         yield [[first], *groups]
-    for groups in _partitions(rest, most) if most else ():
+    for groups in _groupings_of_factors(rest, view_limit) if view_limit else ():
         for i, group in enumerate(groups):
-            if len(group) > 1 or _views(groups) < most:
+            if len(group) > 1 or _number_of_views(groups) < view_limit:
                 yield [*groups[:i], [first, *group], *groups[i + 1 :]]
 
 
-def _views(groups: Iterable[Sequence[Factor]]) -> int:
+def _number_of_views(groups: Iterable[Sequence[Factor]]) -> int:
     """How many groups are joined through a view."""
     return sum(len(group) > 1 for group in groups)
 
@@ -199,7 +211,7 @@ class Names:
 
     def short(self, view: PartView) -> str:
         """The relations alone."""
-        names = [self._relation(each) for each in in_order(view.members)]
+        names = [self._relation_of_factor(each) for each in in_order(view.members)]
         return "V_" + ("" if all(len(name) == 1 for name in names) else "_").join(names)
 
     def shorten(self, views: Iterable[PartView]) -> dict[str, str]:
@@ -208,5 +220,5 @@ class Names:
         often = Counter(short.values())
         return {name: short[name] if often[short[name]] == 1 else name for name in short}
 
-    def _relation(self, factor: Factor) -> str:
+    def _relation_of_factor(self, factor: Factor) -> str:
         return self._relations[next(iter(factor.atoms))]

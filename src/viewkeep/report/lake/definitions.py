@@ -32,12 +32,12 @@ def tables_page(tables: Sequence["TableDescription"]) -> Group:
     for each in tables:
         table.add_row(
             Text(each.name, "bold"),
-            _number(each.rows),
+            _number_text(each.rows),
             "-" if each.size is None else size(each.size),
-            _number(each.version),
+            _number_text(each.version),
             "Viewkeep" if each.owned else "others",
             listed(each.key),
-            _columns(each.columns),
+            _columns_text(each.columns),
             listed(each.readers),
         )
     problems = [Text(f"{each.name}: {each.problem}", BAD) for each in tables if each.problem]
@@ -63,27 +63,29 @@ def views_page(views: Sequence["ViewDescription"]) -> Group:
             each.strategy,
             each.policy,
             listed(each.key),
-            _columns(each.columns),
+            _columns_text(each.columns),
         )
     return Group(table)
 
 
 def view_page(view: "ViewDescription", status: "ViewStatus", rows: Sequence[Row] | None) -> Group:
     """One view: its SQL, its columns, how it is kept, how fresh it is, and perhaps rows of it."""
-    facts = pairs_table(_facts(view, status))
+    facts = pairs_table(_view_facts(view, status))
     sql = Syntax(view.sql.strip(), "sql", background_color="default", word_wrap=True)
-    shown = [] if rows is None else [section("First rows", _rows(tuple(view.columns), rows))]
-    return Group(section(f"View {view.name}", facts), section("SQL", sql), *shown)
+    sections = (
+        [] if rows is None else [section("First rows", _first_rows(tuple(view.columns), rows))]
+    )
+    return Group(section(f"View {view.name}", facts), section("SQL", sql), *sections)
 
 
-def _facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str, str | Text]]:
+def _view_facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str, str | Text]]:
     yield "reads", listed(view.reads)
     yield "read by", listed(view.readers)
-    yield "columns", _columns(view.columns)
+    yield "columns", _columns_text(view.columns)
     yield "key", listed(view.key)
-    kept = f" (asked for: {view.strategy})" if view.strategy != status.strategy else ""
+    request = f" (asked for: {view.strategy})" if view.strategy != status.strategy else ""
     layout = f", layout {view.layout}" if view.layout != "auto" else ""
-    yield "strategy", f"{status.strategy}{kept}, policy {view.policy}{layout}"
+    yield "strategy", f"{status.strategy}{request}, policy {view.policy}{layout}"
     yield "rows", f"{status.rows:,}"
     yield "freshness", freshness(status)
     if status.last is not None:
@@ -98,15 +100,15 @@ def _facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str,
         yield "problem", Text(status.problem, BAD)
 
 
-def _rows(names: Sequence[str], rows: Sequence[Row]) -> RenderableType:
+def _first_rows(names: Sequence[str], rows: Sequence[Row]) -> RenderableType:
     return rows_table(names, rows) if rows else Text("no rows", "dim")
 
 
-def _columns(columns: Mapping[str, str]) -> str:
+def _columns_text(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def _number(value: int | None) -> str:
+def _number_text(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
@@ -136,5 +138,5 @@ def views_json(views: Iterable["ViewDescription"]) -> Json:
 
 def view_json(view: "ViewDescription", status: Json, rows: Sequence[Row] | None) -> Json:
     """One view for programs, with its status, and rows if they were asked for."""
-    shown = {} if rows is None else {"first_rows": [row_json(row) for row in rows]}
-    return {"format": FORMAT, "view": asdict(view), "status": status["views"][0], **shown}
+    first_rows = {} if rows is None else {"first_rows": [row_json(row) for row in rows]}
+    return {"format": FORMAT, "view": asdict(view), "status": status["views"][0], **first_rows}

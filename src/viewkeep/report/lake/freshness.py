@@ -30,17 +30,21 @@ def status_page(views: Sequence["ViewStatus"]) -> Group:
     for each in views:
         waiting = duration(each.waiting) if each.behind else "-"
         table.add_row(
-            Text(each.name, "bold"), f"{each.rows:,}", freshness(each), waiting, *_last(each)
+            Text(each.name, "bold"),
+            f"{each.rows:,}",
+            freshness(each),
+            waiting,
+            *_last_refresh_cells(each),
         )
     problems = [
         Text.assemble((f"{each.name}: ", "bold"), (each.problem, BAD))
         for each in views
         if each.problem
     ]
-    return Group(table, *problems, *_quarantined(views), *_balances(views))
+    return Group(table, *problems, *_quarantine_lines(views), *_balance_lines(views))
 
 
-def _quarantined(views: Iterable["ViewStatus"]) -> Iterable[Text]:
+def _quarantine_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
     """A line for each table with records in quarantine."""
     counts = {name: count for each in views for name, count in each.quarantined.items()}
     for name, count in counts.items():
@@ -48,7 +52,7 @@ def _quarantined(views: Iterable["ViewStatus"]) -> Iterable[Text]:
         yield Text.assemble((f"{name}: ", "bold"), (where, FAIR))
 
 
-def _balances(views: Iterable["ViewStatus"]) -> Iterable[Text]:
+def _balance_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
     """What views in heavy and light parts tell apart."""
     for each in views:
         if each.balance is not None:
@@ -81,7 +85,7 @@ def created_text(report: RefreshReport, status: "ViewStatus") -> Text:
     )
 
 
-def _last(status: "ViewStatus") -> Iterable[RenderableType]:
+def _last_refresh_cells(status: "ViewStatus") -> Iterable[RenderableType]:
     """When, how and how fast the view was refreshed last."""
     last = status.last
     if last is None:

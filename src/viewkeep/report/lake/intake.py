@@ -21,13 +21,13 @@ COLUMNS = ("file", "line", "reason", "record")
 
 def ingest_text(report: "IngestReport") -> str:
     """What was taken in, then what waits."""
-    lines = [f"{report.table}: {_amounts(report)}"] if report.changed else []
+    lines = [f"{report.table}: {_intake_amounts(report)}"] if report.changed else []
     lines += [f"{report.table}: {each.name} waits: {each.reason}" for each in report.waiting]
     return "\n".join(lines) or f"{report.table}: nothing new"
 
 
-def _amounts(report: "IngestReport") -> str:
-    said = [
+def _intake_amounts(report: "IngestReport") -> str:
+    amounts = [
         f"version {report.version}",
         counted(report.files, "file"),
         counted(report.records, "record"),
@@ -35,7 +35,7 @@ def _amounts(report: "IngestReport") -> str:
         f"{report.skipped:,} with nothing new" if report.skipped else "",
         duration(report.seconds),
     ]
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, amounts))
 
 
 def ingest_json(report: "IngestReport") -> Json:

@@ -27,8 +27,8 @@ def refresh_page(reports: Sequence[RefreshReport]) -> Group:
     columns = ("view", "strategy", "changes", "changed", "rows", "jobs", "seconds")
     table = lines_table(columns, NUMBERS)
     for each in reports:
-        table.add_row(Text(each.view, "bold"), *_cells(each))
-    return Group(table, *_reasons(reports), *_errors(reports))
+        table.add_row(Text(each.view, "bold"), *_refresh_cells(each))
+    return Group(table, *_refresh_reasons(reports), *_refresh_errors(reports))
 
 
 def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> Group:
@@ -39,11 +39,11 @@ def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> 
     table = lines_table((*columns, *(("expected",) if has_expected else ())), NUMBERS)
     table.columns[1].no_wrap = True
     for each in reports:
-        strategy, changes, changed, rows, _, seconds = _cells(each)
+        strategy, changes, changed, rows, _, seconds = _refresh_cells(each)
         cells = (str(each.version), moment(each.at), strategy, changes, changed, rows, seconds)
-        table.add_row(*cells, *((_expected(each),) if has_expected else ()))
+        table.add_row(*cells, *((_expected_text(each),) if has_expected else ()))
     note = [Text(f"and {more:,} older: --limit 0 shows all", "dim")]
-    return Group(_titled(f"Refreshes of {view}", table), *(note if more else ()))
+    return Group(_refresh_table(f"Refreshes of {view}", table), *(note if more else ()))
 
 
 def moment(milliseconds: int) -> str:
@@ -73,7 +73,7 @@ def changes_text(changes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in changes.items()) or "-"
 
 
-def _cells(each: RefreshReport) -> Iterable[RenderableType]:
+def _refresh_cells(each: RefreshReport) -> Iterable[RenderableType]:
     yield strategy_text(each)
     yield Text(changes_text(each.changes))
     yield from (
@@ -83,23 +83,23 @@ def _cells(each: RefreshReport) -> Iterable[RenderableType]:
     yield from (str(each.jobs), duration(each.seconds))
 
 
-def _expected(each: RefreshReport) -> str:
+def _expected_text(each: RefreshReport) -> str:
     seconds = each.expected_seconds
     return "-" if seconds is None else duration(seconds)
 
 
-def _titled(title: str, table: Table) -> Table:
+def _refresh_table(title: str, table: Table) -> Table:
     table.title, table.title_justify, table.title_style = title, "left", "bold"
     return table
 
 
-def _reasons(reports: Sequence[RefreshReport]) -> Iterable[Text]:
+def _refresh_reasons(reports: Sequence[RefreshReport]) -> Iterable[Text]:
     for each in reports:
         if each.strategy == "recompute" and each.reason and not each.error:
             yield Text(f"{each.view} was computed anew: {each.reason}", "dim")
 
 
-def _errors(reports: Sequence[RefreshReport]) -> Iterable[Text]:
+def _refresh_errors(reports: Sequence[RefreshReport]) -> Iterable[Text]:
     for each in reports:
         if each.error:
             yield Text.assemble((f"{each.view}: ", "bold"), (each.error, BAD))

@@ -21,7 +21,7 @@ def stages_page(stages: Sequence[Stage]) -> Group:
     for each in stages:
         counts = [f"{'?' if n is None else f'{n:,}'} of {name}" for name, n in each.changes.items()]
         about = (each.strategy if each.action != SKIP else "", each.backend, ", ".join(counts))
-        table.add_row(Text(each.view, "bold"), _action(each), *about, why(each))
+        table.add_row(Text(each.view, "bold"), _stage_action(each), *about, why(each))
     return Group(table)
 
 
@@ -37,6 +37,6 @@ def stages_json(stages: Sequence[Stage]) -> dict[str, Any]:
     return {"format": FORMAT, "stages": [asdict(each) for each in stages]}
 
 
-def _action(stage: Stage) -> Text:
+def _stage_action(stage: Stage) -> Text:
     style = {INCREMENTAL: GOOD, FAILS: BAD}.get(stage.action, "")
     return Text(stage.action, style)

@@ -23,27 +23,30 @@ def verification_page(views: Sequence[Verification]) -> Group:
     table = lines_table(("view", "rows", "verdict", "seconds"), ("rows", "seconds"))
     for each in views:
         table.add_row(
-            Text(each.view, "bold"), f"{each.rows:,}", _verdict(each), duration(each.seconds)
+            Text(each.view, "bold"),
+            f"{each.rows:,}",
+            _verification_verdict(each),
+            duration(each.seconds),
         )
-    return Group(table, *(_differing(each) for each in views if not each.ok))
+    return Group(table, *(_rows_that_differ(each) for each in views if not each.ok))
 
 
-def _verdict(each: Verification) -> Text:
+def _verification_verdict(each: Verification) -> Text:
     if each.ok and not each.fresh:
-        return Text(f"right, but stale: {_unseen(each)} not seen yet", FAIR)
+        return Text(f"right, but stale: {_changes_not_seen(each)} not seen yet", FAIR)
     if each.ok:
         return Text("as its query gives", GOOD)
     missing = f"{counted(each.missing_rows, 'row')} missing"
     return Text(f"WRONG: {missing}, {counted(each.extra_rows, 'row')} too many", BAD)
 
 
-def _unseen(each: Verification) -> str:
+def _changes_not_seen(each: Verification) -> str:
     """The changes that a view does not reflect; None where their writer did not count them."""
     counts = {t: "changes" if n is None else counted(n, "change") for t, n in each.behind.items()}
     return " and ".join(f"{count} of {table}" for table, count in counts.items())
 
 
-def _differing(each: Verification) -> RenderableType:
+def _rows_that_differ(each: Verification) -> RenderableType:
     missing = [(Text("missing", BAD), *row) for row in each.missing]
     extra = [(Text("too many", BAD), *row) for row in each.extra]
     table = rows_table(("", *each.columns), [*missing, *extra])

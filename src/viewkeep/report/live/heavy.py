@@ -44,14 +44,14 @@ def heavy_section(program: Program, partitions: Sequence[Partition]) -> Renderab
     table.add_column("values", justify="right", no_wrap=True)
     table.add_column("most rows", overflow="fold")
     for partition in partitions:
-        for level, threshold in _levels(partition):
+        for level, threshold in _heavy_levels(partition):
             values = partition.values(level)
-            named = [
+            value_texts = [
                 f"{row_text(value)}: {partition.degrees[value]:,}" for value in values[:MOST_VALUES]
             ]
-            heaviest = ", ".join(named) + (", ..." if values[MOST_VALUES:] else "")
+            heaviest = ", ".join(value_texts) + (", ..." if values[MOST_VALUES:] else "")
             table.add_row(
-                Text(_name(program, partition.split, level)),
+                Text(_level_name(program, partition.split, level)),
                 f"{threshold:,.1f}",
                 f"{len(values):,}",
                 Text(heaviest or "-"),
@@ -59,12 +59,12 @@ def heavy_section(program: Program, partitions: Sequence[Partition]) -> Renderab
     return section("Heavy values", table)
 
 
-def _levels(partition: Partition) -> Iterator[tuple[int, float]]:
+def _heavy_levels(partition: Partition) -> Iterator[tuple[int, float]]:
     """The levels above the lowest, each with the degree it starts at; the heaviest first."""
     return reversed(list(enumerate(partition.thresholds, start=1)))
 
 
-def _name(program: Program, split: Split, level: int) -> str:
+def _level_name(program: Program, split: Split, level: int) -> str:
     """For example `heavy b in R, S`."""
     where = ", ".join(relations_of(program, split))
     return f"{LEVELS[split.letter(level)]} {', '.join(split.variables)} in {where}"
@@ -78,7 +78,7 @@ def heavy_json(program: Program, partitions: Sequence[Partition]) -> Json:
             {
                 "variables": list(each.split.variables),
                 "relations": relations_of(program, each.split),
-                "levels": [_level_json(each, *level) for level in _levels(each)],
+                "levels": [_level_json(each, *level) for level in _heavy_levels(each)],
             }
             for each in partitions
         ],

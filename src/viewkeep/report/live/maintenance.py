@@ -74,7 +74,7 @@ def result_table(
     for name in payload_names(query):
         table.add_column(Text(name), overflow="fold", justify="right")
     for row, payload in rows:
-        table.add_row(*(Text(cell(value)) for value in (*row, *_parts(query, payload))))
+        table.add_row(*(Text(cell(value)) for value in (*row, *_payload_parts(query, payload))))
     notes = []
     if more:
         notes.append(Text(f"and more than these {len(rows)} rows: --limit 0 shows all", "dim"))
@@ -90,27 +90,27 @@ def change_line(query: ConjunctiveQuery, row: Row, before: Any, after: Any) -> s
     >>> print(change_line(parse("Q(a, b) = R(a, b)"), (1, "x"), 3, 4))
     ~ (1, 'x') 3 -> 4
     """
-    shown = row_text(row)
-    old, new = _payload(query, before), _payload(query, after)
+    output_row = row_text(row)
+    old, new = _payload_text(query, before), _payload_text(query, after)
     if before is None:
-        return f"+ {shown} {new}"
-    return f"- {shown} {old}" if after is None else f"~ {shown} {old} -> {new}"
+        return f"+ {output_row} {new}"
+    return f"- {output_row} {old}" if after is None else f"~ {output_row} {old} -> {new}"
 
 
 def row_text(row: Row) -> str:
     """A row for people, text in quotes."""
-    return f"({', '.join(map(_literal, row))})"
+    return f"({', '.join(map(_value_text, row))})"
 
 
-def _parts(query: ConjunctiveQuery, payload: Any) -> Row:
+def _payload_parts(query: ConjunctiveQuery, payload: Any) -> Row:
     """The payload as a tuple, with or without aggregates."""
     return tuple(payload) if query.aggregates else (payload,)
 
 
-def _payload(query: ConjunctiveQuery, payload: Any) -> str:
+def _payload_text(query: ConjunctiveQuery, payload: Any) -> str:
     if payload is None:
         return NULL
-    parts = [_literal(part) for part in _parts(query, payload)]
+    parts = [_value_text(part) for part in _payload_parts(query, payload)]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
@@ -121,7 +121,7 @@ def cell(value: Any) -> str:
     return NULL if value is None else str(value)
 
 
-def _literal(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return repr(value) if isinstance(value, str) else cell(value)
 
 
@@ -130,12 +130,12 @@ def _literal(value: Any) -> str:
 
 def summary_page(summary: Summary) -> Group:
     """What was done, how fast, why so, and what is kept for it."""
-    return Group(section("Summary", _facts(summary)), section("Maps", _maps_table(summary)))
+    return Group(section("Summary", _summary_table(summary)), section("Maps", _maps_table(summary)))
 
 
-def progress_line(loaded: int, updates: int, seconds: float, done: float | None) -> Table:
+def progress_line(loaded: int, updates: int, seconds: float, share: float | None) -> Table:
     """How far it is; the bar moves to and fro where the end is not known."""
-    bar = ProgressBar(total=1.0, completed=done or 0.0, width=30, pulse=done is None)
+    bar = ProgressBar(total=1.0, completed=share or 0.0, width=30, pulse=share is None)
     line = Table.grid(padding=(0, 2, 0, 0))
     rate = f"{updates / seconds:,.0f} per second" if updates and seconds else ""
     amount = counted(updates, "update") if updates else f"loading: {counted(loaded, 'row')}"
@@ -143,16 +143,16 @@ def progress_line(loaded: int, updates: int, seconds: float, done: float | None)
     return line
 
 
-def _facts(summary: Summary) -> Table:
+def _summary_table(summary: Summary) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in _fact_lines(summary):
+    for name, text in _summary_facts(summary):
         table.add_row(name, Text(text))
     return table
 
 
-def _fact_lines(summary: Summary) -> Iterable[tuple[str, str]]:
+def _summary_facts(summary: Summary) -> Iterable[tuple[str, str]]:
     first, *others = summary.why
     yield "strategy", f"{summary.program.strategy}: {first}"
     yield from (("", other) for other in others)
@@ -175,11 +175,11 @@ def _maps_table(summary: Summary) -> Table:
     table.add_column("holds", overflow="fold")
     for each in summary.program.maps:
         size = f"{summary.sizes[each.name]:,}"
-        table.add_row(Text(_signature(each)), size, Text(each.definition))
+        table.add_row(Text(_map_signature(each)), size, Text(each.definition))
     return table
 
 
-def _signature(each: Map) -> str:
+def _map_signature(each: Map) -> str:
     return f"{each.name}({', '.join(each.key)})"
 
 
@@ -210,7 +210,9 @@ def start_json(query: ConjunctiveQuery, program: Program, with_program: bool) ->
 
 def result_json(query: ConjunctiveQuery, rows: Sequence[Output], more: bool, updates: int) -> Json:
     """The result after so many updates."""
-    listed = [{"row": row_json(row), "payload": row_json(_parts(query, p))} for row, p in rows]
+    listed = [
+        {"row": row_json(row), "payload": row_json(_payload_parts(query, p))} for row, p in rows
+    ]
     return {"kind": "result", "updates": updates, "rows": listed, "more": more}
 
 
@@ -221,8 +223,8 @@ def changes_json(
     listed = [
         {
             "row": row_json(row),
-            "before": None if before is None else row_json(_parts(query, before)),
-            "after": None if after is None else row_json(_parts(query, after)),
+            "before": None if before is None else row_json(_payload_parts(query, before)),
+            "after": None if after is None else row_json(_payload_parts(query, after)),
         }
         for row, before, after in changes
     ]

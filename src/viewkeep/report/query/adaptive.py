@@ -84,12 +84,12 @@ def adaptive_sections(analysis: Analysis) -> Iterator[RenderableType]:
     if adaptive is None:
         return
     splits = [Text(f"{describe(adaptive.program, each)}.") for each in adaptive.program.splits]
-    yield section("Heavy and light parts", *splits, *_running(adaptive), Text(REBALANCING))
+    yield section("Heavy and light parts", *splits, *_epsilon_line(adaptive), Text(REBALANCING))
     yield section("Materialized views", _views_table(adaptive))
-    yield section("Deltas of one update", *_deltas(adaptive))
+    yield section("Deltas of one update", *_delta_lines(adaptive))
 
 
-def _running(adaptive: Adaptive) -> Iterator[Text]:
+def _epsilon_line(adaptive: Adaptive) -> Iterator[Text]:
     """The epsilon that `maintain()` runs; none where two thresholds are fixed."""
     thresholds = {split.thresholds for split in adaptive.program.splits}
     if adaptive.analysis.bounds.best_epsilon is not None and len(thresholds) == 1:
@@ -108,9 +108,8 @@ def describe(program: Program, split: Split) -> str:
         for level, power in enumerate(powers(split))
     )
     verb, place = ("is", "") if len(relations) == 1 else ("are", " in one of them")
-    return f"{_listed(relations)} {verb} split on {variables}: {levels} tuples with the same " + (
-        f"{variables}{place}"
-    )
+    names = _names_in_sentence(relations)
+    return f"{names} {verb} split on {variables}: {levels} tuples with the same {variables}{place}"
 
 
 def relations_of(program: Program, split: Split) -> list[str]:
@@ -126,27 +125,29 @@ def powers(split: Split) -> list[str]:
     return [exponent_text(threshold) for threshold in split.thresholds]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_in_sentence(names: Sequence[str]) -> str:
     """Names in a sentence: `R, S and T`."""
     first, last = names[:-1], names[-1]
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def _views_table(adaptive: Adaptive) -> CostColumn:
-    return _costs([(_definition(adaptive, each), each.size) for each in adaptive.views], "view")
+    return _cost_lines(
+        [(_view_definition(adaptive, each), each.size) for each in adaptive.views], "view"
+    )
 
 
-def _definition(adaptive: Adaptive, view: Map) -> str:
+def _view_definition(adaptive: Adaptive, view: Map) -> str:
     return f"{adaptive.signature(view)} = {view.definition}"
 
 
-def _deltas(adaptive: Adaptive) -> Iterator[RenderableType]:
+def _delta_lines(adaptive: Adaptive) -> Iterator[RenderableType]:
     """The deltas of the first relation of each kind; others like it are only named."""
-    for (first, lines), *others in _kinds(adaptive.deltas):
+    for (first, lines), *others in _relations_by_kind(adaptive.deltas):
         names = [name for name, _ in others]
-        same = f" ({_listed(names)}: as many, at the same costs)" if names else ""
-        yield Text(f"Update of {first}{same}")
-        yield _costs([(str(line), line.cost) for line in lines], "delta")
+        names_alike = f" ({_names_in_sentence(names)}: as many, at the same costs)" if names else ""
+        yield Text(f"Update of {first}{names_alike}")
+        yield _cost_lines([(str(line), line.cost) for line in lines], "delta")
     average = ", amortized" if adaptive.analysis.bounds.amortized else ""
     yield Text(f"In all {adaptive.analysis.bounds.order('update')} for one update{average}.")
 
@@ -154,38 +155,40 @@ def _deltas(adaptive: Adaptive) -> Iterator[RenderableType]:
 Lines = Sequence[tuple[str, Exponent | None]]
 
 
-def _kinds(deltas: Iterable[Delta]) -> list[list[tuple[str, list[Delta]]]]:
+def _relations_by_kind(deltas: Iterable[Delta]) -> list[list[tuple[str, list[Delta]]]]:
     """Relations with equally many deltas of every cost are of one kind: mostly by symmetry."""
     kinds: dict[frozenset[tuple[str, int]], list[tuple[str, list[Delta]]]] = {}
     for _, group in groupby(deltas, key=lambda delta: delta.atom):
         lines = list(group)
-        costs = Counter(_order(line.cost) for line in lines)
+        costs = Counter(_exponent_text(line.cost) for line in lines)
         kinds.setdefault(frozenset(costs.items()), []).append((lines[0].relation, lines))
     return list(kinds.values())
 
 
-def _costs(lines: Lines, thing: str) -> CostColumn:
+def _cost_lines(lines: Lines, thing: str) -> CostColumn:
     if len(lines) > MOST_LINES:
-        return CostColumn(list(_digest(lines, thing)))
-    return CostColumn([(line, _order(exponent)) for line, exponent in lines])
+        return CostColumn(list(_cost_digest(lines, thing)))
+    return CostColumn([(line, _exponent_text(exponent)) for line, exponent in lines])
 
 
-def _digest(lines: Lines, thing: str) -> Iterator[tuple[str, str]]:
+def _cost_digest(lines: Lines, thing: str) -> Iterator[tuple[str, str]]:
     """How many there are of each cost, the dearest first, each with an example."""
     by_cost: dict[str, list[tuple[str, Exponent | None]]] = {}
     for line, exponent in lines:
-        by_cost.setdefault(_order(exponent), []).append((line, exponent))
-    for cost, same in sorted(by_cost.items(), key=lambda item: -_value(item[1][0][1])):
-        example = min((line for line, _ in same), key=len)
-        number = f"{len(same)} {thing}s, such as" if same[1:] else f"1 {thing},"
+        by_cost.setdefault(_exponent_text(exponent), []).append((line, exponent))
+    for cost, lines_of_cost in sorted(
+        by_cost.items(), key=lambda item: -_exponent_value(item[1][0][1])
+    ):
+        example = min((line for line, _ in lines_of_cost), key=len)
+        number = f"{len(lines_of_cost)} {thing}s, such as" if lines_of_cost[1:] else f"1 {thing},"
         yield f"{number} {example}", cost
 
 
-def _order(exponent: Exponent | None) -> str:
+def _exponent_text(exponent: Exponent | None) -> str:
     return "" if exponent is None else order(exponent)
 
 
-def _value(exponent: Exponent | None) -> float:
+def _exponent_value(exponent: Exponent | None) -> float:
     return 0.0 if exponent is None else float(value_at(exponent, HALF))
 
 

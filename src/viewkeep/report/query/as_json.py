@@ -48,7 +48,7 @@ def analysis_json(analysis: Analysis, no_machine_code: str = "") -> Json:
     return {
         "name": analysis.query.name,
         "status": "analyzed",
-        **_query(analysis.query),
+        **_query_json(analysis.query),
         "class": query_class(analysis),
         "summary": headline(analysis),
         "strategy": {"name": analysis.strategy, "reason": analysis.route.reason},
@@ -57,15 +57,17 @@ def analysis_json(analysis: Analysis, no_machine_code: str = "") -> Json:
             "name": "reference" if no_machine_code else "compiled",
             "reason": no_machine_code or None,
         },
-        "bounds": _bounds(analysis.bounds),
-        "lower_bound": _lower_bound(analysis),
-        "verdicts": {name: _verdict(each) for name, each in analysis.verdicts.items()},
+        "bounds": _bounds_json(analysis.bounds),
+        "lower_bound": _lower_bound_json(analysis),
+        "verdicts": {name: _verdict_json(each) for name, each in analysis.verdicts.items()},
         "reduct": str(analysis.reduct),
         "fracture": str(analysis.fracture),
-        "variable_order": [_order(analysis.fracture, root) for root in analysis.variable_order],
+        "variable_order": [
+            _variable_order_json(analysis.fracture, root) for root in analysis.variable_order
+        ],
         "heavy_light": adaptive_json(analysis),
-        "update_costs": [_update_cost(cost) for cost in update_costs(analysis)],
-        "hints": [_hint(hint) for hint in hints(analysis)],
+        "update_costs": [_update_cost_json(cost) for cost in update_costs(analysis)],
+        "hints": [_hint_json(hint) for hint in hints(analysis)],
     }
 
 
@@ -74,34 +76,34 @@ def unsupported_json(name: str, tree: Node, reason: ViewkeepError) -> Json:
     return {
         "name": name,
         "status": "not_conjunctive",
-        "reason": _error(reason),
+        "reason": _error_json(reason),
         "operators": str(tree),
     }
 
 
 def failed_json(name: str, error: ViewkeepError) -> Json:
     """A query that could not be read."""
-    return {"name": name, "status": "error", "reason": _error(error)}
+    return {"name": name, "status": "error", "reason": _error_json(error)}
 
 
-def _error(error: ViewkeepError) -> Json:
+def _error_json(error: ViewkeepError) -> Json:
     if isinstance(error, ParseError):
         return {"message": error.problem, "line": error.line, "column": error.column}
     return {"message": str(error), "line": None, "column": None}
 
 
-def _query(query: ConjunctiveQuery) -> Json:
+def _query_json(query: ConjunctiveQuery) -> Json:
     return {
         "query": str(query),
         "outputs": list(query.outputs),
         "inputs": list(query.inputs),
         "bound": list(query.bound),
         "atoms": [str(atom) for atom in query.atoms],
-        "constraints": _constraints(query.constraints),
+        "constraints": _constraints_json(query.constraints),
     }
 
 
-def _constraints(constraints: Constraints) -> Json:
+def _constraints_json(constraints: Constraints) -> Json:
     return {
         "fds": [str(fd) for fd in constraints.fds],
         "keys": [str(key) for key in constraints.keys],
@@ -112,9 +114,9 @@ def _constraints(constraints: Constraints) -> Json:
     }
 
 
-def _bounds(bounds: Bounds) -> Json:
+def _bounds_json(bounds: Bounds) -> Json:
     best = bounds.best_epsilon
-    costs = {name: _exponent(name, bounds) for name in COSTS}
+    costs = {name: _exponent_json(name, bounds) for name in COSTS}
     return {
         **costs,
         "amortized": bounds.amortized,
@@ -123,14 +125,14 @@ def _bounds(bounds: Bounds) -> Json:
     }
 
 
-def _exponent(cost: str, bounds: Bounds) -> Json:
+def _exponent_json(cost: str, bounds: Bounds) -> Json:
     exponent: Exponent = getattr(bounds, cost)
     best = bounds.best_epsilon
     value = value_at(exponent, HALF if best is None else best)
     return {"exponent": str(exponent), "order": bounds.order(cost), "value": float(value)}
 
 
-def _lower_bound(analysis: Analysis) -> Json:
+def _lower_bound_json(analysis: Analysis) -> Json:
     bound = analysis.lower_bound
     return {
         "update": None if bound is None else str(bound.update),
@@ -141,7 +143,7 @@ def _lower_bound(analysis: Analysis) -> Json:
     }
 
 
-def _verdict(verdict: Verdict) -> Json:
+def _verdict_json(verdict: Verdict) -> Json:
     return {
         "holds": verdict.holds,
         "because": verdict.because,
@@ -151,17 +153,17 @@ def _verdict(verdict: Verdict) -> Json:
     }
 
 
-def _order(query: ConjunctiveQuery, node: VariableOrder) -> Json:
+def _variable_order_json(query: ConjunctiveQuery, node: VariableOrder) -> Json:
     return {
         "variable": node.variable,
         "kind": kind_of(query, node.variable),
         "depends_on": list(node.depends_on),
         "atoms": [str(atom) for atom in atoms_below(query, node)],
-        "children": [_order(query, child) for child in node.children],
+        "children": [_variable_order_json(query, child) for child in node.children],
     }
 
 
-def _update_cost(cost: UpdateCost) -> Json:
+def _update_cost_json(cost: UpdateCost) -> Json:
     return {
         "atom": cost.atom,
         "exponent": None if cost.exponent is None else str(cost.exponent),
@@ -169,10 +171,10 @@ def _update_cost(cost: UpdateCost) -> Json:
     }
 
 
-def _hint(hint: Hint) -> Json:
+def _hint_json(hint: Hint) -> Json:
     return {
         "kind": hint.kind,
         "changes": list(hint.changes),
         "text": str(hint),
-        "bounds": _bounds(hint.bounds),
+        "bounds": _bounds_json(hint.bounds),
     }

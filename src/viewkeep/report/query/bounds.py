@@ -22,18 +22,19 @@ def bounds_table(bounds: Bounds) -> FirstThatFits:
     """
     best = bounds.best_epsilon
     if best is None:
-        return FirstThatFits(_table(bounds, []))
+        return FirstThatFits(_bounds_at_points(bounds, []))
     choices: tuple[list[Fraction], ...] = (sorted({Fraction(0), best, Fraction(1)}), [best], [])
-    return FirstThatFits(*(_table(bounds, points) for points in choices))
+    return FirstThatFits(*(_bounds_at_points(bounds, points) for points in choices))
 
 
-def _table(bounds: Bounds, points: Sequence[Fraction]) -> Table:
+def _bounds_at_points(bounds: Bounds, points: Sequence[Fraction]) -> Table:
     best = bounds.best_epsilon
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.show_header = bool(points)
     exponents: dict[str, Exponent] = {name: getattr(bounds, name) for name in COSTS}
     formulas = {
-        name: _coloured(exponent, name, bounds.logarithmic) for name, exponent in exponents.items()
+        name: _exponent_in_colour(exponent, name, bounds.logarithmic)
+        for name, exponent in exponents.items()
     }
     table.add_column(min_width=max(map(len, COSTS)))
     # A formula has blanks, and is broken there only if nothing else can be left out.
@@ -42,7 +43,8 @@ def _table(bounds: Bounds, points: Sequence[Fraction]) -> Table:
         table.add_column(f"{'best ' if epsilon == best else ''}eps = {epsilon}", no_wrap=True)
     for name, exponent in exponents.items():
         values = [
-            _coloured(value_at(exponent, epsilon), name, bounds.logarithmic) for epsilon in points
+            _exponent_in_colour(value_at(exponent, epsilon), name, bounds.logarithmic)
+            for epsilon in points
         ]
         table.add_row(name, formulas[name], *values)
     return table
@@ -76,11 +78,11 @@ def lower_bound_text(analysis: Analysis) -> Text:
     )
 
 
-def _coloured(exponent: Exponent, cost: str, logarithmic: bool) -> Text:
+def _exponent_in_colour(exponent: Exponent, cost: str, logarithmic: bool) -> Text:
     """Linear preprocessing and space are as good as it gets; update and delay can be constant."""
-    shown = order(exponent, logarithmic and cost in ("preprocessing", "update"))
+    text = order(exponent, logarithmic and cost in ("preprocessing", "update"))
     if not isinstance(exponent, Fraction):
-        return Text(shown)
+        return Text(text)
     good, fair = (0, Fraction(99, 100)) if cost in ("update", "delay") else (1, Fraction(3, 2))
     style = GOOD if exponent <= good else FAIR if exponent <= fair else BAD
-    return Text(shown, style)
+    return Text(text, style)

@@ -56,14 +56,17 @@ def update_costs(analysis: Analysis) -> tuple[UpdateCost, ...]:
     labels = [str(atom) for atom in analysis.fracture.atoms]
     values = ordered_values(analysis.query)
     return tuple(
-        replace(max(_costs(shape, nodes, i, label, values), key=_telling), logarithmic=bool(values))
+        replace(
+            max(_costs_of_atom(shape, nodes, i, label, values), key=_cost_rank),
+            logarithmic=bool(values),
+        )
         if shape.dynamic[i]
         else UpdateCost(label, None)
         for i, label in enumerate(labels)
     )
 
 
-def _costs(
+def _costs_of_atom(
     shape: JoinShape,
     nodes: list[VariableOrder],
     atom: int,
@@ -84,11 +87,11 @@ def _costs(
             edges = [closure(shape.atoms[i], rules) for i in below]
             exponent = edge_cover(frozenset(bag) - determined, edges)
             fixed = tuple(v for v in bag if v in determined)
-            missing = tuple(v for v in bag if v not in determined)
-            yield UpdateCost(label, exponent, node.variable, fixed, missing)
+            undetermined = tuple(v for v in bag if v not in determined)
+            yield UpdateCost(label, exponent, node.variable, fixed, undetermined)
 
 
-def _telling(cost: UpdateCost) -> tuple[Fraction, bool]:
+def _cost_rank(cost: UpdateCost) -> tuple[Fraction, bool]:
     """The dearest view, and among such views one that the change fixes in part."""
     return cost.exponent or Fraction(0), bool(cost.fixed and cost.open)
 

@@ -53,19 +53,21 @@ def deltas_of(program: Program, query_name: str) -> tuple[Delta, ...]:
     """The deltas of all relations, in the order of the triggers."""
     writer = _Writer(program, query_name)
     deltas = [delta for trigger in program.triggers for delta in writer.deltas(trigger)]
-    return tuple(_merged(program, deltas))
+    return tuple(_merged_deltas(program, deltas))
 
 
-def _merged(program: Program, deltas: Iterable[Delta]) -> Iterator[Delta]:
+def _merged_deltas(program: Program, deltas: Iterable[Delta]) -> Iterator[Delta]:
     """Lines that are the same but for the part, as one; the part's own map comes last."""
-    same: dict[tuple[object, ...], list[Delta]] = {}
+    deltas_by_line: dict[tuple[object, ...], list[Delta]] = {}
     for each in deltas:
         key = (each.atom, each.target, each.value, each.then, each.cost)
-        same.setdefault(key, []).append(each)
-    order = sorted(same.values(), key=lambda lines: (lines[0].atom, _rank(lines[0])))
+        deltas_by_line.setdefault(key, []).append(each)
+    order = sorted(
+        deltas_by_line.values(), key=lambda lines: (lines[0].atom, _delta_rank(lines[0]))
+    )
     for first, *others in order:
         parts = tuple(part for each in (first, *others) for part in each.parts)
-        letters = _letters_of(program, first.atom, parts)
+        letters = _part_letters(program, first.atom, parts)
         yield Delta(
             first.atom,
             first.relation,
@@ -77,14 +79,14 @@ def _merged(program: Program, deltas: Iterable[Delta]) -> Iterator[Delta]:
         )
 
 
-def _rank(delta: Delta) -> int:
+def _delta_rank(delta: Delta) -> int:
     """The result before views before the relation itself."""
     if delta.value.startswith("= "):
         return 0
     return 2 if _PART in delta.target else 1
 
 
-def _letters_of(program: Program, atom: int, parts: tuple[str, ...]) -> str:
+def _part_letters(program: Program, atom: int, parts: tuple[str, ...]) -> str:
     """The letters of one part, `*` for all parts, or those of several."""
     letters = {part.map: part.letters for part in program.parts if part.atom == atom}
     every = [part.map for part in program.parts if part.atom == atom and part.levels]
@@ -106,11 +108,11 @@ class _Writer:
     def deltas(self, trigger: Trigger) -> Iterator[Delta]:
         """The lines of one trigger; nothing is merged yet."""
         for block in trigger.blocks:
-            yield from self._lines(trigger, block)
+            yield from self._deltas_of_block(trigger, block)
 
-    def _lines(self, trigger: Trigger, block: Block) -> Iterator[Delta]:
+    def _deltas_of_block(self, trigger: Trigger, block: Block) -> Iterator[Delta]:
         """A line for each map that gets the payload; maps after a live one follow from it."""
-        start = f"d{self._name(trigger, trigger.label)}({', '.join(trigger.parameters)})"
+        start = f"d{self._map_name(trigger, trigger.label)}({', '.join(trigger.parameters)})"
         if block.source != UPDATE:
             start = f"{block.source}({', '.join(block.variables)})"
         joins: list[Join] = []
@@ -118,51 +120,51 @@ class _Writer:
             if isinstance(step, Join):
                 joins.append(step)
             elif not isinstance(step, Union):
-                rest = block.steps[number + 1 :] if _is_live(step) else ()
+                rest = block.steps[number + 1 :] if _is_live_update(step) else ()
                 loops = any(join.opens for join in joins)
                 yield Delta(
                     trigger.atom,
                     self._names[trigger.atom],
                     (trigger.label,),
-                    self._target(trigger, step, joins),
-                    self._value(trigger, start, joins, step),
+                    self._delta_target(trigger, step, joins),
+                    self._delta_value(trigger, start, joins, step),
                     tuple(each.target for each in rest if isinstance(each, Update)),
                     block.cost if loops else Fraction(0),
                 )
-                if _is_live(step):
+                if _is_live_update(step):
                     return
 
-    def _is_result(self, step: Update | Collect) -> bool:
+    def _updates_result(self, step: Update | Collect) -> bool:
         return isinstance(step, Update) and step.target == self._program.listed
 
-    def _target(self, trigger: Trigger, step: Update | Collect, joins: list[Join]) -> str:
-        if self._is_result(step):
-            letters = self._combination(trigger, joins)
+    def _delta_target(self, trigger: Trigger, step: Update | Collect, joins: list[Join]) -> str:
+        if self._updates_result(step):
+            letters = self._parts_text(trigger, joins)
             return f"d{self._query_name}{'_' if letters else ''}{letters}"
         name = step.target if isinstance(step, Update) else step.local
-        return f"{self._name(trigger, name)}({', '.join(step.key)})"
+        return f"{self._map_name(trigger, name)}({', '.join(step.key)})"
 
-    def _value(
+    def _delta_value(
         self, trigger: Trigger, start: str, joins: list[Join], step: Update | Collect
     ) -> str:
-        sign = "=" if self._is_result(step) else "+="
+        sign = "=" if self._updates_result(step) else "+="
         summed = [v for join in joins for v in join.opens if v not in step.key]
-        factors = [self._factor(trigger, each) for join in joins for each in join.accesses]
+        factors = [self._factor_text(trigger, each) for join in joins for each in join.accesses]
         total = f"sum_{','.join(summed)} " if summed else ""
         product = f" * {total}{' * '.join(factors)}" if factors else ""
         return f"{sign} {start}{product}"
 
-    def _factor(self, trigger: Trigger, access: Access) -> str:
-        access_text = f"{self._name(trigger, access.map)}({', '.join(access.arguments)})"
+    def _factor_text(self, trigger: Trigger, access: Access) -> str:
+        access_text = f"{self._map_name(trigger, access.map)}({', '.join(access.arguments)})"
         return access_text if access.weigh else f"live {access_text}"
 
-    def _name(self, trigger: Trigger, name: str) -> str:
+    def _map_name(self, trigger: Trigger, name: str) -> str:
         """A map as it is called, but with the part that is updated left open."""
         if trigger.part and name == trigger.part:
             return f"{self._names[trigger.atom]}_{_PART}"
         return name
 
-    def _combination(self, trigger: Trigger, joins: list[Join]) -> str:
+    def _parts_text(self, trigger: Trigger, joins: list[Join]) -> str:
         """Which parts are joined, atom by atom: `*hl` is any part of the first, and so on."""
         read = {self._by_map[name].atom: name for name in self._parts_read(joins)}
         letters = [
@@ -180,5 +182,5 @@ class _Writer:
             yield from (n for n in names if n in self._by_map and self._by_map[n].levels)
 
 
-def _is_live(step: Step) -> bool:
+def _is_live_update(step: Step) -> bool:
     return isinstance(step, Update) and step.live

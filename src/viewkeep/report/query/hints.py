@@ -68,29 +68,33 @@ def hints(analysis: Analysis) -> tuple[Hint, ...]:
     """The changes that make updates and delay constant, or else those that lower them."""
     if analysis.bounds.constant:
         return ()
-    most = BUDGET // max(1, len(analysis.query.variables))
+    try_limit = BUDGET // max(1, len(analysis.query.variables))
     tried = [
         (kind, change, best_route(query).bounds)
-        for kind, change, query in islice(_changes(analysis.query), most)
+        for kind, change, query in islice(_query_changes(analysis.query), try_limit)
     ]
     helping = [entry for entry in tried if entry[2].constant]
-    keys = () if any(kind == "fd" for kind, *_ in helping) else _keys_together(analysis.query, most)
+    keys = (
+        ()
+        if any(kind == "fd" for kind, *_ in helping)
+        else _hint_of_keys(analysis.query, try_limit)
+    )
     if not helping and not keys:
-        helping = [entry for entry in tried if _worst(entry[2]) < _worst(analysis.bounds)]
-    return (*_grouped(helping), *keys)
+        helping = [entry for entry in tried if _worst_cost(entry[2]) < _worst_cost(analysis.bounds)]
+    return (*_hints_by_kind(helping), *keys)
 
 
-def _keys_together(query: ConjunctiveQuery, most: int) -> tuple[Hint, ...]:
+def _hint_of_keys(query: ConjunctiveQuery, try_limit: int) -> tuple[Hint, ...]:
     """A few keys, one per relation, that make all constant only together."""
     keys = list(_likely_keys(query))
-    if not 0 < len(keys) < most or not _under(query, keys).constant:
+    if not 0 < len(keys) < try_limit or not _bounds_under_keys(query, keys).constant:
         return ()
     for key in reversed(keys):
         fewer = [other for other in keys if other != key]
-        keys = fewer if _under(query, fewer).constant else keys
+        keys = fewer if _bounds_under_keys(query, fewer).constant else keys
     if len(keys) > MOST_KEYS:
         return ()
-    return (Hint("key", tuple(map(str, keys)), _under(query, keys)),)
+    return (Hint("key", tuple(map(str, keys)), _bounds_under_keys(query, keys)),)
 
 
 def _likely_keys(query: ConjunctiveQuery) -> Iterator[Key]:
@@ -103,23 +107,23 @@ def _likely_keys(query: ConjunctiveQuery) -> Iterator[Key]:
             yield Key(relation, (query.columns_of(relation)[joining[0]],))
 
 
-def _under(query: ConjunctiveQuery, keys: list[Key]) -> Bounds:
+def _bounds_under_keys(query: ConjunctiveQuery, keys: list[Key]) -> Bounds:
     return best_route(query.with_constraints(Constraints(keys=tuple(keys)))).bounds
 
 
-def _grouped(helping: list[tuple[str, str, Bounds]]) -> tuple[Hint, ...]:
+def _hints_by_kind(helping: list[tuple[str, str, Bounds]]) -> tuple[Hint, ...]:
     """One hint per kind of change, with the best bounds that the kind reaches."""
     by_kind: dict[str, Hint] = {}
     for kind, change, bounds in helping:
         best = by_kind.get(kind)
-        if best is None or _cost(bounds) < _cost(best.bounds):
+        if best is None or _hint_cost(bounds) < _hint_cost(best.bounds):
             by_kind[kind] = Hint(kind, (change,), bounds)
         elif bounds == best.bounds:
             by_kind[kind] = replace(best, changes=(*best.changes, change))
     return tuple(by_kind.values())
 
 
-def _changes(query: ConjunctiveQuery) -> Iterator[tuple[str, str, ConjunctiveQuery]]:
+def _query_changes(query: ConjunctiveQuery) -> Iterator[tuple[str, str, ConjunctiveQuery]]:
     """Every change to try: its kind, its name and the changed query."""
     for relation in query.relations:
         others = set(query.relations) - query.constraints.static - {relation}
@@ -145,14 +149,14 @@ def _useful_dependencies(query: ConjunctiveQuery) -> Iterator[str]:
             yield f"{x} -> {y}"
 
 
-def _worst(bounds: Bounds) -> Fraction:
-    return bounds.worst(_epsilon(bounds))
+def _worst_cost(bounds: Bounds) -> Fraction:
+    return bounds.worst(_best_epsilon(bounds))
 
 
-def _cost(bounds: Bounds) -> tuple[Fraction, bool, Fraction]:
-    preprocessing = value_at(bounds.preprocessing, _epsilon(bounds))
-    return _worst(bounds), bounds.amortized, preprocessing
+def _hint_cost(bounds: Bounds) -> tuple[Fraction, bool, Fraction]:
+    preprocessing = value_at(bounds.preprocessing, _best_epsilon(bounds))
+    return _worst_cost(bounds), bounds.amortized, preprocessing
 
 
-def _epsilon(bounds: Bounds) -> Fraction:
+def _best_epsilon(bounds: Bounds) -> Fraction:
     return HALF if bounds.best_epsilon is None else bounds.best_epsilon

@@ -43,15 +43,15 @@ def analysis_page(analysis: Analysis, no_machine_code: str = "") -> Group:
     """All that the analysis says of a query, for people; and why it cannot be compiled."""
     bounds = analysis.bounds
     return Group(
-        _title(analysis),
+        _query_title(analysis),
         section("Bounds", bounds_table(bounds), *averaging_note(bounds)),
         section("Lower bound", lower_bound_text(analysis)),
-        *_where_updates_cost(analysis),
-        *_what_would_help(analysis),
-        section(f"Strategy: {analysis.strategy}", _strategy(analysis, no_machine_code)),
+        *_update_costs_section(analysis),
+        *_hints_section(analysis),
+        section(f"Strategy: {analysis.strategy}", _strategy_text(analysis, no_machine_code)),
         *adaptive_sections(analysis),
-        *_variable_order(analysis),
-        *_rewritten(analysis),
+        *_variable_order_section(analysis),
+        *_rewritten_queries(analysis),
         section("Properties", verdict_table(analysis)),
     )
 
@@ -71,7 +71,7 @@ def algebra_page(
     )
 
 
-def _title(analysis: Analysis) -> Panel:
+def _query_title(analysis: Analysis) -> Panel:
     style = grade(analysis.bounds)
     lines = [query_text(analysis.query), Text(headline(analysis), f"bold {style}")]
     cause = obstacle(analysis)
@@ -81,13 +81,13 @@ def _title(analysis: Analysis) -> Panel:
     return Panel(Group(*lines), border_style=style)
 
 
-def _strategy(analysis: Analysis, no_machine_code: str) -> Text:
+def _strategy_text(analysis: Analysis, no_machine_code: str) -> Text:
     strategy = STRATEGIES.get(analysis.strategy, "")
     engine = f"\nRuns on the reference engine: {no_machine_code}." if no_machine_code else ""
     return Text(f"{strategy}\nChosen because: {analysis.route.reason}.{engine}")
 
 
-def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:
+def _update_costs_section(analysis: Analysis) -> Iterator[RenderableType]:
     """Which tables are expensive to change: for those who ask why their view is slow."""
     costs = update_costs(analysis)
     if not any(cost.exponent for cost in costs):
@@ -102,7 +102,7 @@ def _where_updates_cost(analysis: Analysis) -> Iterator[RenderableType]:
     yield section(f"Cost of one change, per table{place}", *body)
 
 
-def _variable_order(analysis: Analysis) -> Iterator[RenderableType]:
+def _variable_order_section(analysis: Analysis) -> Iterator[RenderableType]:
     """The order of the view tree that runs, or of the best there would be beside deltas; heavy
     and light parts have views of their own."""
     if analysis.strategy == "epsilon":
@@ -114,7 +114,7 @@ def _variable_order(analysis: Analysis) -> Iterator[RenderableType]:
     yield section(title, order_tree(analysis))
 
 
-def _rewritten(analysis: Analysis) -> Iterator[RenderableType]:
+def _rewritten_queries(analysis: Analysis) -> Iterator[RenderableType]:
     """The queries that some verdicts speak of."""
     if analysis.query.inputs:
         yield section("Fracture (inputs split)", query_text(analysis.fracture))
@@ -122,7 +122,7 @@ def _rewritten(analysis: Analysis) -> Iterator[RenderableType]:
         yield section("Reduct (under the dependencies)", query_text(analysis.reduct))
 
 
-def _what_would_help(analysis: Analysis) -> Iterator[RenderableType]:
+def _hints_section(analysis: Analysis) -> Iterator[RenderableType]:
     suggestions = hints(analysis)
     if suggestions:
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

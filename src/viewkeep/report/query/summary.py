@@ -9,7 +9,7 @@ def query_class(analysis: Analysis) -> str:
     """The class that the bounds rest on."""
     if analysis.bounds.constant:
         return next(_constant_classes(analysis))[0]
-    if _merges(analysis):
+    if _is_tractable_with_sums(analysis):
         return "merged extremes"
     if analysis.query.inputs:
         return "intractable access pattern"
@@ -23,7 +23,7 @@ def headline(analysis: Analysis) -> str:
     if analysis.bounds.constant:
         return next(_constant_classes(analysis))[1]
     costs = describe_costs(analysis.bounds)
-    if _merges(analysis):
+    if _is_tractable_with_sums(analysis):
         return f"updates merge the ordered values of a min or max: {costs}"
     if analysis.query.inputs:
         return f"intractable access pattern: inputs given, the best strategy here has {costs}"
@@ -36,7 +36,7 @@ def headline(analysis: Analysis) -> str:
     return f"{shape}: the best strategy here has {costs}"
 
 
-def _merges(analysis: Analysis) -> bool:
+def _is_tractable_with_sums(analysis: Analysis) -> bool:
     """Whether the query would be tractable with sums in the place of min and max."""
     return analysis.bounds.logarithmic and analysis.tractable_access_pattern
 
@@ -68,7 +68,7 @@ def describe_costs(bounds: Bounds) -> str:
 def _constant_classes(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """The classes with constant costs that the query is in, as name and sentence."""
     verdicts, constraints = analysis.verdicts, analysis.query.constraints
-    constant = _constant(analysis.bounds)
+    constant = _constant_costs(analysis.bounds)
     if analysis.bounds.amortized:
         if constraints.insert_only and verdicts["insert_only"]:
             yield "insert-only join", f"acyclic join under inserts only: {constant}"
@@ -77,7 +77,7 @@ def _constant_classes(analysis: Analysis) -> Iterator[tuple[str, str]]:
             f"join along foreign keys: {constant}, in valid batches",
         )
         return
-    without = f"(without: {_own_class(analysis)})"
+    without = f"(without: {_class_of_query(analysis)})"
     if analysis.q_hierarchical and not analysis.query.inputs:
         yield "q-hierarchical", f"q-hierarchical: {constant}"
     if analysis.query.inputs and analysis.tractable_access_pattern:
@@ -92,7 +92,7 @@ def _constant_classes(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "constant under constraints", f"{constant}, thanks to the constraints {without}"
 
 
-def _constant(bounds: Bounds) -> str:
+def _constant_costs(bounds: Bounds) -> str:
     """Constant costs in words; min and max add a logarithm."""
     average = " on average" if bounds.amortized else ""
     if bounds.logarithmic:
@@ -100,7 +100,7 @@ def _constant(bounds: Bounds) -> str:
     return f"constant update time{average} and constant delay"
 
 
-def _own_class(analysis: Analysis) -> str:
+def _class_of_query(analysis: Analysis) -> str:
     """What the query is when nothing is known of the data."""
     if analysis.q_hierarchical:
         return "q-hierarchical"

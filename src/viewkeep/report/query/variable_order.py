@@ -14,8 +14,8 @@ def order_tree(analysis: Analysis) -> Group:
     variable. With inputs, the variables are those of the fracture."""
     query = analysis.fracture
     static = analysis.query.constraints.static
-    trees = [_tree(query, root, static) for root in analysis.variable_order]
-    loose = [_atom(atom, static) for atom in query.atoms if not atom.variables]
+    trees = [_order_subtree(query, root, static) for root in analysis.variable_order]
+    loose = [_atom_label(atom, static) for atom in query.atoms if not atom.variables]
     return Group(*trees, *loose)
 
 
@@ -29,16 +29,16 @@ def atoms_below(query: ConjunctiveQuery, order: VariableOrder) -> tuple[Atom, ..
     )
 
 
-def _tree(query: ConjunctiveQuery, order: VariableOrder, static: frozenset[str]) -> Tree:
-    tree = Tree(_label(query, order), guide_style="dim")
+def _order_subtree(query: ConjunctiveQuery, order: VariableOrder, static: frozenset[str]) -> Tree:
+    tree = Tree(_variable_label(query, order), guide_style="dim")
     for atom in atoms_below(query, order):
-        tree.add(_atom(atom, static))
+        tree.add(_atom_label(atom, static))
     for child in order.children:
-        tree.add(_tree(query, child, static))
+        tree.add(_order_subtree(query, child, static))
     return tree
 
 
-def _label(query: ConjunctiveQuery, order: VariableOrder) -> Text:
+def _variable_label(query: ConjunctiveQuery, order: VariableOrder) -> Text:
     kind = kind_of(query, order.variable)
     label = Text.assemble((order.variable, f"bold {KINDS[kind]}"), "  ", (kind, KINDS[kind]))
     if order.depends_on:
@@ -46,5 +46,5 @@ def _label(query: ConjunctiveQuery, order: VariableOrder) -> Text:
     return label
 
 
-def _atom(atom: Atom, static: frozenset[str]) -> Text:
+def _atom_label(atom: Atom, static: frozenset[str]) -> Text:
     return Text.assemble((str(atom), RELATION), "  static" if atom.relation in static else "")

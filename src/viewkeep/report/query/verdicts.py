@@ -38,7 +38,7 @@ def verdict_table(analysis: Analysis) -> Table:
 
 def reasons(analysis: Analysis) -> dict[str, str]:
     """The witnesses, without repeating one that stands above or a query shown elsewhere."""
-    shown: dict[str, str] = {}
+    witnesses: dict[str, str] = {}
     for name, verdict in analysis.relevant.items():
         if name == "adaptive" and not verdict and analysis.strategy == "epsilon":
             continue  # another reason for splitting applies, and delta rank tells it
@@ -46,7 +46,7 @@ def reasons(analysis: Analysis) -> dict[str, str]:
         for query in (analysis.reduct, analysis.fracture):
             because = because.removeprefix("fracture ").removeprefix(f"{query}: ")
         for earlier, text in analysis.why.items():
-            if earlier in shown and because.endswith(f": {text}"):
+            if earlier in witnesses and because.endswith(f": {text}"):
                 because = f"{because.removesuffix(f': {text}')}, see {NAMES[earlier]}"
-        shown[name] = because
-    return shown
+        witnesses[name] = because
+    return witnesses

@@ -61,10 +61,10 @@ def failed_line(name: str, error: ViewkeepError) -> Line:
 
 def workload_page(lines: Sequence[Line], cascades: Sequence[Cascade] = ()) -> Group:
     """The table, then who rides on whom, then what is wrong or not conjunctive."""
-    parts: list[RenderableType] = [workload_table(lines), *_legend(lines)]
+    parts: list[RenderableType] = [workload_table(lines), *_mark_legend(lines)]
     if cascades:
-        parts.append(section("Cascades", *map(_cascade, cascades)))
-    problems = [_problem(line, line.problem) for line in lines if line.problem is not None]
+        parts.append(section("Cascades", *map(_cascade_text, cascades)))
+    problems = [_problem_text(line, line.problem) for line in lines if line.problem is not None]
     if problems:
         parts.append(section("Problems", *problems))
     return Group(*parts)
@@ -73,34 +73,36 @@ def workload_page(lines: Sequence[Line], cascades: Sequence[Cascade] = ()) -> Gr
 def workload_table(lines: Sequence[Line]) -> FirstThatFits:
     """A line per query, with as many columns as the screen has room for."""
     choices = [LEFT_OUT_FIRST[:count] for count in range(len(LEFT_OUT_FIRST) + 1)]
-    tables = [_table(lines, left_out, ("class",)) for left_out in choices]
+    tables = [_workload_columns(lines, left_out, ("class",)) for left_out in choices]
     # Names are broken only where nothing more can be left out.
-    return FirstThatFits(*tables, _table(lines, LEFT_OUT_FIRST, ("query", "class")))
+    return FirstThatFits(*tables, _workload_columns(lines, LEFT_OUT_FIRST, ("query", "class")))
 
 
-def _table(lines: Sequence[Line], left_out: Sequence[str], wrapped: Sequence[str]) -> Group:
+def _workload_columns(
+    lines: Sequence[Line], left_out: Sequence[str], wrapped: Sequence[str]
+) -> Group:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style=HEADING)
-    shown = [i for i, name in enumerate(COLUMNS) if name not in left_out]
+    numbers = [i for i, name in enumerate(COLUMNS) if name not in left_out]
     words = [word for line in lines for word in line.cells[1].split()]
-    for i in shown:
+    for i in numbers:
         table.add_column(COLUMNS[i], overflow="fold", no_wrap=COLUMNS[i] not in wrapped)
     table.columns[1].min_width = max(map(len, words), default=None)
     for line in lines:
         cells = line.cells + ("-",) * (len(COLUMNS) - len(line.cells))
         styles = ("bold", *[line.style] * (len(COLUMNS) - 1))
-        table.add_row(*(Text(cells[i], styles[i]) for i in shown))
+        table.add_row(*(Text(cells[i], styles[i]) for i in numbers))
     note = f"Left out on this narrow screen: {', '.join(n for n in COLUMNS if n in left_out)}\n"
     return Group(table, *([Text(note, "dim")] if left_out else []))
 
 
-def _legend(lines: Sequence[Line]) -> Iterator[Padding]:
+def _mark_legend(lines: Sequence[Line]) -> Iterator[Padding]:
     """What the mark means, where there is one."""
     if any(cell.endswith("*") for line in lines for cell in line.cells[1:]):
         note = "* amortized, and at the best eps where the strategy is epsilon"
         yield Padding(Text(note, "dim"), (0, 0, 1, 0))
 
 
-def _cascade(cascade: Cascade) -> Text:
+def _cascade_text(cascade: Cascade) -> Text:
     """The survey (4.2) promises amortized updates if both are enumerated, the carriers first."""
     carriers = " and ".join(cascade.carriers)
     return Text.assemble(
@@ -113,5 +115,5 @@ def _cascade(cascade: Cascade) -> Text:
     )
 
 
-def _problem(line: Line, problem: ViewkeepError) -> Text:
+def _problem_text(line: Line, problem: ViewkeepError) -> Text:
     return Text.assemble((line.cells[0], "bold"), ": ", (str(problem), line.style))

@@ -27,53 +27,53 @@ def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
     rows: dict[str, Kinds] = {}
     columns: dict[str, set[str]] = {}
     for text in (part.strip() for each in texts for part in each.split(",")):
-        table, what = _split(text, tables)
+        table, change = _table_and_change(text, tables)
         rows.setdefault(table, [])
-        if what in KINDS:
-            rows[table].append((KINDS[what], frozenset()))
+        if change in KINDS:
+            rows[table].append((KINDS[change], frozenset()))
         else:
-            columns.setdefault(table, set()).add(what)
+            columns.setdefault(table, set()).add(change)
     return {
-        table: [*dict.fromkeys(kinds), *_updates(plan, table, columns.get(table, set()))]
+        table: [*dict.fromkeys(kinds), *_update_kinds(plan, table, columns.get(table, set()))]
         for table, kinds in rows.items()
         if table in read
     }
 
 
-def _updates(plan: IdPlan, table: str, columns: set[str]) -> Kinds:
+def _update_kinds(plan: IdPlan, table: str, columns: set[str]) -> Kinds:
     own_columns = (columns & together for together in update_sets(plan, table))
     return [(UPDATE, frozenset(each)) for each in own_columns if each]
 
 
-def _split(text: str, tables: dict[str, Table]) -> tuple[str, str]:
+def _table_and_change(text: str, tables: dict[str, Table]) -> tuple[str, str]:
     """The table, and the sign or the column."""
-    name, what = (text[:-1], text[-1]) if text[-1:] in KINDS else _around_dot(text)
+    name, change = (text[:-1], text[-1]) if text[-1:] in KINDS else _table_and_column(text)
     if name not in tables:
         raise QueryError(
             f'--changes "{text}": no table "{name}" in the view ({", ".join(tables)})'
             + did_you_mean(name, tables)
         )
     table = tables[name]
-    if what in KINDS:
-        return name, what
-    if what not in table.names:
+    if change in KINDS:
+        return name, change
+    if change not in table.names:
         raise QueryError(
-            f'--changes "{text}": column "{what}" is not in {name} ({", ".join(table.names)})'
-            + did_you_mean(what, table.names)
+            f'--changes "{text}": column "{change}" is not in {name} ({", ".join(table.names)})'
+            + did_you_mean(change, table.names)
         )
     if not table.key:
         raise QueryError(
             f'--changes "{text}": {name} has no key, and a change of a row is {name}- and {name}+'
         )
-    if what in table.key:
+    if change in table.key:
         raise QueryError(
-            f'--changes "{text}": {what} is in the key of {name}, and a change of it is '
+            f'--changes "{text}": {change} is in the key of {name}, and a change of it is '
             f"{name}- and {name}+"
         )
-    return name, what
+    return name, change
 
 
-def _around_dot(text: str) -> tuple[str, str]:
+def _table_and_column(text: str) -> tuple[str, str]:
     name, dot, column = text.rpartition(".")
     if not dot:
         raise QueryError(

@@ -19,20 +19,20 @@ class Symbols:
         self._text = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._shown(options)
+        yield self._text_of_screen(options)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement.get(console, options, self._shown(options))
+        return Measurement.get(console, options, self._text_of_screen(options))
 
-    def _shown(self, options: ConsoleOptions) -> Text:
+    def _text_of_screen(self, options: ConsoleOptions) -> Text:
         if not options.ascii_only:
             return self._text
         return Text("").join(
-            Text(ascii_text(part.plain), part.style) for part in _styled(self._text)
+            Text(ascii_text(part.plain), part.style) for part in _styled_parts(self._text)
         )
 
 
-def _styled(text: Text) -> Sequence[Text]:
+def _styled_parts(text: Text) -> Sequence[Text]:
     """The parts of a text that have one style each."""
     cuts = sorted({cut for span in text.spans for cut in (span.start, span.end)})
     parts = text.divide(cuts)

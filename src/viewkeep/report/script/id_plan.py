@@ -35,8 +35,8 @@ def operator_text(node: Node) -> str:
 def kept_nodes(generated: Generated) -> dict[Node, Materialized]:
     """The operators whose rows are kept."""
     nodes = generated.plan.nodes
-    kept = {nodes[c.operator]: c for c in generated.script.caches if c.operator is not None}
-    return kept | {generated.plan.root: generated.script.view}
+    caches = {nodes[c.operator]: c for c in generated.script.caches if c.operator is not None}
+    return caches | {generated.plan.root: generated.script.view}
 
 
 # --- operators ------------------------------------------------------------------------------------
@@ -44,40 +44,40 @@ def kept_nodes(generated: Generated) -> dict[Node, Materialized]:
 
 def plan_section(generated: Generated) -> RenderableType:
     """Every operator with its number, its IDs, and what is kept of it."""
-    tree = _tree(generated, generated.plan.root, set())
+    tree = _operator_tree(generated, generated.plan.root, set())
     return section("Plan with the IDs of every operator", tree)
 
 
-def _tree(generated: Generated, node: Node, seen: set[Node]) -> Tree:
+def _operator_tree(generated: Generated, node: Node, nodes_above: set[Node]) -> Tree:
     number = generated.plan.nodes.index(node)
-    if node in seen and children(node):
+    if node in nodes_above and children(node):
         return Tree(Text(f"{number} (above)"), guide_style="dim")
-    seen.add(node)
-    tree = Tree(_label(generated, node, number), guide_style="dim")
+    nodes_above.add(node)
+    tree = Tree(_operator_label(generated, node, number), guide_style="dim")
     for child in children(node):
-        tree.children.append(_tree(generated, child, seen))
+        tree.children.append(_operator_tree(generated, child, nodes_above))
     return tree
 
 
-def _label(generated: Generated, node: Node, number: int) -> RenderableType:
+def _operator_label(generated: Generated, node: Node, number: int) -> RenderableType:
     ids = ", ".join(map(column_text, generated.plan.ids[node])) or "none: a single row"
     label = Text.assemble((f"{number} ", "dim"), operator_text(node), "\n", (f"IDs: {ids}", "dim"))
-    kept = kept_nodes(generated).get(node)
-    if kept is not None:
-        why = "" if kept is generated.script.view else f": {kept.why}"
-        label.append(f"\nkept as {kept.name}{why}", GOOD)
+    cache = kept_nodes(generated).get(node)
+    if cache is not None:
+        why = "" if cache is generated.script.view else f": {cache.why}"
+        label.append(f"\nkept as {cache.name}{why}", GOOD)
     return Symbols(label)
 
 
 def plan_json(generated: Generated) -> list[Json]:
     """The operators, inputs first; positions are their numbers."""
-    plan, kept = generated.plan, kept_nodes(generated)
+    plan, caches = generated.plan, kept_nodes(generated)
     return [
         {
             "operator": operator_text(node),
             "inputs": [plan.nodes.index(child) for child in children(node)],
             "ids": [column_text(name) for name in plan.ids[node]],
-            "kept": kept[node].name if node in kept else None,
+            "kept": caches[node].name if node in caches else None,
         }
         for node in plan.nodes
     ]
@@ -88,8 +88,8 @@ def plan_json(generated: Generated) -> list[Json]:
 
 def change_text(diff: BaseDiff) -> str:
     """What a diff of a table is about: `insert`, `delete`, or `update of price`."""
-    changed = "" if diff.schema.kind in (INSERT, DELETE) else ", ".join(diff.schema.changed)
-    return f"{diff.schema.kind} of {changed}" if changed else diff.schema.kind
+    columns = "" if diff.schema.kind in (INSERT, DELETE) else ", ".join(diff.schema.changed)
+    return f"{diff.schema.kind} of {columns}" if columns else diff.schema.kind
 
 
 def diffs_section(generated: Generated) -> RenderableType:
@@ -97,8 +97,8 @@ def diffs_section(generated: Generated) -> RenderableType:
     table = plain_columns("table", "change", "diff")
     for diff in generated.script.diffs:
         columns = ", ".join(map(column_text, diff.schema.columns))
-        shown = Symbols(Text(f"{relation_text(diff.name)}: {columns}"))
-        table.add_row(Text(diff.table), Text(change_text(diff)), shown)
+        diff_text = Symbols(Text(f"{relation_text(diff.name)}: {columns}"))
+        table.add_row(Text(diff.table), Text(change_text(diff)), diff_text)
     return section("Diffs of tables", table)
 
 
@@ -107,10 +107,10 @@ def diffs_section(generated: Generated) -> RenderableType:
 
 def rules_section(generated: Generated) -> RenderableType:
     """Which rule of which operator turns which diff into which, from the tables up."""
-    return section("Rules, from the tables up", *_rules(generated.dag))
+    return section("Rules, from the tables up", *_rules_by_operator(generated.dag))
 
 
-def _rules(dag: RuleDag) -> Iterator[RenderableType]:
+def _rules_by_operator(dag: RuleDag) -> Iterator[RenderableType]:
     for number, node in enumerate(dag.plan.nodes):
         pieces = [piece for piece in dag.pieces if piece.operator == number]
         if not pieces:
@@ -125,11 +125,11 @@ def _rules(dag: RuleDag) -> Iterator[RenderableType]:
 def _rules_table(pieces: list[Piece]) -> Table:
     table = plain_columns()
     for piece in pieces:
-        made, diffs = relation_text(piece.name), ", ".join(_diffs_read(piece))
+        diff, diffs = relation_text(piece.name), ", ".join(_diffs_read(piece))
         rows = ", ".join(_rows_read(piece))
-        asked = f", with rows of {rows}" if rows else ""
+        row_text = f", with rows of {rows}" if rows else ""
         table.add_row(
-            Symbols(Text(f"  {made}")), Symbols(Text(f"by {piece.rule}, from {diffs}{asked}"))
+            Symbols(Text(f"  {diff}")), Symbols(Text(f"by {piece.rule}, from {diffs}{row_text}"))
         )
     return table
 
@@ -162,10 +162,10 @@ def _diffs_read(piece: Piece) -> list[str]:
 def _rows_read(piece: Piece) -> list[str]:
     """Rows that a rule asks for: `6 before`, of the output of operator 6 before the changes."""
     subviews = [each for each in _relations_read(piece) if isinstance(each, Subview)]
-    return [f"{each.operator} {_state_text(each)}" for each in subviews]
+    return [f"{each.operator} {_subview_state(each)}" for each in subviews]
 
 
-def _state_text(subview: Subview) -> str:
+def _subview_state(subview: Subview) -> str:
     """A state in a word, and which rows are meant if not all."""
     word = STATES[subview.state]
     return f"{word} ({relation_text(subview.rows)})" if subview.rows else word

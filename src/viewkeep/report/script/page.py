@@ -106,10 +106,10 @@ def _script_section(title: str, script: Script) -> RenderableType:
 
 def script_lines(script: Script, width: int) -> list[str]:
     """All statements, each with the tables, caches and views that it reads."""
-    return [line for each in script.statements for line in _annotated(each, script, width)]
+    return [line for each in script.statements for line in _statement_lines(each, script, width)]
 
 
-def _annotated(statement: Statement, script: Script, width: int) -> list[str]:
+def _statement_lines(statement: Statement, script: Script, width: int) -> list[str]:
     lines, names = show_lines(statement, width), ", ".join(reads(statement, script))
     if not names:
         return lines
@@ -138,23 +138,23 @@ class Reads:
 
 def reads_by_change(script: Script) -> list[Reads]:
     """For each diff, the tables and the kept relations that its statements read."""
-    kept = {each.name for each in script.materialized}
-    computes = [(each, *_leaves(each)) for each in script.computes()]
+    stored_names = {each.name for each in script.materialized}
+    computes = [(each, *_relations_of_statement(each)) for each in script.computes()]
     by_change: list[Reads] = []
     for diff in script.diffs:
         reached = {diff.name}
         tables: dict[str, None] = {}
         relations: dict[str, None] = {}
-        for statement, scans, stored in computes:
-            if reached & stored.keys():
+        for statement, scans, names in computes:
+            if reached & names.keys():
                 reached.add(statement.name)
                 tables |= scans
-                relations |= {name: None for name in stored if name in kept}
+                relations |= {name: None for name in names if name in stored_names}
         by_change.append(Reads(diff, tuple(tables), tuple(relations)))
     return by_change
 
 
-def _leaves(statement: Compute) -> tuple[dict[str, None], dict[str, None]]:
+def _relations_of_statement(statement: Compute) -> tuple[dict[str, None], dict[str, None]]:
     """The tables that a statement scans and the relations that it reads, in order."""
     nodes = list(walk(statement.query))
     scans = dict.fromkeys(node.name for node in nodes if isinstance(node, Scan))
@@ -166,8 +166,8 @@ def _reads_section(script: Script) -> RenderableType:
     lines = reads_by_change(script)
     for each in lines:
         tables = Text(", ".join(each.tables)) if each.tables else Text(NO_TABLE, GOOD)
-        kept = Text(", ".join(each.kept) or "nothing")
-        table.add_row(Text(each.diff.table), Text(change_text(each.diff)), tables, kept)
+        relations = Text(", ".join(each.kept) or "nothing")
+        table.add_row(Text(each.diff.table), Text(change_text(each.diff)), tables, relations)
     body: list[RenderableType] = [table]
     if not any(each.tables for each in lines):
         body.append(Text("The script touches no base table.", GOOD))
@@ -185,10 +185,10 @@ def script_json(tree: Node, options: ScriptOptions) -> Json:
         if options.changes:
             raise
         return {"script": None, "script_problem": str(problem)}
-    return {"script": _json(generated, options), "script_problem": None}
+    return {"script": _generated_json(generated, options), "script_problem": None}
 
 
-def _json(generated: Generated, options: ScriptOptions) -> Json:
+def _generated_json(generated: Generated, options: ScriptOptions) -> Json:
     script = generated.script
     return {
         "tuple_based": options.tuple_based,

@@ -50,15 +50,19 @@ class Place:
 
 def plan_picture(generated: Generated, name: str) -> str:
     """The SVG text; the same plan always gives the same picture."""
-    places = _places(generated.plan.root)
+    places = _operator_places(generated.plan.root)
     width = max(place.x for place in places.values()) + WIDTH + MARGIN
     height = max(place.y for place in places.values()) + HEIGHT + MARGIN
-    body = [*_arrows(generated, places), *_boxes(generated, places), *_result(generated, name)]
+    body = [
+        *_input_arrows(generated, places),
+        *_operator_boxes(generated, places),
+        *_view_shapes(generated, name),
+    ]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
             f'width="{width:g}" height="{height:g}">',
-            f"<title>{_escaped(f'Plan of {name}')}</title>",
+            f"<title>{_xml_text(f'Plan of {name}')}</title>",
             f"<style>{STYLE}</style>",
             f'<rect width="{width:g}" height="{height:g}" fill="{PAPER}"/>',
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
@@ -73,12 +77,12 @@ def plan_picture(generated: Generated, name: str) -> str:
 # --- places ---------------------------------------------------------------------------------------
 
 
-def _places(root: Node) -> dict[Node, Place]:
+def _operator_places(root: Node) -> dict[Node, Place]:
     """Inputs below the operators that use them; an operator stands over the middle of them."""
     depths: dict[Node, int] = {}
-    _deepen(root, 1, depths)
+    _set_depths(root, 1, depths)
     middles: dict[Node, float] = {}
-    _spread(root, middles)
+    _set_middles(root, middles)
     step = HEIGHT + UP
     return {
         node: Place(MARGIN + column * (WIDTH + ACROSS), MARGIN + (depths[node] - 1) * step + UP)
@@ -86,18 +90,18 @@ def _places(root: Node) -> dict[Node, Place]:
     }
 
 
-def _deepen(node: Node, depth: int, depths: dict[Node, int]) -> None:
+def _set_depths(node: Node, depth: int, depths: dict[Node, int]) -> None:
     if depths.get(node, 0) < depth:
         depths[node] = depth
         for child in children(node):
-            _deepen(child, depth + 1, depths)
+            _set_depths(child, depth + 1, depths)
 
 
-def _spread(node: Node, middles: dict[Node, float]) -> None:
+def _set_middles(node: Node, middles: dict[Node, float]) -> None:
     """Leaves from left to right, each in a column of its own; a shared input stands once."""
     new = [child for child in dict.fromkeys(children(node)) if child not in middles]
     for child in new:
-        _spread(child, middles)
+        _set_middles(child, middles)
     below = [middles[child] for child in new]
     leaves = [column for column in middles.values() if column == int(column)]
     free = max((int(column) + 1 for column in leaves), default=0)
@@ -117,55 +121,55 @@ def diff_kinds(generated: Generated, node: Node) -> str:
     )
 
 
-def _arrows(generated: Generated, places: Mapping[Node, Place]) -> Iterator[str]:
+def _input_arrows(generated: Generated, places: Mapping[Node, Place]) -> Iterator[str]:
     for node in generated.plan.nodes:
         inputs = dict.fromkeys(children(node))
         for i, child in enumerate(inputs):
             start, end = places[child], places[node]
             x = end.x + WIDTH * (i + 1) / (len(inputs) + 1)
-            yield from _arrow(
+            yield from _arrow_shapes(
                 start.middle, start.y, x, end.y + HEIGHT, diff_kinds(generated, child)
             )
     root = places[generated.plan.root]
     kinds = diff_kinds(generated, generated.plan.root)
-    yield from _arrow(root.middle, root.y, root.middle, root.y - UP + 22, kinds)
+    yield from _arrow_shapes(root.middle, root.y, root.middle, root.y - UP + 22, kinds)
 
 
-def _arrow(x: float, y: float, to_x: float, to_y: float, kinds: str) -> Iterator[str]:
+def _arrow_shapes(x: float, y: float, to_x: float, to_y: float, kinds: str) -> Iterator[str]:
     style = f'stroke="{FLOW}" stroke-width="2" marker-end="url(#tip)"'
     if not kinds:
         style = f'stroke="{STILL}" stroke-width="1.5"'
     yield f'<line x1="{x:g}" y1="{y:g}" x2="{to_x:g}" y2="{to_y:g}" {style}/>'
     if kinds:
-        yield _text((x + to_x) / 2 + 8, (y + to_y) / 2 + 4, kinds, "small flow")
+        yield _text_element((x + to_x) / 2 + 8, (y + to_y) / 2 + 4, kinds, "small flow")
 
 
-def _result(generated: Generated, name: str) -> Iterator[str]:
+def _view_shapes(generated: Generated, name: str) -> Iterator[str]:
     """The view, above its root."""
-    root = _places(generated.plan.root)[generated.plan.root]
-    shown = shorten(name, LETTERS, placeholder="...")
-    yield _text(root.middle, root.y - UP + 16, shown, "head kept", "middle")
+    root = _operator_places(generated.plan.root)[generated.plan.root]
+    label = shorten(name, LETTERS, placeholder="...")
+    yield _text_element(root.middle, root.y - UP + 16, label, "head kept", "middle")
 
 
 # --- boxes ----------------------------------------------------------------------------------------
 
 
-def _boxes(generated: Generated, places: Mapping[Node, Place]) -> Iterator[str]:
-    kept = kept_nodes(generated)
+def _operator_boxes(generated: Generated, places: Mapping[Node, Place]) -> Iterator[str]:
+    caches = kept_nodes(generated)
     for number, node in enumerate(generated.plan.nodes):
         place = places[node]
         yield "<g>"
-        yield f"<title>{_escaped(f'{type(node).__name__} {details(node)}'.rstrip())}</title>"
-        yield from _shape(node, place, node in kept)
-        yield from _content(node, number, place)
-        yield from _ids([column_text(name) for name in generated.plan.ids[node]], place)
-        if node in kept:
-            label = f"kept: {kept[node].name}"
-            yield _text(place.x + 10, place.y + HEIGHT - 10, label, "small kept")
+        yield f"<title>{_xml_text(f'{type(node).__name__} {details(node)}'.rstrip())}</title>"
+        yield from _operator_shape(node, place, node in caches)
+        yield from _operator_texts(node, number, place)
+        yield from _ids_oval([column_text(name) for name in generated.plan.ids[node]], place)
+        if node in caches:
+            label = f"kept: {caches[node].name}"
+            yield _text_element(place.x + 10, place.y + HEIGHT - 10, label, "small kept")
         yield "</g>"
 
 
-def _shape(node: Node, place: Place, is_kept: bool) -> Iterator[str]:
+def _operator_shape(node: Node, place: Place, is_kept: bool) -> Iterator[str]:
     x, y = place.x, place.y
     if isinstance(node, Scan):
         yield (
@@ -182,17 +186,17 @@ def _shape(node: Node, place: Place, is_kept: bool) -> Iterator[str]:
         )
 
 
-def _content(node: Node, number: int, place: Place) -> Iterator[str]:
+def _operator_texts(node: Node, number: int, place: Place) -> Iterator[str]:
     title = f"{number} {type(node).__name__}"
     if isinstance(node, BLOCKING):
         title += " (blocking)"
     top = place.y + (28 if isinstance(node, Scan) else 20)
-    yield _text(place.x + 10, top, title, "head")
-    for i, line in enumerate(_lines(details(node)), start=1):
-        yield _text(place.x + 10, top + 15 * i, line, "small")
+    yield _text_element(place.x + 10, top, title, "head")
+    for i, line in enumerate(_condition_lines(details(node)), start=1):
+        yield _text_element(place.x + 10, top + 15 * i, line, "small")
 
 
-def _lines(text: str) -> list[str]:
+def _condition_lines(text: str) -> list[str]:
     """A long condition in a few lines, cut where it is longer."""
     lines = wrap(text, LETTERS)
     if len(lines) > LINES:
@@ -201,26 +205,26 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _ids(names: Sequence[str], place: Place) -> Iterator[str]:
+def _ids_oval(names: Sequence[str], place: Place) -> Iterator[str]:
     """The IDs in an oval on the upper right, as in the paper."""
     if not names:
         return
-    shown = ", ".join(names)
-    shown = shown if len(shown) <= 24 else shown[:21].rstrip() + "..."
-    width = 7 * len(shown) + 16
+    label = ", ".join(names)
+    label = label if len(label) <= 24 else label[:21].rstrip() + "..."
+    width = 7 * len(label) + 16
     x, y = place.x + WIDTH - width + 8, place.y - 9
     yield (
         f'<rect x="{x:g}" y="{y:g}" width="{width}" height="18" rx="9" fill="#e8e3f4" '
         'stroke="#7e6bb0"/>'
     )
-    yield _text(x + width / 2, y + 13, shown, "small", "middle")
+    yield _text_element(x + width / 2, y + 13, label, "small", "middle")
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+def _text_element(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     place = f'x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}"'
-    return f"<text {place}>{_escaped(text)}</text>"
+    return f"<text {place}>{_xml_text(text)}</text>"
 
 
-def _escaped(text: str) -> str:
+def _xml_text(text: str) -> str:
     """Text for XML, which knows no control characters."""
     return escape("".join(c if c.isprintable() else " " for c in text))
