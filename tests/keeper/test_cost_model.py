@@ -9,6 +9,7 @@ import pytest
 from tests.keeper.lakes import check_verified
 from viewkeep import Keeper
 from viewkeep.diffs.script import Materialized
+from viewkeep.execute.engines import Choice
 from viewkeep.lake import Costs, Experience
 from viewkeep.lake.views.shared_caches import expanded
 from viewkeep.query.algebra import Stored
@@ -212,3 +213,19 @@ def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:
     assert both == len(list(view.script.computes()))
     assert 0 < view.count_statements(["parts"]) < both
     assert view.count_statements([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("backend", "changes", "touched", "size", "prices"),
+    [
+        ("spark", 500, 700, 1 << 26, costs.DRIVER),
+        ("spark", 5000, 5000, 1 << 26, costs.PRICES["spark"]),
+        ("spark", 25, 15_000, 1 << 26, costs.PRICES["spark"]),
+        ("spark", 500, 700, 1 << 30, costs.PRICES["spark"]),
+        ("duckdb", 500, 700, 1 << 26, costs.PRICES["duckdb"]),
+    ],
+)
+def test_few_changes_on_spark_cost_what_its_driver_takes(
+    backend: str, changes: int, touched: int, size: int, prices: costs.Prices
+) -> None:
+    assert costs._script_prices(Choice(backend, "", size), changes, touched) == prices

@@ -4,8 +4,9 @@
                  + rows written anew
     recompute    a statement + values of the columns that the query reads + rows of its joins
 
-The constants are seconds: those of DuckDB fit refreshes and recomputations on one machine, those of
-Spark are guesses. What refreshes of the view have taken (`lake.experience`) corrects both.
+The constants are seconds: those of DuckDB and of Spark's driver fit refreshes on one machine, those
+of Spark's jobs are guesses. What refreshes of the view have taken (`lake.experience`) corrects
+both.
 """
 
 from collections.abc import Mapping
@@ -92,6 +93,27 @@ PRICES = {
         untried=0.5,
     ),
 }
+DRIVER = Prices(
+    kept=0.02,
+    statement=0.002,
+    few_statement=0.002,
+    look_up=10e-9,
+    change=50e-6,
+    touch=0.3e-3,
+    mark=3e-6,
+    rewrite=16e-9,
+    recompute=1.0,
+    read=100e-9,
+    joined=200e-9,
+    operator_row=20e-6,
+    value=30e-9,
+    untried=0.1,
+)
+"""Those of few changes on Spark's driver, which looks rows up by itself: there is no job."""
+DRIVER_BYTES = 256 << 20
+"""The most bytes of relations of which all that is looked up is surely read on the driver."""
+DRIVER_ROWS = 5_000
+"""The most rows that changes may touch for all of their diffs to stay on the driver."""
 MARGIN = 1.1
 """So much longer than recomputation may be expected of changes that are brought in."""
 SMALL = 1 << 20
@@ -148,12 +170,13 @@ def estimate(
     if tables <= SMALL:
         return None
     touched = touched_rows(_rows(view, inputs), changes)
-    plain = _incremental_seconds(view, stored, PRICES[choice.backend], changes, touched)
+    price = _script_prices(choice, sum(changes.values()), touched)
+    plain = _incremental_seconds(view, stored, price, changes, touched)
     return Estimate(
         experience.corrected(changes, plain),
         experience.recompute(tables, recompute_seconds(view, inputs, choice.backend)),
         plain,
-        0.0 if experience.has_tried(changes) else PRICES[choice.backend].untried,
+        0.0 if experience.has_tried(changes) else price.untried,
     )
 
 
@@ -167,6 +190,12 @@ def touched_rows(rows: Mapping[str, int], changes: Mapping[str, int]) -> int:
     return sum(
         count * max(1, most // max(1, rows.get(name, most))) for name, count in changes.items()
     )
+
+
+def _script_prices(choice: Choice, changes: int, touched: int) -> Prices:
+    """Those of the engine, or of Spark's driver alone."""
+    is_small = changes <= MOST_CHANGES and touched <= DRIVER_ROWS and choice.size <= DRIVER_BYTES
+    return DRIVER if choice.backend == "spark" and is_small else PRICES[choice.backend]
 
 
 def _incremental_seconds(
