@@ -1,6 +1,7 @@
 """Maintenance of queries in one process: the whole flow from a query to a live result."""
 
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
@@ -15,11 +16,12 @@ from viewkeep.engine.intake import (
 )
 from viewkeep.engine.interpreter.partitions import Partition
 from viewkeep.engine.live import LiveOptions, LiveQuery
+from viewkeep.engine.result import Result, short
 from viewkeep.engine.runner import Runner, restore_compiled
 from viewkeep.engine.save import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
 from viewkeep.engine.switching import Engine, obstacle
-from viewkeep.errors import QueryError, SchemaError
+from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.options import Options
 from viewkeep.plan.adaptive.thresholds import Thresholds
 from viewkeep.plan.choose import plan
@@ -31,17 +33,18 @@ from viewkeep.query.notation.parse import parse
 from viewkeep.rings import Ring
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+    from pyarrow import RecordBatch
 
     from viewkeep.workload import Workload
 
 
-class Maintainer:
+class Maintainer(Result):
     """A query kept up to date; made by `maintain`.
 
     Results always equal the query run from scratch on what was loaded and updated, also while
     some multiplicities are negative. An error leaves everything as it was. Threads may share a
-    maintainer: they take turns.
+    maintainer: they take turns. Copies and pickles hold the rows and no subscribers.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class Maintainer:
         self._gate = self._live.gate
 
     def __repr__(self) -> str:
-        return f"<Maintainer of {self.query} by {self.program.strategy}>"
+        return f"<Maintainer of {short(str(self.query))} by {self.program.strategy}>"
 
     @property
     def engine(self) -> Engine:
@@ -165,6 +168,43 @@ class Maintainer:
             self._live.flush()
             return self._live.enumerate_batches(inputs, rows)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The outputs, then the aggregates, or the count.
+
+        >>> maintain("Q(a; sum(b), count()) = R(a, b)").columns, maintain("Q(a) = R(a, b)").columns
+        (('a', 'sum(b)', 'count()'), ('a', 'count'))
+        """
+        payload = tuple(map(str, self.query.aggregates)) or ("count",)
+        return (*self.query.outputs, *payload)
+
+    def __iter__(self) -> Iterator[Row]:
+        """The output tuples, each with its count or its aggregates behind it."""
+        if not self.query.outputs:
+            return iter([self._with_payload((), self.value())])
+        return (self._with_payload(row, payload) for row, payload in self.enumerate())
+
+    def __len__(self) -> int:
+        """The number of distinct output tuples; 1 without output variables."""
+        with self._gate:
+            return sum(1 for _ in self)
+
+    def to_arrow(self, given: Mapping[str, Any] | None = None) -> "pa.Table":
+        """The output as an Arrow table of one state, with the columns of `columns`.
+
+        Types are those of the values: columns of an output without tuples have the type null.
+        """
+        from viewkeep.engine.output_table import table_of_batches, table_of_rows  # loads Arrow
+
+        with self._gate:
+            if not self.query.outputs:
+                row = self._with_payload((), self.value(given))
+                return table_of_rows(self.columns, [row])
+            return table_of_batches(self.columns, self.enumerate_batches(given))
+
+    def _with_payload(self, row: Row, payload: Any) -> Row:
+        return row + payload if self.query.aggregates else (*row, payload)
+
     def memory(self) -> dict[str, int]:
         """Bytes that the compiled engine holds for each map; fused maps share them."""
         with self._gate:
@@ -199,8 +239,9 @@ class Maintainer:
             self._live.flush()
             return not self.payload.ring.is_zero(self._live.element((), inputs))
 
-    def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
-        """Call with the change of the output after every update or batch.
+    def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> int:
+        """Call with the change of the output after every update or batch; returns the token that
+        `unsubscribe` takes.
 
         Rows are outputs, then inputs. A tuple whose min or max cannot be told, because deletes
         have overtaken their inserts, is told when it can. A callback may update and read in its
@@ -219,7 +260,14 @@ class Maintainer:
         with self._gate:
             self._live.flush()
             self._live.runner.stop_singles()
-            self._live.subscribers.add(callback)
+            return self._live.subscribers.add(callback)
+
+    def unsubscribe(self, token: int) -> None:
+        """Call a subscriber no more."""
+        with self._gate:
+            self._live.subscribers.remove(token)
+            if not self._live.subscribers:
+                self._live.runner.resume_singles()
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that a tuple of an atom of the query would make."""
@@ -281,6 +329,15 @@ class Maintainer:
             raise damaged(path, error) from error
         return restored
 
+    def __reduce__(self) -> tuple[Callable[[bytes], "Maintainer"], tuple[bytes]]:
+        """A pickle of the query, its options and its rows; what cannot be pickled is refused."""
+        with self._gate:
+            state = (self.query, self.options, self.program, self._live.contents())
+        try:
+            return _unpickled, (pickle.dumps(state, protocol=5),)
+        except Exception as error:  # values and functions of the user's own may refuse in any way
+            raise ViewkeepError(f"cannot copy or pickle {self!r}: {error}") from error
+
     @staticmethod
     def _from_arrow(path: str | os.PathLike[str]) -> "Maintainer":
         def begin(header: Mapping[str, Any]) -> tuple["Maintainer", Runner]:
@@ -290,6 +347,14 @@ class Maintainer:
         restored = restore_compiled(path, begin)
         restored._live.mark_restored()
         return restored
+
+
+def _unpickled(pickled: bytes) -> Maintainer:
+    """What `Maintainer.__reduce__` pickled."""
+    query, options, program, contents = pickle.loads(pickled)
+    copy = Maintainer(query, options, program)
+    copy._live.fill(contents)
+    return copy
 
 
 @overload

@@ -261,7 +261,7 @@ def test_columns_of_the_table_that_the_query_does_not_use_count_as_names(kind):
 
 
 @engines
-@pytest.mark.parametrize("data", [pl.LazyFrame({"a": [1]}), pa.array([1]), {"a": [1]}])
+@pytest.mark.parametrize("data", [pa.array([1]), {"a": [1]}])
 def test_what_is_no_table_is_refused(kind, data):
     with pytest.raises(vk.SchemaError, match="R"):
         give(data, "load", kind, "Q(a) = R(a)")

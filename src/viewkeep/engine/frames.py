@@ -8,7 +8,9 @@ from viewkeep.errors import SchemaError, did_you_mean
 
 def as_table(data: Any, relation: str) -> Any:
     """Frames that stream Arrow data (polars, record batches, DuckDB) as Arrow tables; other data
-    as it is."""
+    as it is. A lazy frame of polars is computed."""
+    if _is_lazy(data):
+        data = _collected(data, relation)
     streams = hasattr(data, "__arrow_c_stream__") and not hasattr(data, "itertuples")
     # Asking the type runs no query: polars computes the columns of a LazyFrame when they are read.
     has_columns = any(hasattr(type(data), name) for name in ("columns", "column_names", "schema"))
@@ -26,6 +28,18 @@ def as_table(data: Any, relation: str) -> Any:
         raise SchemaError(f"rows of {relation}: this {kind} is no table: {error}") from error
 
 
+def _is_lazy(data: Any) -> bool:
+    """Whether data is a frame of polars that is yet to be computed."""
+    return all(hasattr(type(data), name) for name in ("collect", "collect_schema"))
+
+
+def _collected(data: Any, relation: str) -> Any:
+    try:
+        return data.collect()
+    except Exception as error:  # polars has errors of many classes
+        raise SchemaError(f"rows of {relation}: polars cannot compute them: {error}") from error
+
+
 def is_arrow(data: Any) -> bool:
     """Whether data is an Arrow table."""
     return hasattr(data, "to_batches") and hasattr(data, "column_names")
@@ -34,6 +48,11 @@ def is_arrow(data: Any) -> bool:
 def is_pandas(data: Any) -> bool:
     """Whether data is a pandas frame."""
     return hasattr(data, "itertuples") and hasattr(data, "columns")
+
+
+def field_names(data: Any) -> tuple[str, ...]:
+    """The names of the fields of a structured NumPy array; none for anything else."""
+    return getattr(getattr(data, "dtype", None), "names", None) or ()
 
 
 def select_columns(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
+from viewkeep.engine.frames import field_names, is_arrow, is_pandas, select_columns
 from viewkeep.errors import QueryError, SchemaError, did_you_mean
 from viewkeep.plan.payload import Payload, distinct, plan_payload
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
@@ -67,9 +67,21 @@ class Intake:
         ]
 
     def fit(self, row: Any) -> Any:
-        """A list as a tuple, and a row of the whole table cut to what the query binds."""
+        """A list or a row by names as a tuple, and a row of the whole table cut to what the query
+        binds."""
+        if isinstance(row, Mapping):
+            return self._by_name(row)
         row = tuple(row) if isinstance(row, list) else row
         return self._cut(row) if isinstance(row, tuple) and len(row) == self._width else row
+
+    def _by_name(self, row: Mapping[Any, Any]) -> Row:
+        missing = [column for column in self.columns if column not in row]
+        if missing:
+            raise SchemaError(
+                f"row {dict(row)!r} of {self.relation}({', '.join(self.columns)}) has no "
+                f"{', '.join(missing)}" + did_you_mean(missing[0], map(str, row))
+            )
+        return tuple([row[column] for column in self.columns])
 
     def check(self, row: Any, multiplicity: int, loading: bool = False) -> None:
         """Refuse what does not fit the relation or its constraints."""
@@ -156,6 +168,9 @@ def rows_of(
     if is_pandas(data):
         places = select_columns([str(name) for name in data.columns], relation, columns, whole)
         return _plain(data.iloc[:, places].itertuples(index=False, name=None))
+    if names := field_names(data):
+        places = select_columns(list(names), relation, columns, whole)
+        return zip(*(data[names[place]].tolist() for place in places), strict=True)
     if getattr(data, "ndim", 0) == 2 and hasattr(data, "tolist"):
         return (tuple(row) for row in data.tolist())
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):

@@ -251,6 +251,20 @@ class LiveQuery:
         self.flush()
         self.runner.save(path, {**header, "steps": self.runner.engine.steps})
 
+    def contents(self) -> dict[str, Any]:
+        """All that a copy needs: the inputs, and what of them is heavy."""
+        self.flush()
+        engine = self.runner.engine
+        inputs = list(engine.inputs())
+        return {"inputs": inputs, "layout": engine.layout(), "steps": engine.steps}
+
+    def fill(self, contents: Mapping[str, Any]) -> None:
+        """Take up the contents of another live query."""
+        payloads = {(atom, row): payload for atom, row, payload in contents["inputs"]}
+        self.runner.rebuild(payloads, contents["layout"])
+        self.runner.engine.counter[0] = contents["steps"]
+        self.mark_restored()
+
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what the reference engine saved."""
         self.runner.restore(state["maps"], state["base"], state["steps"])

@@ -271,6 +271,10 @@ class Runner:
         self.singles.clear()
         self._gate.address = 0
 
+    def resume_singles(self) -> None:
+        """Let machine code be connected with `update` again, since nobody is told any more."""
+        self.direct = self._checker is None
+
     def add(self, changes: Iterable[Change]) -> None:
         """Add to the inputs, static ones too, which no trigger takes: preprocessing once more."""
         totals = dict[tuple[int, Row], Any]()

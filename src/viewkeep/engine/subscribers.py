@@ -3,10 +3,11 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import count
 from threading import Lock
 from typing import Any
 
-from viewkeep.errors import RingError
+from viewkeep.errors import QueryError, RingError
 
 Row = tuple[Any, ...]
 
@@ -34,7 +35,8 @@ class Subscribers:
 
     def __init__(self, state_of: Callable[[Row], Any]) -> None:
         self._state_of = state_of
-        self._callbacks: list[Callback] = []
+        self._callbacks: dict[int, Callback] = {}
+        self._tokens = count(1)
         self._untold: dict[Row, Any] = {}
         self._queue: deque[tuple[list[OutputChange], list[Callback]]] = deque()
         self._mutex, self._delivering = Lock(), False
@@ -42,9 +44,18 @@ class Subscribers:
     def __bool__(self) -> bool:
         return bool(self._callbacks)
 
-    def add(self, callback: Callback) -> None:
-        """Tell this one too, from now on."""
-        self._callbacks.append(callback)
+    def add(self, callback: Callback) -> int:
+        """Tell this one too, from now on; returns the token by which it is removed."""
+        token = next(self._tokens)
+        self._callbacks[token] = callback
+        return token
+
+    def remove(self, token: int) -> None:
+        """Tell the subscriber of a token no more; what waits for it is still delivered."""
+        if not isinstance(token, int) or self._callbacks.pop(token, None) is None:
+            raise QueryError(f"{token!r} is no token of a subscriber: subscribe() returns them")
+        if not self._callbacks:
+            self._untold.clear()
 
     def start(self) -> dict[Row, Any]:
         """The states of output tuples before a change, for those not yet delivered."""
@@ -69,8 +80,12 @@ class Subscribers:
                 self._untold[head] = old
             else:
                 changed += [OutputChange(head, old, new)] if old != new else []
-        if changed:
-            self._queue.append((changed, list(self._callbacks)))
+        self.queue(changed)
+
+    def queue(self, changes: list[OutputChange]) -> None:
+        """Queue a call of every subscriber with changes, if there are any."""
+        if changes and self._callbacks:
+            self._queue.append((changes, list(self._callbacks.values())))
 
     def deliver(self) -> None:
         """Call everyone with all that waits, unless someone is at it; the first error is raised
