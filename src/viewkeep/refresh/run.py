@@ -4,24 +4,26 @@ Rows are computed and written down first; the commit that shows them is returned
 the caller wants it, perhaps while the next view is computed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import ViewkeepError, problem_of
-from viewkeep.execute.backend import Backend
 from viewkeep.execute.base_diffs import BaseDiffs, diff_inputs
 from viewkeep.execute.budget import OverBudgetError
 from viewkeep.execute.engines import Choice, Engines, JobCount
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
-from viewkeep.lake.views.cache_versions import open_caches, replace_cache, shared_version
+from viewkeep.lake.views.cache_versions import (
+    caches_over,
+    open_caches,
+    shared_versions,
+    write_next_version,
+)
 from viewkeep.lake.views.caches import Cache
-from viewkeep.lake.views.clock import clock_changes, clock_rows
-from viewkeep.lake.views.shared_caches import writer_of
+from viewkeep.lake.views.clock import clock_changes
 from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.clock import CLOCK
@@ -40,26 +42,17 @@ from viewkeep.refresh.plan import (
     unless_strict,
     writes_caches,
 )
-from viewkeep.refresh.relations import ViewRelations
+from viewkeep.refresh.run_scripts import KeptRows, TooManyRowsError, ViewScripts
 from viewkeep.refresh.write_changes import Outcome, WrittenView, write_caches, write_view
 from viewkeep.tables import feed
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
-from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import Rewrite
 from viewkeep.tables.log.delta import DataFile
-from viewkeep.tables.relations import OverlaidRows, StoredRows
+from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.table_changes import TableChanges
-
-KeptRows = dict[str, StoredRows | OverlaidRows]
-"""The caches and the view as they are before the changes, by their names in the script."""
-
 
 CommitView = Callable[[], RefreshReport]
 """Shows what a refresh has computed, and tells what it did."""
-
-
-class TooManyRowsError(ViewkeepError):
-    """Changes of so many rows that computing the view anew is the better way."""
 
 
 def compute_refresh(view: View, inputs: Pins, tables: Pins, engines: Engines) -> CommitView:
@@ -245,12 +238,12 @@ class _StageRun:
         kept[view.script.view.name] = StoredRows(
             view.table, snapshot, snapshot.files, view.layout.public_names
         )
-        about = self._stage.estimate
-        budget = self._budget(about.incremental if about else 0.0)
-        shared = self._shared_versions(each for each in caches.values() if self._may_move(each))
-        timing, done = timer.phase("compute"), frozenset(shared)
-        with timing, self._outcome(inputs, kept, budget, done) as outcome, timer.phase("write"):
-            shared |= self._shared_versions(caches[n] for n in caches if n in outcome.rows)
+        changed = changed_inputs(self._stored, self._inputs)
+        shared = shared_versions(view, caches_over(view, caches.values(), changed), self._inputs)
+        timing, outcome_of_run = timer.phase("compute"), self._outcome(inputs, kept, shared)
+        with timing, outcome_of_run as outcome, timer.phase("write"):
+            touched = (caches[name] for name in caches if name in outcome.rows)
+            shared |= shared_versions(view, touched, self._inputs)
             own = {name: cache for name, cache in caches.items() if name not in shared}
             cache_files = write_caches(view, own, outcome)
             written = write_view(view, snapshot, outcome)
@@ -278,37 +271,10 @@ class _StageRun:
         with self._timer.phase("write"):
             for name, each in files.items():
                 cache = caches[name]
-                versions[name] = self._cache_version(cache, each)
+                versions[name] = write_next_version(self._view, cache, each, self._inputs)
         seconds = self._timer.phases["compute"] + self._timer.phases["write"]
         self._note(self._after_run(report.changes, seconds))
         return self._commit(written, versions, replace(report, experience=self._costs.notes()))
-
-    def _shared_versions(self, caches: Iterable[Cache]) -> dict[str, int]:
-        """The next versions of caches that other views have written already."""
-        versions = {each.materialized.name: self._shared_version(each) for each in caches}
-        return {name: version for name, version in versions.items() if version is not None}
-
-    def _may_move(self, cache: Cache) -> bool:
-        """Whether other views may have written a cache for what has changed."""
-        form = self._view.shared_forms.get(cache.materialized.name)
-        return form is not None and not form.inputs.isdisjoint(
-            changed_inputs(self._stored, self._inputs)
-        )
-
-    def _shared_version(self, cache: Cache) -> int | None:
-        return shared_version(self._view, cache.materialized, self._inputs, cache.snapshot.version)
-
-    def _cache_version(self, cache: Cache, files: list[DataFile]) -> int:
-        """The next version of a cache: the one that another view has written, or a new one."""
-        with writer_of(cache.table.uri):
-            version = self._shared_version(cache)
-            if version is None:
-                return replace_cache(
-                    self._view, cache.materialized, cache.table, files, self._inputs
-                )
-        old = cache.snapshot.identities
-        Folder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
-        return version
 
     def _after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
         """What was estimated is corrected; otherwise only what took too long is told."""
@@ -317,75 +283,18 @@ class _StageRun:
             return experience.after_run(changes, seconds, self._stage.size)
         return experience.after_success(changes).after_measuring(changes, seconds, about.plain)
 
-    def _budget(self, estimate: float) -> float | None:
+    def _outcome(
+        self, inputs: BaseDiffs, kept: KeptRows, shared: Iterable[str]
+    ) -> AbstractContextManager[Outcome]:
+        backend = self._engines[self._stage.backend]
+        scripts = ViewScripts(self._view, self._stored, self._inputs, self._changes, backend)
+        return scripts.outcome(inputs, kept, self._budget(), frozenset(shared))
+
+    def _budget(self) -> float | None:
         if not self._stage.fallback:
             return None
-        return self._experience.budget(self._stage.size, estimate)
-
-    @contextmanager
-    def _outcome(
-        self, inputs: BaseDiffs, kept: KeptRows, budget: float | None, without: frozenset[str]
-    ) -> Iterator[Outcome]:
-        """Run the scripts for these changes; what they found is there inside the block. Caches that
-        others have written (`without`) need no changes."""
-        backend, outcome = self._engines[self._stage.backend], Outcome()
-        if self._view.is_recursive:
-            self._run_one_by_one(backend, inputs, kept, budget, outcome)
-            yield outcome
-            return
-        relations = self._relations(inputs, kept, self._stored.state.inputs, self._inputs)
-        script = self._view.script_for(inputs.kinds, without)
-        with backend.run(script, relations, budget) as done:
-            outcome.rows, outcome.whole = dict(done.rows), done
-            outcome.add(done)
-            yield outcome
-
-    def _run_one_by_one(
-        self,
-        backend: Backend,
-        inputs: BaseDiffs,
-        kept: KeptRows,
-        budget: float | None,
-        outcome: Outcome,
-    ) -> None:
-        """Scripts with recursive views bring the changes of one table (`diffs.recursive`): the next
-        one finds what is kept as the one before has left it."""
-        now, versions = dict(kept), dict(self._stored.state.inputs)
-        for table, kinds in inputs.kinds.items():
-            script = self._view.recursive_script(table, kinds)
-            after = {**versions, table: self._inputs[table]}
-            with backend.run(script, self._relations(inputs, now, versions, after), budget) as done:
-                outcome.add(done)
-                for name, changes in done.rows.items():
-                    self._add(outcome, now, name, changes)
-            versions = after
-
-    def _add(self, outcome: Outcome, now: KeptRows, name: str, changes: RowChanges | None) -> None:
-        if changes is None:
-            raise TooManyRowsError(f"too many rows of {name} change")
-        # The scripts of different tables name the same rows by different columns of equal values.
-        ids = next(each.ids for each in self._view.script.materialized if each.name == name)
-        now[name] = changed_relation(now[name], changes, ids)
-        earlier = outcome.rows.get(name)
-        outcome.rows[name] = changes if earlier is None else composed(earlier, changes, ids)
-
-    def _relations(
-        self, inputs: BaseDiffs, kept: KeptRows, before: Pins, after: Pins
-    ) -> ViewRelations:
-        """Where a script finds its relations."""
-        pre = {(name, "pre"): before[name] for name in self._view.sources}
-        post = {(name, "post"): after[name] for name in self._view.sources}
-        changes = {
-            name: self._changes[name]
-            for name, source in self._view.sources.items()
-            if source.declared.key and before[name] != after[name]
-        }
-        relations = ViewRelations(self._view, {**pre, **post}, changes=changes)
-        relations.update(kept)
-        relations.update(inputs.diffs)
-        if self._stored.state.clock is not None:
-            relations[CLOCK, "pre"] = clock_rows(self._stored.state.clock)
-        return relations
+        about = self._stage.estimate
+        return self._experience.budget(self._stage.size, about.incremental if about else 0.0)
 
     def _commit(self, written: WrittenView, caches: Pins, report: RefreshReport) -> RefreshReport:
         view = self._view

@@ -4,14 +4,16 @@ A cache that views share is written by one of them; the others find its version 
 the tables that it is made from.
 """
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from viewkeep.diffs.script import Materialized
 from viewkeep.lake.views.caches import Cache
-from viewkeep.lake.views.shared_caches import INPUTS, SharedForm, find_version
+from viewkeep.lake.views.shared_caches import INPUTS, SharedForm, find_version, writer_of
 from viewkeep.lake.views.state import Pins, ViewState
 from viewkeep.lake.views.view import View
+from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.log.delta import ConflictError, DataFile, LakeTable, StorageError
 
 TRIES = 20
@@ -37,6 +39,36 @@ def shared_version(view: View, cache: Materialized, inputs: Pins, since: int = -
     if form is None:
         return None
     return find_version(view.cache_table(cache), _input_versions(view, form, inputs), since)
+
+
+def shared_versions(view: View, caches: Iterable[Cache], inputs: Pins) -> dict[str, int]:
+    """The next versions of those caches that other views have written already."""
+    versions = {each.materialized.name: _next_shared_version(view, each, inputs) for each in caches}
+    return {name: version for name, version in versions.items() if version is not None}
+
+
+def caches_over(view: View, caches: Iterable[Cache], inputs: Iterable[str]) -> Iterator[Cache]:
+    """The caches that views share and that are made from one of these inputs."""
+    names = frozenset(inputs)
+    for cache in caches:
+        form = view.shared_forms.get(cache.materialized.name)
+        if form is not None and not form.inputs.isdisjoint(names):
+            yield cache
+
+
+def _next_shared_version(view: View, cache: Cache, inputs: Pins) -> int | None:
+    return shared_version(view, cache.materialized, inputs, cache.snapshot.version)
+
+
+def write_next_version(view: View, cache: Cache, files: list[DataFile], inputs: Pins) -> int:
+    """The next version of a cache: the one that another view has written, or a new one."""
+    with writer_of(cache.table.uri):
+        version = _next_shared_version(view, cache, inputs)
+        if version is None:
+            return replace_cache(view, cache.materialized, cache.table, files, inputs)
+    old = cache.snapshot.identities
+    Folder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
+    return version
 
 
 def _input_versions(view: View, form: SharedForm, inputs: Pins) -> dict[str, list[Any]]:
