@@ -147,7 +147,7 @@ def test_two_updates_of_one_row_both_happen(
     from viewkeep.lake import apply as applying
 
     other = Keeper(tmp_path, spark)
-    commit, seen = applying._commit, []
+    commit, seen = applying._commit_user_changes, []
 
     def delayed(*given: Any) -> int:
         if not seen:
@@ -155,6 +155,6 @@ def test_two_updates_of_one_row_both_happen(
             other.apply("parts", updates=[{"pid": 1, "name": "other"}], deletes=[(3,)])
         return commit(*given)
 
-    monkeypatch.setattr(applying, "_commit", delayed)
+    monkeypatch.setattr(applying, "_commit_user_changes", delayed)
     keeper.apply("parts", updates=[{"pid": 1, "price": 99}])
     assert rows(keeper, "parts") == Counter([(1, 99, "other"), (2, 20, None)])

@@ -352,7 +352,7 @@ def test_a_process_with_an_old_definition(
 
     keeper.create_view("dear", "SELECT pid FROM parts WHERE price > 90")
     other = Keeper(tmp_path, spark)
-    refreshed, done = refresh_round._computed, []
+    refreshed, done = refresh_round._computed_commit, []
 
     def late(*given: Any) -> Any:
         if not done:
@@ -360,7 +360,7 @@ def test_a_process_with_an_old_definition(
             other.create_view("dear", "SELECT pid, price FROM parts", replace=True)
         return refreshed(*given)
 
-    monkeypatch.setattr(refresh_round, "_computed", late)
+    monkeypatch.setattr(refresh_round, "_computed_commit", late)
     keeper.apply("parts", updates=[{"pid": 1, "price": 95}])
     keeper.refresh()
     assert keeper.read("dear").columns == ["pid", "price"]

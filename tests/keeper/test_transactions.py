@@ -167,17 +167,17 @@ def test_two_processes_take_the_same_back(place: Path, monkeypatch: pytest.Monke
     """The second one, which looked before the first was done, finds rows written since."""
     with fault(_first_commit(place), after=True):
         move(Keeper(place), 1, 50)
-    slow, quick, take_back = Keeper(place), Keeper(place), Transactions._take_back
+    slow, quick, take_back = Keeper(place), Keeper(place), Transactions._undo_transaction
 
     def interrupted(*about: Any) -> None:
-        monkeypatch.setattr(Transactions, "_take_back", take_back)
+        monkeypatch.setattr(Transactions, "_undo_transaction", take_back)
         quick.apply("giro", updates=[{"id": 2, "amount": 7}])
         take_back(*about)
 
-    monkeypatch.setattr(Transactions, "_take_back", interrupted)
+    monkeypatch.setattr(Transactions, "_undo_transaction", interrupted)
     definition = slow._lake.catalog.read().table("giro")
     Transactions(slow._lake).settle(definition, slow._lake.at(definition.location))
-    assert Transactions._take_back is take_back, "the test interrupted it"
+    assert Transactions._undo_transaction is take_back, "the test interrupted it"
     assert balances(slow, "giro")[2] == 7
     slow.refresh()
     check(slow)

@@ -71,7 +71,7 @@ def user_changes(
         read_user_rows(name, "updates", updates, table, table.key),
         read_user_rows(name, "deletes", deletes, table, table.key),
     )
-    _check_once(name, table, changes)
+    _check_keys_once(name, table, changes)
     changed = [each for each in changes.updates.column_names if each not in table.key]
     if changes.updates.num_rows and not changed:
         raise SchemaError(f'table "{name}", updates: only keys are given; name what changes')
@@ -101,7 +101,7 @@ def changeable_table(catalog: Catalog, name: str) -> TableDefinition:
     return definition
 
 
-def _check_once(name: str, table: Table, changes: UserChanges) -> None:
+def _check_keys_once(name: str, table: Table, changes: UserChanges) -> None:
     """Refuse a row that is named twice by the same kind of change: which one counts is not said."""
     parts = {"inserts": changes.inserts, "updates": changes.updates, "deletes": changes.deletes}
     for what, rows in parts.items():
@@ -127,14 +127,14 @@ def apply_changes(
     """
     keys, noted = changes.keys(definition.table.key), {"apply": True, **(notes or {})}
     for _ in range(TRIES):
-        with suppress(ConflictError), remembered_logs(), _newer_is_conflict(table):
+        with suppress(ConflictError), remembered_logs(), _conflict_if_newer(table):
             settle()
-            return _applied(scans, definition, table, changes, keys, driver_bytes, noted)
+            return _apply_to_newest(scans, definition, table, changes, keys, driver_bytes, noted)
     raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
 
 
 @contextmanager
-def _newer_is_conflict(table: LakeTable) -> Iterator[None]:
+def _conflict_if_newer(table: LakeTable) -> Iterator[None]:
     """A block in which an error of storage is a `ConflictError` if there is a newer version than
     the one that was read: a file that only the older one has may have been vacuumed."""
     try:
@@ -149,7 +149,7 @@ def _newer_is_conflict(table: LakeTable) -> Iterator[None]:
         raise ConflictError(f"{table.uri}: another process committed first") from error
 
 
-def _applied(
+def _apply_to_newest(
     scans: Scans,
     definition: TableDefinition,
     table: LakeTable,
@@ -161,16 +161,18 @@ def _applied(
     """The changes against the newest version, in the next one; a `ConflictError` if there is one
     meanwhile."""
     snapshot = table.snapshot()
-    _check_columns(definition, snapshot)
+    _check_table_columns(definition, snapshot)
     matches = find_rows(scans, table, snapshot, keys, driver_bytes)
     net_changes = net_user_changes(definition.name, definition.table, changes, matches)
     if net_changes.is_empty:
         return snapshot.version, net_changes
-    version = _commit(scans, definition, table, snapshot, net_changes, matches, driver_bytes, notes)
+    version = _commit_user_changes(
+        scans, definition, table, snapshot, net_changes, matches, driver_bytes, notes
+    )
     return version, net_changes
 
 
-def _check_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
+def _check_table_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
     """Refuse a table whose columns another writer has changed: rows would not fit it."""
     declared, there = definition.table.names, [field.name for field in snapshot.fields]
     changed = [*(n for n in there if n not in declared), *(n for n in declared if n not in there)]
@@ -189,31 +191,33 @@ def net_user_changes(
     rows = matches.rows.select(list(table.names)).cast(rows_schema(table))
     count = matches.keys.keys.num_rows
     if matches.keys.repeated is not None or np.bincount(matches.places, minlength=1).max() > 1:
-        return _net_rows(name, table, changes, rows)
+        return _net_changes_by_row(name, table, changes, rows)
     places = np.full(count, -1, np.int64)
     places[matches.places] = np.arange(rows.num_rows)
     inserts, updates, deletes = np.split(
         places, np.cumsum([changes.inserts.num_rows, changes.updates.num_rows])
     )
-    wrong = _first_misfit(table, changes, inserts, updates, deletes)
+    wrong = _first_misfit_change(table, changes, inserts, updates, deletes)
     if wrong is not None:
-        return _net_rows(name, table, wrong, rows)
+        return _net_changes_by_row(name, table, wrong, rows)
     before = take_rows(rows, updates)
-    after = _updated(before, changes.updates, table)
+    after = _updated_rows(before, changes.updates, table)
     net_changes = TableChanges(
         name, table, changes.inserts, take_rows(rows, deletes), before, after
     )
     return net_changes.effective([n for n in changes.updates.column_names if n not in table.key])
 
 
-def _net_rows(name: str, table: Table, changes: UserChanges, rows: pa.Table) -> TableChanges:
+def _net_changes_by_row(
+    name: str, table: Table, changes: UserChanges, rows: pa.Table
+) -> TableChanges:
     """One change after the other, where several name one key, or one does not fit."""
     format_ = RowFormat(name, table)
     before = {format_.key_of(row): row for row in to_rows(rows)}
     return TableChanges.of_batch(net(name, table, before, changes.log(table)))
 
 
-def _first_misfit(
+def _first_misfit_change(
     table: Table, changes: UserChanges, inserts: Places, updates: Places, deletes: Places
 ) -> UserChanges | None:
     """The first misfit: a delete or update whose row is not there, an insert whose row is."""
@@ -229,13 +233,13 @@ def _first_misfit(
     return None
 
 
-def _updated(before: pa.Table, updates: pa.Table, table: Table) -> pa.Table:
+def _updated_rows(before: pa.Table, updates: pa.Table, table: Table) -> pa.Table:
     set_columns = [name for name in updates.column_names if name not in table.key]
     columns = [updates[name] if name in set_columns else before[name] for name in table.names]
     return pa.Table.from_arrays(columns, schema=rows_schema(table))
 
 
-def _commit(
+def _commit_user_changes(
     scans: Scans,
     definition: TableDefinition,
     table: LakeTable,

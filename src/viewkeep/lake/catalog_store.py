@@ -58,16 +58,16 @@ class CatalogStore:
         recent = _RECENT.get(self._table.uri)
         if recent is not None and recent[0] == form and None not in marks:
             return recent[1]
-        catalog = self._read(snapshot)
+        catalog = self._catalog_of_snapshot(snapshot)
         if len(_RECENT) >= LAKES:
             _RECENT.clear()
         _RECENT[self._table.uri] = form, catalog
         return catalog
 
-    def _read(self, snapshot: Snapshot) -> Catalog:
+    def _catalog_of_snapshot(self, snapshot: Snapshot) -> Catalog:
         rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
         try:
-            definitions = self._with_absolute_locations([_entry(*row) for row in rows])
+            definitions = self._with_absolute_locations([_catalog_entry(*row) for row in rows])
         except (KeyError, ValueError, TypeError) as error:
             raise StorageError(f"{self._table.uri}: the catalog is damaged: {error!r}") from error
         return Catalog(snapshot.version, {each.name: each for each in definitions})
@@ -99,12 +99,12 @@ class CatalogStore:
         for _ in range(TRIES):
             catalog = changed(self.read())
             try:
-                return self._write(catalog, what)
+                return self._write_catalog(catalog, what)
             except ConflictError:
                 continue
         raise ConflictError(f"{self._table.uri}: too many processes define things; try again")
 
-    def _write(self, catalog: Catalog, what: str) -> Catalog:
+    def _write_catalog(self, catalog: Catalog, what: str) -> Catalog:
         relative = self._with_relative_locations(catalog)
         rows = [
             (
@@ -119,33 +119,33 @@ class CatalogStore:
         version = self._table.commit(catalog.version, [new], old, {"change": what})
         # The copy is not worth a failure: the change has happened.
         with suppress(StorageError):
-            Folder(self._copy).write_text("catalog.json", _for_people(rows))
+            Folder(self._copy).write_text("catalog.json", _catalog_text(rows))
         return replace(catalog, version=version)
 
 
-def _for_people(rows: Iterable[tuple[str, str, str]]) -> str:
+def _catalog_text(rows: Iterable[tuple[str, str, str]]) -> str:
     """The definitions by kind, as indented JSON."""
     parts: dict[str, list[str]] = {"table": [], "view": []}
     for kind, name, definition in rows:
-        parts[kind].append(f"    {json.dumps(name)}: {_indented(definition)}")
+        parts[kind].append(f"    {json.dumps(name)}: {_definition_text(definition)}")
     return (
         "{\n"
-        + ",\n".join(f'  "{kind}s": {_braced(lines)}' for kind, lines in parts.items())
+        + ",\n".join(f'  "{kind}s": {_json_block(lines)}' for kind, lines in parts.items())
         + "\n}\n"
     )
 
 
-def _braced(lines: Sequence[str]) -> str:
+def _json_block(lines: Sequence[str]) -> str:
     return "{\n" + ",\n".join(lines) + "\n  }" if lines else "{}"
 
 
 @lru_cache(DEFINITIONS)
-def _indented(definition: str) -> str:
+def _definition_text(definition: str) -> str:
     return json.dumps(json.loads(definition), indent=2).replace("\n", "\n    ")
 
 
 @lru_cache(DEFINITIONS)
-def _entry(kind: str, name: str, definition: str) -> Definition:
+def _catalog_entry(kind: str, name: str, definition: str) -> Definition:
     values = json.loads(definition)
     if kind == "table":
         return TableDefinition.from_json(name, values)

@@ -44,10 +44,10 @@ def changes_since(lake: Lake, name: str, since: int | None, until: int | None) -
     and `after` it, NULL where there is none.
     """
     with lake.marked(), remembered_logs():
-        return _changes(lake, lake.catalog.read().readable(name), since, until)
+        return _changes_of_entry(lake, lake.catalog.read().readable(name), since, until)
 
 
-def _changes(
+def _changes_of_entry(
     lake: Lake, entry: TableDefinition | ViewDefinition, since: int | None, until: int | None
 ) -> pa.Table:
     table = lake.at(entry.location)
@@ -95,7 +95,7 @@ class _History:
     def version_changes(self, version: int) -> pa.Table:
         """The changes of one version."""
         try:
-            return self._rows(self._changes(version), version)
+            return self._change_rows(self._changes_of_version(version), version)
         except TooManyChangesError as error:
             problem = f"{error} in version {version}, too many to be told one by one"
         except (StorageError, SchemaError) as error:
@@ -107,20 +107,20 @@ class _History:
             f'changes("{name}", since={version}) what came after it'
         )
 
-    def _changes(self, version: int) -> TableChanges:
+    def _changes_of_version(self, version: int) -> TableChanges:
         if version == 0:
-            return replace(self._none, inserts=self._all_rows(self._table.snapshot(0)))
-        commit = self._commit(version)
+            return replace(self._no_changes, inserts=self._all_rows(self._table.snapshot(0)))
+        commit = self._commit_of_version(version)
         is_noted = commit is not None and commit.notes is not None and CHANGES in commit.notes
         if commit is not None and not is_noted and commit.operation in HARMLESS:
-            return self._none
+            return self._no_changes
         has_columns = is_noted or self._has_same_columns(version)
-        if self._entry.table.key and has_columns and self._is_of_this_definition(commit):
+        if self._entry.table.key and has_columns and self._has_this_definition(commit):
             with suppress(ChangeError, UnclearChangesError):  # a key stands twice
                 return self._keyed.changes(version - 1, version)
-        return self._as_bags(version)
+        return self._bag_changes(version)
 
-    def _commit(self, version: int) -> Commit | None:
+    def _commit_of_version(self, version: int) -> Commit | None:
         """The log entry; None where only a checkpoint is left."""
         try:
             [commit] = self._table.log(version - 1, version)
@@ -128,7 +128,7 @@ class _History:
             return None
         return commit
 
-    def _is_of_this_definition(self, commit: Commit | None) -> bool:
+    def _has_this_definition(self, commit: Commit | None) -> bool:
         """Whether a commit noted the changes of a view under its present definition."""
         if isinstance(self._entry, TableDefinition) or commit is None:
             return True
@@ -141,16 +141,16 @@ class _History:
         both = (self._table.snapshot(each) for each in (version - 1, version))
         return all(declared_columns <= {(f.name, f.type) for f in each.fields} for each in both)
 
-    def _as_bags(self, version: int) -> TableChanges:
+    def _bag_changes(self, version: int) -> TableChanges:
         """The rows that one of two versions lacks; which of them were updated is not known."""
         for each in (version - 1, version):
-            self._check_columns(self._table.snapshot(each))
+            self._check_old_columns(self._table.snapshot(each))
         unpaired = self._bags.unpaired(version - 1, version)
         rows = unpaired.select(list(self._visible.names)).cast(rows_schema(self._visible))
         old, new = (rows.filter(pc.equal(unpaired[SIDE], side)) for side in ("old", "new"))
-        return replace(self._none, deletes=old, inserts=new)
+        return replace(self._no_changes, deletes=old, inserts=new)
 
-    def _check_columns(self, snapshot: Snapshot) -> None:
+    def _check_old_columns(self, snapshot: Snapshot) -> None:
         """Refuse a version whose rows have no place among those of today."""
         now = {(field.name, field.type) for field in self._visible.columns}
         visible_fields = [field for field in snapshot.fields if not field.name.startswith(HIDDEN)]
@@ -158,16 +158,16 @@ class _History:
             raise SchemaError(f"version {snapshot.version} has other columns")
 
     def _all_rows(self, snapshot: Snapshot) -> pa.Table:
-        self._check_columns(snapshot)
+        self._check_old_columns(snapshot)
         return Folder(self._table).read(snapshot.files, self._visible.columns)
 
     @property
-    def _none(self) -> TableChanges:
+    def _no_changes(self) -> TableChanges:
         return TableChanges.none(self._entry.name, self._visible)
 
     # --- as one table ---------------------------------------------------------------------------
 
-    def _rows(self, changes: TableChanges, version: int) -> pa.Table:
+    def _change_rows(self, changes: TableChanges, version: int) -> pa.Table:
         names, schema = list(self._visible.names), rows_schema(self._visible)
         old, before, after, new = (
             rows.select(names).cast(schema)
@@ -176,22 +176,24 @@ class _History:
         differs = pa.array(differing_rows(before, after, names))
         before, after = before.filter(differs), after.filter(differs)
         parts = [
-            self._part("delete", version, _structs(old), _nulls(old)),
-            self._part("update", version, _structs(before), _structs(after)),
-            self._part("insert", version, _nulls(new), _structs(new)),
+            self._operation_rows("delete", version, _row_structs(old), _null_structs(old)),
+            self._operation_rows("update", version, _row_structs(before), _row_structs(after)),
+            self._operation_rows("insert", version, _null_structs(new), _row_structs(new)),
         ]
         return pa.concat_tables(parts)
 
-    def _part(self, operation: str, version: int, before: pa.Array, after: pa.Array) -> pa.Table:
+    def _operation_rows(
+        self, operation: str, version: int, before: pa.Array, after: pa.Array
+    ) -> pa.Table:
         count = len(after)
         versions = pa.repeat(pa.scalar(version, pa.int64()), count)
         columns = [pa.repeat(operation, count), versions, before, after]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 
-def _structs(rows: pa.Table) -> pa.ChunkedArray:
+def _row_structs(rows: pa.Table) -> pa.ChunkedArray:
     return rows.to_struct_array()
 
 
-def _nulls(rows: pa.Table) -> pa.Array:
+def _null_structs(rows: pa.Table) -> pa.Array:
     return pa.nulls(rows.num_rows, pa.struct(list(rows.schema)))

@@ -62,7 +62,7 @@ def create_table(
     user_rows = data if has_rows(data) else rows
     files = [] if user_rows is None else write_table(lake.scans, name, declared, user_rows, table)
     table.create(declared.columns, files, {"create": name}, f'Table "{name}"')
-    _define(lake, TableDefinition(name, declared, location, owned=True), "create_table")
+    _define_table(lake, TableDefinition(name, declared, location, owned=True), "create_table")
 
 
 def register_table(
@@ -78,10 +78,10 @@ def register_table(
         check_name(f'table "{name}"', column)
     if declared.key:
         check_keys(name, declared, StoredRows.whole(table, snapshot), lake.scans)
-    _define(lake, TableDefinition(name, declared, table.uri, owned=False), "register_table")
+    _define_table(lake, TableDefinition(name, declared, table.uri, owned=False), "register_table")
 
 
-def _define(lake: Lake, definition: TableDefinition, what: str) -> None:
+def _define_table(lake: Lake, definition: TableDefinition, what: str) -> None:
     def defined(catalog: Catalog) -> Catalog:
         catalog.check_free(definition.name)
         return catalog.including(definition)
@@ -93,16 +93,16 @@ def declared_table(data: Any, key: Sequence[str], constraints: Constraints) -> T
     """The columns of what a user gives: a schema in any form, or rows that have one."""
     if isinstance(data, Table):
         return data if data.key else Table({f.name: f for f in data.columns}, key, **constraints)
-    return Table(_columns(data), key, **constraints)
+    return Table(_columns_of_data(data), key, **constraints)
 
 
-def _columns(data: Any) -> Mapping[str, Any]:
+def _columns_of_data(data: Any) -> Mapping[str, Any]:
     if isinstance(data, Mapping):
         return data
     if isinstance(data, str):
         return {field.name: field for field in parse_columns(data)}
-    if _is_frame(data) or _is_struct(data):
-        schema = data.schema if _is_frame(data) else data
+    if _is_spark_frame(data) or _is_spark_schema(data):
+        schema = data.schema if _is_spark_frame(data) else data
         return dict(map(_spark_column, schema.jsonValue()["fields"]))
     if hasattr(data, "iterrows"):
         data = pa.Table.from_pandas(data, preserve_index=False)
@@ -114,12 +114,12 @@ def _columns(data: Any) -> Mapping[str, Any]:
     return dict(map(_arrow_column, pa.table(data).schema))
 
 
-def _is_frame(data: Any) -> bool:
+def _is_spark_frame(data: Any) -> bool:
     """Whether it is a DataFrame of Spark."""
     return hasattr(data, "toArrow") and hasattr(data, "selectExpr")
 
 
-def _is_struct(data: Any) -> bool:
+def _is_spark_schema(data: Any) -> bool:
     """Whether it is a schema of Spark."""
     return hasattr(data, "fieldNames") and hasattr(data, "jsonValue")
 
@@ -157,20 +157,20 @@ def _spark_type(kind: Any) -> Type:
 
 def has_rows(data: Any) -> bool:
     """Whether rows were given, and not only columns."""
-    return not (isinstance(data, Table | Mapping | str) or _is_struct(data))
+    return not (isinstance(data, Table | Mapping | str) or _is_spark_schema(data))
 
 
 def write_table(
     scans: Scans, name: str, declared: Table, data: Any, table: LakeTable
 ) -> list[DataFile]:
     """The rows of a new table in files, with keys that are checked; not committed yet."""
-    files = scans.write_frame(name, declared, data, table) if _is_frame(data) else None
+    files = scans.write_frame(name, declared, data, table) if _is_spark_frame(data) else None
     if files is not None:
         first_version = Snapshot(table.uri, 0, declared.columns, tuple(files))
         check_keys(name, declared, StoredRows.whole(table, first_version), scans)
         return files
     rows = read_user_rows(name, "rows", data, declared, declared.names)
-    _check_rows(name, declared, rows)
+    _check_new_rows(name, declared, rows)
     return write_rows(table, rows)
 
 
@@ -178,23 +178,23 @@ def check_keys(name: str, declared: Table, rows: StoredRows, scans: Scans) -> No
     """Refuse rows with keys that stand twice, or NULL where there must be none."""
     again = scans.repeated_key(rows, declared.key)
     if again is not None:
-        _refuse_repeated(name, declared, again)
+        _refuse_repeated_keys(name, declared, again)
     not_null = [field.name for field in declared.columns if not field.nullable]
-    _refuse_nulls(name, scans.null_columns(rows, not_null))
+    _refuse_null_keys(name, scans.null_columns(rows, not_null))
 
 
-def _check_rows(name: str, declared: Table, rows: pa.Table) -> None:
+def _check_new_rows(name: str, declared: Table, rows: pa.Table) -> None:
     keys = KeyIndex(rows.select(list(declared.key)))
     if keys.repeated is not None:
-        _refuse_repeated(name, declared, to_rows(keys.keys.slice(keys.repeated, 1))[0])
+        _refuse_repeated_keys(name, declared, to_rows(keys.keys.slice(keys.repeated, 1))[0])
 
 
-def _refuse_repeated(name: str, declared: Table, key: tuple[Any, ...]) -> None:
+def _refuse_repeated_keys(name: str, declared: Table, key: tuple[Any, ...]) -> None:
     values = ", ".join(f"{n} = {value!r}" for n, value in zip(declared.key, key, strict=True))
     raise ChangeError(f'table "{name}", key ({values}): two rows have this key; keep one of them')
 
 
-def _refuse_nulls(name: str, columns: Sequence[str]) -> None:
+def _refuse_null_keys(name: str, columns: Sequence[str]) -> None:
     if columns:
         raise ChangeError(
             f'table "{name}": NULL in {", ".join(columns)}; keys and NOT NULL columns need values'

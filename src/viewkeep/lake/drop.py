@@ -11,7 +11,7 @@ def drop_view(lake: Lake, name: str) -> None:
 
     def without_view(catalog: Catalog) -> Catalog:
         catalog.view(name)
-        return _without(catalog, name)
+        return _catalog_without(catalog, name)
 
     location = lake.catalog.read().view(name).location
     table = lake.at(location)  # a link out of the lake is refused before anything is forgotten
@@ -27,11 +27,11 @@ def drop_table(lake: Lake, name: str) -> None:
 
     def without_table(catalog: Catalog) -> Catalog:
         catalog.table(name)
-        return _without(catalog, name)
+        return _catalog_without(catalog, name)
 
     lake.catalog.change(f"drop_table {name}", without_table)
 
 
-def _without(catalog: Catalog, name: str) -> Catalog:
+def _catalog_without(catalog: Catalog, name: str) -> Catalog:
     catalog.check_unread(name)
     return catalog.excluding(name)

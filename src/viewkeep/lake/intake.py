@@ -120,11 +120,11 @@ class Intake:
         self.lake, self.definition = lake, definition
         table = lake.at(definition.location)
         base = f"{lake.uri}/{OWN}/sources/{definition.name}/{table.identity(table.version())}"
-        self.files = self._beside(base, "files", FILES)
-        self.quarantine = self._beside(base, "quarantine", QUARANTINE)
-        self.positions = self._beside(base, "positions", _position_table(definition.table))
+        self.files = self._table_beside(base, "files", FILES)
+        self.quarantine = self._table_beside(base, "quarantine", QUARANTINE)
+        self.positions = self._table_beside(base, "positions", _position_table(definition.table))
 
-    def _beside(self, base: str, what: str, table: Table) -> TableDefinition:
+    def _table_beside(self, base: str, what: str, table: Table) -> TableDefinition:
         return TableDefinition(f"{self.definition.name}/{what}", table, f"{base}/{what}", True)
 
     @property
@@ -148,7 +148,7 @@ class Intake:
         """All rows of one of the tables that are decided on."""
         if not self.exists(definition):
             return rows_schema(definition.table).empty_table()
-        table, version = self._visible(definition)
+        table, version = self._visible_table(definition)
         snapshot = table.snapshot(version)
         return Folder(table).read(snapshot.files, snapshot.fields)
 
@@ -156,10 +156,10 @@ class Intake:
         """How many rows one of the tables has."""
         if not self.exists(definition):
             return 0
-        table, version = self._visible(definition)
+        table, version = self._visible_table(definition)
         return table.snapshot(version).rows
 
-    def _visible(self, definition: TableDefinition) -> tuple[LakeTable, int]:
+    def _visible_table(self, definition: TableDefinition) -> tuple[LakeTable, int]:
         table = self.lake.at(definition.location)
         return table, Transactions(self.lake).visible_version(definition)
 

@@ -17,7 +17,7 @@ def entry_rows(lake: Lake, name: str, version: int | None, plan: Plan) -> Stored
     entry = catalog.readable(name)
     table = lake.at(entry.location)
     if version is None:
-        version = _newest(lake, catalog, entry, plan)
+        version = _newest_readable(lake, catalog, entry, plan)
     if not 0 <= version <= table.version():
         raise QueryError(f'"{name}" has no version {version}; the newest is {table.version()}')
     rows = StoredRows.whole(table, table.snapshot(version))
@@ -28,7 +28,7 @@ def entry_rows(lake: Lake, name: str, version: int | None, plan: Plan) -> Stored
     return replace(rows, names={each: each for each in visible})
 
 
-def _newest(
+def _newest_readable(
     lake: Lake, catalog: Catalog, entry: TableDefinition | ViewDefinition, plan: Plan
 ) -> int:
     """The newest version; of a view, one that only refreshes made."""

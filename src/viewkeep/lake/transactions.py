@@ -87,32 +87,32 @@ class Transactions:
         starts = starts or {}
         tables = [definition for definition, _ in changes]
         for _ in range(TRIES):
-            mark = self._begin()
+            mark = self._begin_transaction()
             try:
                 versions = {
-                    each.name: self._change(each, rows, mark, starts.get(each.name))
+                    each.name: self._change_table(each, rows, mark, starts.get(each.name))
                     for each, rows in changes
                 }
                 is_done = self._decide(mark, done=True)
             except BaseException:
                 with suppress(ViewkeepError):  # else the next writer of a table does it
-                    self._give_up(mark, tables)
+                    self._give_up_transaction(mark, tables)
                 raise
             if is_done:
                 return versions
-            self._give_up(mark, tables)
+            self._give_up_transaction(mark, tables)
         raise ConflictError(
             "other processes have given this transaction up, since it took too long; nothing was "
             "changed, try again"
         )
 
-    def _begin(self) -> Mark:
+    def _begin_transaction(self) -> Mark:
         if not self._table.exists():
             with suppress(ConflictError):  # another process was first
                 self._table.create(_FIELDS, [], {}, "Which transactions of this lake are done")
         return Mark(uuid4().hex, self.decided(), f"{host_name()}-{os.getpid()}-0")
 
-    def _change(
+    def _change_table(
         self, definition: TableDefinition, rows: UserChanges, mark: Mark, start: int | None
     ) -> int:
         table, lake = self._lake.at(definition.location), self._lake
@@ -128,7 +128,7 @@ class Transactions:
         )
         return version
 
-    def _give_up(self, mark: Mark, definitions: Sequence[TableDefinition]) -> None:
+    def _give_up_transaction(self, mark: Mark, definitions: Sequence[TableDefinition]) -> None:
         if not self._decide(mark, done=False):
             for each in definitions:
                 self.settle(each, self._lake.at(each.location))
@@ -140,7 +140,7 @@ class Transactions:
         with remembered_logs():
             return self._table.version() if self._table.exists() else NONE_YET
 
-    def _decision(self, mark: Mark) -> bool | None:
+    def _decision_of(self, mark: Mark) -> bool | None:
         """Whether a transaction is done; None as long as that is open."""
         key = self._table.uri, mark.id
         if key not in _DECIDED:
@@ -154,7 +154,7 @@ class Transactions:
         """Decide, unless somebody has; the decision that holds."""
         for _ in range(TRIES * TRIES):
             newest = self.decided()  # before the others are read: a later one is a conflict
-            decision = self._decision(mark)
+            decision = self._decision_of(mark)
             if decision is not None:
                 return decision
             with suppress(ConflictError):
@@ -167,7 +167,7 @@ class Transactions:
         """The newest version of a table that views may see."""
         table = self._lake.at(definition.location)
         newest = newest_of(table) if definition.owned else Newest(table.version())
-        if newest.part is None or self._decision(newest.part.mark):
+        if newest.part is None or self._decision_of(newest.part.mark):
             return newest.version
         return newest.part.version - 1
 
@@ -183,19 +183,19 @@ class Transactions:
             if newest.part is None or self._settled_decision(newest.part):
                 return
             with suppress(ConflictError):
-                self._take_back(definition, table, newest.version, newest.part)
+                self._undo_transaction(definition, table, newest.version, newest.part)
         raise ConflictError(f'table "{definition.name}": too many processes write it; try again')
 
     def _settled_decision(self, part: Part) -> bool:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and not is_dead(part.mark.writer):
-            decision = self._decision(part.mark)
+            decision = self._decision_of(part.mark)
             if decision is not None:
                 return decision
             time.sleep(POLL)
         return self._decide(part.mark, done=False)
 
-    def _take_back(
+    def _undo_transaction(
         self, definition: TableDefinition, table: LakeTable, start: int, part: Part
     ) -> None:
         """Put the files back that a transaction found, as the next version after `start`: where
@@ -216,10 +216,10 @@ def newest_of(table: LakeTable) -> Newest:
             break
         [commit] = table.log(version - 1, version)
         if commit.notes is not None or commit.operation not in HARMLESS:
-            return Newest(newest, _part(commit))
+            return Newest(newest, _transaction_part(commit))
     return Newest(newest)
 
 
-def _part(commit: Commit) -> Part | None:
+def _transaction_part(commit: Commit) -> Part | None:
     mark: Mapping[str, Any] | None = (commit.notes or {}).get(NOTE)
     return None if mark is None else Part(commit.version, Mark(**mark))

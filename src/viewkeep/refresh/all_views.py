@@ -79,11 +79,11 @@ def refresh_views(
 ) -> list[RefreshReport]:
     """Refresh the views, or those that are wanted with what they read; reports in their order."""
     only = None if names is None else list(names)
-    current = _until_settled(
-        lake, lambda: _round(lake, lake.catalog.read(), only, (), plan, engines)
+    current = _round_until_settled(
+        lake, lambda: _refresh_round(lake, lake.catalog.read(), only, (), plan, engines)
     )
     note_problems(lake, current.reports.values())
-    return _reports_or_error(current)
+    return _reports_of_round(current)
 
 
 def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: Engines) -> Round:
@@ -92,11 +92,11 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: E
     def attempt() -> Round:
         catalog = lake.catalog.read()
         views = [name for name in definition.inputs if name in catalog.views]
-        return _round(lake, catalog, views, definition.inputs, plan, engines)
+        return _refresh_round(lake, catalog, views, definition.inputs, plan, engines)
 
-    current = _until_settled(lake, attempt)
+    current = _round_until_settled(lake, attempt)
     note_problems(lake, current.reports.values())
-    _reports_or_error(current)
+    _reports_of_round(current)
     for name in definition.inputs:
         if name in current.problems:
             raise StorageError(current.problems[name])
@@ -117,10 +117,10 @@ def _plan_round(
     catalog = lake.catalog.read()
     order = catalog.order(None if names is None else list(names))
     read = {name for view in order for name in view.inputs}
-    pins, problems = _pin_tables(lake, [t for n, t in catalog.tables.items() if n in read])
+    pins, problems = _pinned_tables(lake, [t for n, t in catalog.tables.items() if n in read])
     stages: dict[str, Stage] = {}
     for definition in order:
-        stages[definition.name] = stage = _planned(
+        stages[definition.name] = stage = _stage_or_problem(
             definition, catalog, plan, engines, pins, problems, stages
         )
         if stage.action == SKIP:
@@ -128,7 +128,7 @@ def _plan_round(
     return list(stages.values())
 
 
-def _planned(
+def _stage_or_problem(
     definition: ViewDefinition,
     catalog: Catalog,
     plan: Plan,
@@ -152,7 +152,7 @@ def _planned(
         return Stage(definition.name, FAILS, problem_of(error))
 
 
-def _until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
+def _round_until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
     for number in range(TRIES):
         try:
             with remembered_logs():
@@ -162,14 +162,14 @@ def _until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
     raise ConflictError(f"{lake.uri}: other processes refresh all the time; try again later")
 
 
-def _reports_or_error(current: Round) -> list[RefreshReport]:
+def _reports_of_round(current: Round) -> list[RefreshReport]:
     reports = list(current.reports.values())
     if any(each.error for each in reports):
         raise RefreshError(reports)
     return reports
 
 
-def _round(
+def _refresh_round(
     lake: Lake,
     catalog: Catalog,
     names: list[str] | None,
@@ -179,14 +179,14 @@ def _round(
 ) -> Round:
     order = catalog.order(names)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
-    pins, problems = _pin_tables(lake, [t for n, t in catalog.tables.items() if n in read])
+    pins, problems = _pinned_tables(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
     reports = {view.name: RefreshReport(view.name, "none") for view in order}
     current = Round(reports, pins, below, problems)
     with RunningCommits() as commits:
         for definition in order:
             current.add(commits.results(definition.inputs), catalog)
-            commit = _computed(definition, catalog, plan, current, engines)
+            commit = _computed_commit(definition, catalog, plan, current, engines)
             if definition is order[-1]:
                 current.add({definition.name: commit()}, catalog)
             else:
@@ -195,7 +195,7 @@ def _round(
     return current
 
 
-def _pin_tables(
+def _pinned_tables(
     lake: Lake, tables: Iterable[TableDefinition]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """The newest version of each table that views may see, or why it has none: other tables may
@@ -203,14 +203,16 @@ def _pin_tables(
     tables, transactions = list(tables), Transactions(lake)
     for _ in range(TRIES):
         decided = transactions.decided()
-        pins_and_problems = _newest(lake, tables, None if decided == NONE_YET else transactions)
+        pins_and_problems = _newest_table_versions(
+            lake, tables, None if decided == NONE_YET else transactions
+        )
         if transactions.decided() == decided:
             return pins_and_problems
         forget_logs(lake.at(each.location).uri for each in tables)
     raise ConflictError(f"{lake.uri}: transactions are decided all the time; try again later")
 
 
-def _newest(
+def _newest_table_versions(
     lake: Lake, tables: Iterable[TableDefinition], transactions: Transactions | None
 ) -> tuple[dict[str, int], dict[str, str]]:
     pins: dict[str, int] = {}
@@ -226,31 +228,31 @@ def _newest(
     return pins, problems
 
 
-def _computed(
+def _computed_commit(
     definition: ViewDefinition, catalog: Catalog, plan: Plan, current: Round, engines: Engines
 ) -> CommitView:
     """Compute a view; the commit that shows it, or that tells what is wrong with it."""
     for name in definition.inputs:
         if name in current.problems:
-            return _failing(definition, current.problems[name])
+            return _failing_commit(definition, current.problems[name])
     inputs, tables = current.inputs(definition), current.tables(definition)
     try:
         commit = compute_refresh(plan(definition, catalog), inputs, tables, engines)
     except ConflictError:
         raise
     except Exception as error:  # whatever happens inside a view stops no other view
-        return _failing(definition, problem_of(error))
-    return lambda: _committed(definition, commit)
+        return _failing_commit(definition, problem_of(error))
+    return lambda: _report_of_commit(definition, commit)
 
 
-def _committed(definition: ViewDefinition, commit: CommitView) -> RefreshReport:
+def _report_of_commit(definition: ViewDefinition, commit: CommitView) -> RefreshReport:
     try:
         return commit()
     except ConflictError:
         raise
     except Exception as error:
-        return _failing(definition, problem_of(error))()
+        return _failing_commit(definition, problem_of(error))()
 
 
-def _failing(definition: ViewDefinition, problem: str) -> CommitView:
+def _failing_commit(definition: ViewDefinition, problem: str) -> CommitView:
     return lambda: RefreshReport(definition.name, "none", error=problem)

@@ -134,7 +134,9 @@ class _Build:
             version = shared_version(view, cache, self._inputs) if may_reuse else None
             if version is None:
                 target = cache_target(view, cache, table)
-                files = self._write(f'view "{view.name}": {cache.name}', cache.definition, target)
+                files = self._write_query(
+                    f'view "{view.name}": {cache.name}', cache.definition, target
+                )
                 version = replace_cache(view, cache, table, files, self._inputs)
             versions[cache.name] = version
             version_of_cache = Cache(cache, table, table.snapshot(version), view.cache_names(cache))
@@ -148,9 +150,9 @@ class _Build:
         if view.is_incremental:
             left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
             query = expanded(view.script.view.definition, left_out)
-        return self._write(f'view "{view.name}"', query, view_target(view))
+        return self._write_query(f'view "{view.name}"', query, view_target(view))
 
-    def _write(self, place: str, query: Query, target: Target) -> list[DataFile]:
+    def _write_query(self, place: str, query: Query, target: Target) -> list[DataFile]:
         result = self._backend.write(place, query, self._relations, target)
         self.jobs += result.jobs
         return result.files
@@ -167,5 +169,5 @@ def view_target(view: View) -> Target:
 
 def cache_target(view: View, cache: Materialized, table: LakeTable) -> Target:
     """How a cache is written as a whole: sorted by what is looked up."""
-    columns = [(stored, name) for name, stored in view.cache_names(cache).items()]
+    columns = [(column, name) for name, column in view.cache_names(cache).items()]
     return Target(table, columns, order_of(view.script, cache.name), GROUP_ROWS)

@@ -42,7 +42,7 @@ class RunningCommits:
         if len(self._busy) >= THREADS:
             wait(self._busy, return_when=FIRST_COMPLETED)
         # In a copy of the context, logs are remembered as where the commit was made ready.
-        self._running[view] = _pool(os.getpid()).submit(copy_context().run, commit)
+        self._running[view] = _commit_threads(os.getpid()).submit(copy_context().run, commit)
         self._busy.append(self._running[view])
 
     def results(self, views: Iterable[str]) -> dict[str, RefreshReport]:
@@ -51,6 +51,6 @@ class RunningCommits:
 
 
 @lru_cache(1)
-def _pool(process: int) -> ThreadPoolExecutor:
+def _commit_threads(process: int) -> ThreadPoolExecutor:
     """Threads of this process: a fork has none of them."""
     return ThreadPoolExecutor(THREADS, f"viewkeep commit {process}")

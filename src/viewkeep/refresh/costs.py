@@ -150,7 +150,7 @@ def recompute_seconds(view: View, inputs: Pins, backend: str) -> float:
     query, price, values = view.computed, PRICES[backend], 0
     if isinstance(query, Verbatim):
         return price.recompute
-    rows = _rows(view, inputs)
+    rows = _rows_of_inputs(view, inputs)
     for node, columns in needed_columns(query, never_none=True).items():
         if isinstance(node, Scan):
             values += rows.get(node.name, 1) * len(columns)  # the clock is no table
@@ -169,7 +169,7 @@ def estimate(
     tables = sum(view.sources[name].table.snapshot(inputs[name]).size for name in view.sources)
     if tables <= SMALL:
         return None
-    touched = touched_rows(_rows(view, inputs), changes)
+    touched = touched_rows(_rows_of_inputs(view, inputs), changes)
     price = _script_prices(choice, sum(changes.values()), touched)
     plain = _incremental_seconds(view, stored, price, changes, touched)
     return Estimate(
@@ -186,9 +186,10 @@ def touched_rows(rows: Mapping[str, int], changes: Mapping[str, int]) -> int:
     >>> touched_rows({"uses": 1000, "parts": 100}, {"parts": 7, "uses": 2})
     72
     """
-    most = max(rows.values(), default=0)
+    largest = max(rows.values(), default=0)
     return sum(
-        count * max(1, most // max(1, rows.get(name, most))) for name, count in changes.items()
+        count * max(1, largest // max(1, rows.get(name, largest)))
+        for name, count in changes.items()
     )
 
 
@@ -201,18 +202,20 @@ def _script_prices(choice: Choice, changes: int, touched: int) -> Prices:
 def _incremental_seconds(
     view: View, stored: StoredView, price: Prices, changes: Mapping[str, int], touched: int
 ) -> float:
-    shown, count = view.table.snapshot(stored.newest).size, sum(changes.values())
-    kept = shown + sum(cache.snapshot.size for cache in open_caches(view, stored.state).values())
+    view_bytes, count = view.table.snapshot(stored.newest).size, sum(changes.values())
+    bytes_of_all = view_bytes + sum(
+        cache.snapshot.size for cache in open_caches(view, stored.state).values()
+    )
     statement = price.few_statement if count <= MOST_CHANGES else price.statement
     return (
         statement * view.count_statements(changes)
         + price.kept * len(view.script.materialized)
-        + price.look_up * kept
+        + price.look_up * bytes_of_all
         + price.change * count
         + price.touch * touched
-        + (price.mark * touched if view.marks_rows else price.rewrite * shown)
+        + (price.mark * touched if view.marks_rows else price.rewrite * view_bytes)
     )
 
 
-def _rows(view: View, inputs: Pins) -> dict[str, int]:
+def _rows_of_inputs(view: View, inputs: Pins) -> dict[str, int]:
     return {name: view.sources[name].table.snapshot(inputs[name]).rows for name in view.sources}

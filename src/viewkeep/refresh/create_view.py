@@ -66,14 +66,14 @@ def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> Ref
     with statement.whole_text_errors():
         definition = plans.define(catalog, request.name, statement.query, request.options)
         check_shares(definition)
-        chosen = choose_strategy(plans, catalog, definition, engines)
-    if chosen.chosen:
+        chosen_definition = choose_strategy(plans, catalog, definition, engines)
+    if chosen_definition.chosen:
         with suppress(ViewkeepError):  # sums of parts may overflow where those of all rows do not
-            return _begin(plans, catalog, chosen, old, engines, clock)
-    return _begin(plans, catalog, definition, old, engines, clock)
+            return _create_or_replace(plans, catalog, chosen_definition, old, engines, clock)
+    return _create_or_replace(plans, catalog, definition, old, engines, clock)
 
 
-def _begin(
+def _create_or_replace(
     plans: ViewPlans,
     catalog: Catalog,
     definition: ViewDefinition,
@@ -83,12 +83,12 @@ def _begin(
 ) -> RefreshReport:
     """Create a view, or replace `old`."""
     if old is None or not old.ready:
-        return _create(plans, definition, old, engines, clock)
+        return _define_and_fill(plans, definition, old, engines, clock)
     with plans.lake.marked():
-        return _replace(plans, catalog, definition, engines, clock)
+        return _replace_view(plans, catalog, definition, engines, clock)
 
 
-def _create(
+def _define_and_fill(
     plans: ViewPlans,
     definition: ViewDefinition,
     old: ViewDefinition | None,
@@ -102,7 +102,7 @@ def _create(
     name, catalog = definition.name, plans.lake.catalog
     catalog.change(f"create_view {name}", lambda now: now.taking(definition, old))
     try:
-        report = _build(plans, definition, engines, clock)
+        report = _build_from_pins(plans, definition, engines, clock)
     except BaseException:
         catalog.change(f"give up {name}", lambda now: now.giving_up(definition))
         raise
@@ -110,7 +110,7 @@ def _create(
     return report
 
 
-def _replace(
+def _replace_view(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines, clock: int
 ) -> RefreshReport:
     """Compute the rows, replace the definition, then commit the rows; after a crash between the
@@ -122,10 +122,10 @@ def _replace(
     pinned = pinned_inputs(lake, ready, plans.at(clock), engines)
     inputs, tables = pinned.inputs(ready), pinned.tables(ready)
     reason = "the definition has changed"
-    built = compute_view(view, engines, inputs, tables, reason, first=True)
+    build = compute_view(view, engines, inputs, tables, reason, first=True)
     lake.catalog.change(f"replace {view.name}", lambda now: plans.replace(now, ready))
     try:
-        return commit_view(view, built, start)
+        return commit_view(view, build, start)
     except ConflictError:  # another process has refreshed the view since
         return refresh_views(lake, [view.name], plans.at(clock), engines)[-1]
 
@@ -133,7 +133,7 @@ def _replace(
 def repair_view(plans: ViewPlans, name: str, engines: Engines, clock: int) -> RefreshReport:
     """Compute a view anew, whatever happened to its table, and refresh the views above it."""
     catalog = plans.lake.catalog.read()
-    report = _rebuild(plans, catalog.finished_view(name), engines, clock, "repaired")
+    report = _rebuild_view(plans, catalog.finished_view(name), engines, clock, "repaired")
     above = [_refresh_or_rebuild(plans, view, engines, clock, name) for view in catalog.above(name)]
     if any(each.error for each in above):
         raise RefreshError([report, *above])
@@ -152,19 +152,19 @@ def _refresh_or_rebuild(
         except Exception as error:
             if not is_failure(error):
                 raise
-        return _rebuild(plans, definition, engines, clock, f'"{repaired}" was repaired')
+        return _rebuild_view(plans, definition, engines, clock, f'"{repaired}" was repaired')
     except Exception as error:  # whatever is wrong with one view is that view's problem
         return RefreshReport(name, "none", error=problem_of(error))
 
 
-def _rebuild(
+def _rebuild_view(
     plans: ViewPlans, definition: ViewDefinition, engines: Engines, clock: int, reason: str
 ) -> RefreshReport:
     plans.lake.remove_damaged(definition.location)
-    return _build(plans, definition, engines, clock, reason)
+    return _build_from_pins(plans, definition, engines, clock, reason)
 
 
-def _build(
+def _build_from_pins(
     plans: ViewPlans, definition: ViewDefinition, engines: Engines, clock: int, reason: str = ""
 ) -> RefreshReport:
     lake = plans.lake

@@ -90,8 +90,8 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) ->
     reason = _definition_reason(view, stored.state)
     if reason:
         is_new = stored.state.build != view.definition.build
-        return _recompute(view, inputs, engines, reason, first=is_new)
-    _check_inputs(view, stored.state, inputs)
+        return _recompute_stage(view, inputs, engines, reason, first=is_new)
+    _check_input_columns(view, stored.state, inputs)
     reason = replaced_history(view, stored.state)
     if not reason:
         if stored.state.is_ahead_of(inputs):
@@ -100,14 +100,17 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) ->
             return Stage(view.name, SKIP, "nothing changed")
         reason = replaced_cache(view, stored.state)
     if reason:
-        return _recompute(view, inputs, engines, unless_strict(view, reason))
-    counts = {name: _count(view, stored, inputs, name) for name in changed_inputs(stored, inputs)}
+        return _recompute_stage(view, inputs, engines, unless_strict(view, reason))
+    counts = {
+        name: _count_of_changes(view, stored, inputs, name)
+        for name in changed_inputs(stored, inputs)
+    }
     if view.has_moved_clock(stored.state):
         counts[CLOCK] = 1
     reason = recompute_reason(view, inputs, counts)
     if reason:
-        return _recompute(view, inputs, engines, reason, counts)
-    return _incremental(view, stored, inputs, engines, counts)
+        return _recompute_stage(view, inputs, engines, reason, counts)
+    return _incremental_stage(view, stored, inputs, engines, counts)
 
 
 def plan_above(view: View, lower: list[str]) -> Stage:
@@ -156,9 +159,9 @@ def recompute_reason(view: View, inputs: Pins, counts: Counts) -> str:
     return ""
 
 
-def too_many_reason(view: View, what: str) -> str:
+def too_many_reason(view: View, problem: str) -> str:
     """The reason of a recomputation, which the policy strict does not allow."""
-    reason = f"{what}, too many to bring in one by one"
+    reason = f"{problem}, too many to bring in one by one"
     if view.definition.policy == "strict":
         raise QueryError(f"{reason}; the policy strict allows nothing else")
     return reason
@@ -196,7 +199,7 @@ def pause_reason(view: View, changes: Mapping[str, int], costs: Costs, backend: 
     return f"changes of {' and '.join(changes)} went past the cost of recomputation before"
 
 
-def _incremental(
+def _incremental_stage(
     view: View, stored: StoredView, inputs: Pins, engines: Engines, counts: Counts
 ) -> Stage:
     choice = script_choice(view, stored, inputs, engines)
@@ -207,14 +210,16 @@ def _incremental(
         cost_estimate = fallback_estimate(view, stored, inputs, choice, exact_counts, costs)
         reason = cost_reason(cost_estimate)
         if reason:
-            return _recompute(view, inputs, engines, reason, counts, cost_estimate=cost_estimate)
+            return _recompute_stage(
+                view, inputs, engines, reason, counts, cost_estimate=cost_estimate
+            )
         reason = pause_reason(view, exact_counts, costs, choice.backend)
         if reason:
-            return _recompute(
+            return _recompute_stage(
                 view, inputs, engines, reason, counts, paused=True, cost_estimate=cost_estimate
             )
     if view.lacks_caches(stored.state):
-        return _without_caches(
+        return _stage_without_caches(
             view, inputs, engines, counts, costs.of(choice.backend), cost_estimate
         )
     return Stage(
@@ -245,7 +250,7 @@ def fallback_estimate(
     return estimate(view, stored, inputs, choice, changes, costs.of(choice.backend))
 
 
-def _without_caches(
+def _stage_without_caches(
     view: View,
     inputs: Pins,
     engines: Engines,
@@ -263,11 +268,11 @@ def _without_caches(
     reason = (
         "the caches that bring changes in are written anew" if with_caches else "it has no caches"
     )
-    stage = _recompute(view, inputs, engines, reason, counts, cost_estimate=cost_estimate)
+    stage = _recompute_stage(view, inputs, engines, reason, counts, cost_estimate=cost_estimate)
     return replace(stage, caches=with_caches or stage.caches)
 
 
-def _recompute(
+def _recompute_stage(
     view: View,
     inputs: Pins,
     engines: Engines,
@@ -300,7 +305,7 @@ def _definition_reason(view: View, state: ViewState) -> str:
     return ""
 
 
-def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
+def _check_input_columns(view: View, state: ViewState, inputs: Pins) -> None:
     """Refuse inputs that have lost columns since, or changed their types."""
     for name, since in state.inputs.items():
         source = view.sources[name]
@@ -308,5 +313,5 @@ def _check_inputs(view: View, state: ViewState, inputs: Pins) -> None:
             check_declared_columns(name, source.declared, source.table.snapshot(inputs[name]))
 
 
-def _count(view: View, stored: StoredView, inputs: Pins, name: str) -> int | None:
+def _count_of_changes(view: View, stored: StoredView, inputs: Pins, name: str) -> int | None:
     return view.feed(name).count(stored.state.inputs[name], inputs[name])

@@ -84,16 +84,16 @@ class _StageRun:
         """Do what the stage says, up to the commit."""
         stage = self._stage
         if stage.action == SKIP:
-            return self._skipped
+            return self._report_of_skip
         if stage.action == RECOMPUTE:
             counts = {name: count for name, count in stage.changes.items() if count is not None}
-            self._note_avoided(counts)
+            self._note_changes_avoided(counts)
             if stage.first:
                 self._view.check_current()
-            return self._recompute(stage.reason, counts)
+            return self._recompute_view(stage.reason, counts)
         return self._incremental_or_fall_back()
 
-    def _skipped(self) -> RefreshReport:
+    def _report_of_skip(self) -> RefreshReport:
         return RefreshReport(
             self._view.name,
             "none",
@@ -104,17 +104,19 @@ class _StageRun:
             version=self._stored.newest,
         )
 
-    def _note_avoided(self, changes: Mapping[str, int]) -> None:
+    def _note_changes_avoided(self, changes: Mapping[str, int]) -> None:
         """Changes are not brought in, though they could be."""
         stage, about = self._stage, self._stage.estimate
         if stage.paused:
-            self._note(self._experience.after_pausing(changes))
+            self._note_experience(self._experience.after_pausing(changes))
         if about is not None and about.is_dear:
-            self._note(self._experience.after_avoiding(changes))
+            self._note_experience(self._experience.after_avoiding(changes))
         elif about is not None and not stage.caches:
-            self._note(self._experience.after_missing(about.recompute - about.incremental))
+            self._note_experience(
+                self._experience.after_missing(about.recompute - about.incremental)
+            )
 
-    def _recompute(self, reason: str, changes: Mapping[str, int]) -> CommitView:
+    def _recompute_view(self, reason: str, changes: Mapping[str, int]) -> CommitView:
         stage = self._stage
         caches = stage.caches
         if stage.action != RECOMPUTE:
@@ -122,20 +124,22 @@ class _StageRun:
         report = replace(self._stored.report, experience=self._costs.notes())
         start = replace(self._stored, report=report)
         about = (self._inputs, self._tables, reason, changes, stage.first, caches)
-        built = compute_view(self._view, self._engines, *about)
-        built = replace(built, report=replace(built.report, expected=self._expected))
-        return lambda: commit_view(self._view, built, start)
+        build = compute_view(self._view, self._engines, *about)
+        build = replace(build, report=replace(build.report, expected=self._estimate_notes))
+        return lambda: commit_view(self._view, build, start)
 
     def _incremental_or_fall_back(self) -> CommitView:
         changes: dict[str, int] = {}
         with self._engines.counted_jobs() as jobs:
             try:
                 with self._timer.phase("changes"):
-                    self._changes = batches = self._batches()
+                    self._changes = batches = self._input_changes()
                 changes = {name: batch.size for name, batch in batches.items()}
-                reason = self._late_reason(changes)
+                reason = self._recompute_reason(changes)
                 if not reason:
-                    return self._bring_in(diff_inputs(self._plan, batches), changes, jobs)
+                    return self._run_or_commit_state(
+                        diff_inputs(self._id_plan, batches), changes, jobs
+                    )
             except (TooManyChangesError, TooManyRowsError) as problem:
                 reason = too_many_reason(self._view, str(problem))
             except UnclearChangesError as problem:
@@ -145,26 +149,28 @@ class _StageRun:
                     f'{problem}, then refresh; if it still fails: repair("{self._view.name}")'
                 ) from problem
             except OverBudgetError as problem:
-                self._note(self._experience.after_giving_up(changes))
+                self._note_experience(self._experience.after_giving_up(changes))
                 reason = f"bringing the changes in went past the cost of recomputation: {problem}"
             except Exception as problem:
-                if not (self._stage.fallback and _is_the_scripts(problem)):
+                if not (self._stage.fallback and _is_fault_of_script(problem)):
                     raise
                 reason = f"bringing the changes in failed: {problem_of(problem)}"
-        return self._recompute(reason, changes)
+        return self._recompute_view(reason, changes)
 
-    def _late_reason(self, changes: Mapping[str, int]) -> str:
+    def _recompute_reason(self, changes: Mapping[str, int]) -> str:
         """What the log did not tell may be known now."""
         if None not in self._stage.changes.values():
             return ""
-        reason = recompute_reason(self._view, self._inputs, changes) or self._cost_reason(changes)
+        reason = recompute_reason(self._view, self._inputs, changes) or self._reason_of_cost(
+            changes
+        )
         if not reason:
             reason = pause_reason(self._view, changes, self._costs, self._stage.backend)
             if reason:
-                self._note(self._experience.after_pausing(changes))
+                self._note_experience(self._experience.after_pausing(changes))
         return reason
 
-    def _cost_reason(self, changes: Mapping[str, int]) -> str:
+    def _reason_of_cost(self, changes: Mapping[str, int]) -> str:
         choice = Choice(self._stage.backend, self._stage.backend_reason, self._stage.size)
         about = fallback_estimate(
             self._view, self._stored, self._inputs, choice, changes, self._costs
@@ -172,36 +178,39 @@ class _StageRun:
         self._stage = replace(self._stage, estimate=about)
         reason = cost_reason(about)
         if reason:
-            self._note(self._experience.after_avoiding(changes))
+            self._note_experience(self._experience.after_avoiding(changes))
         return reason
 
     @property
     def _experience(self) -> Experience:
         return self._costs.of(self._stage.backend)
 
-    def _note(self, experience: Experience) -> None:
+    def _note_experience(self, experience: Experience) -> None:
         self._costs = self._costs.having(self._stage.backend, experience)
 
     @property
-    def _expected(self) -> dict[str, float]:
+    def _estimate_notes(self) -> dict[str, float]:
         about = self._stage.estimate
         return about.notes() if about is not None else {}
 
     @property
-    def _plan(self) -> IdPlan:
+    def _id_plan(self) -> IdPlan:
         plan = self._view.decision.plan
         assert plan is not None
         return plan
 
-    def _batches(self) -> dict[str, TableChanges]:
+    def _input_changes(self) -> dict[str, TableChanges]:
         """The changes of all that the view reads."""
-        batches = {name: self._batch(name) for name in changed_inputs(self._stored, self._inputs)}
+        batches = {
+            name: self._changes_of_input(name)
+            for name in changed_inputs(self._stored, self._inputs)
+        }
         before, after = self._stored.state.clock, self._view.clock
         if before is not None and after is not None:
             batches[CLOCK] = clock_changes(before, after)
         return batches
 
-    def _batch(self, name: str) -> TableChanges:
+    def _changes_of_input(self, name: str) -> TableChanges:
         since, until = self._stored.state.inputs[name], self._inputs[name]
         declared = self._view.sources[name].declared
         if not declared.key and name not in self._view.numbered:  # the plan does not read it
@@ -210,25 +219,25 @@ class _StageRun:
 
     # --- bringing changes in --------------------------------------------------------------------
 
-    def _bring_in(
+    def _run_or_commit_state(
         self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
     ) -> CommitView:
         if not inputs.diffs:
-            return lambda: self._untouched(changes, jobs)
-        return self._incremental(inputs, changes, jobs)
+            return lambda: self._commit_state(changes, jobs)
+        return self._run_incrementally(inputs, changes, jobs)
 
-    def _untouched(self, changes: Mapping[str, int], jobs: JobCount) -> RefreshReport:
+    def _commit_state(self, changes: Mapping[str, int], jobs: JobCount) -> RefreshReport:
         """The inputs have new versions that change nothing here: only the state is written."""
         report = replace(
-            self._report(changes, self._stored.report.rows),
+            self._refresh_report(changes, self._stored.report.rows),
             reason="no change concerns the view",
             experience=self._costs.notes(),
             jobs=jobs.count,
         )
         unchanged = WrittenView(Rewrite(), {"changes": None})
-        return self._commit(unchanged, self._stored.state.caches, report)
+        return self._commit_refresh(unchanged, self._stored.state.caches, report)
 
-    def _incremental(
+    def _run_incrementally(
         self, inputs: BaseDiffs, changes: Mapping[str, int], jobs: JobCount
     ) -> CommitView:
         view, timer = self._view, self._timer
@@ -238,26 +247,28 @@ class _StageRun:
         kept[view.script.view.name] = StoredRows(
             view.table, snapshot, snapshot.files, view.layout.public_names
         )
-        changed = changed_inputs(self._stored, self._inputs)
-        shared = shared_versions(view, caches_over(view, caches.values(), changed), self._inputs)
-        timing, outcome_of_run = timer.phase("compute"), self._outcome(inputs, kept, shared)
+        names = changed_inputs(self._stored, self._inputs)
+        shared = shared_versions(view, caches_over(view, caches.values(), names), self._inputs)
+        timing, outcome_of_run = timer.phase("compute"), self._script_outcome(inputs, kept, shared)
         with timing, outcome_of_run as outcome, timer.phase("write"):
             touched = (caches[name] for name in caches if name in outcome.rows)
             shared |= shared_versions(view, touched, self._inputs)
-            own = {name: cache for name, cache in caches.items() if name not in shared}
-            cache_files = write_caches(view, own, outcome)
+            caches_to_write = {name: cache for name, cache in caches.items() if name not in shared}
+            cache_files = write_caches(view, caches_to_write, outcome)
             written = write_view(view, snapshot, outcome)
         files = written.files
         timer.phases["compute"] -= timer.phases["write"]
         count = snapshot.rows - sum(f.rows for f in files.remove) + sum(f.rows for f in files.add)
         report = replace(
-            self._report(changes, count),
+            self._refresh_report(changes, count),
             rows_changed=written.rows_changed,
             accesses=outcome.accesses,
             jobs=outcome.jobs + jobs.count,
         )
         versions = {**self._stored.state.caches, **shared}
-        return lambda: self._commit_caches_and_view(own, versions, cache_files, written, report)
+        return lambda: self._commit_caches_and_view(
+            caches_to_write, versions, cache_files, written, report
+        )
 
     def _commit_caches_and_view(
         self,
@@ -273,30 +284,34 @@ class _StageRun:
                 cache = caches[name]
                 versions[name] = write_next_version(self._view, cache, each, self._inputs)
         seconds = self._timer.phases["compute"] + self._timer.phases["write"]
-        self._note(self._after_run(report.changes, seconds))
-        return self._commit(written, versions, replace(report, experience=self._costs.notes()))
+        self._note_experience(self._experience_after_run(report.changes, seconds))
+        return self._commit_refresh(
+            written, versions, replace(report, experience=self._costs.notes())
+        )
 
-    def _after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
+    def _experience_after_run(self, changes: Mapping[str, int], seconds: float) -> Experience:
         """What was estimated is corrected; otherwise only what took too long is told."""
         about, experience = self._stage.estimate, self._experience
         if about is None:
             return experience.after_run(changes, seconds, self._stage.size)
         return experience.after_success(changes).after_measuring(changes, seconds, about.plain)
 
-    def _outcome(
+    def _script_outcome(
         self, inputs: BaseDiffs, kept: KeptRows, shared: Iterable[str]
     ) -> AbstractContextManager[Outcome]:
         backend = self._engines[self._stage.backend]
         scripts = ViewScripts(self._view, self._stored, self._inputs, self._changes, backend)
-        return scripts.outcome(inputs, kept, self._budget(), frozenset(shared))
+        return scripts.outcome(inputs, kept, self._run_budget(), frozenset(shared))
 
-    def _budget(self) -> float | None:
+    def _run_budget(self) -> float | None:
         if not self._stage.fallback:
             return None
         about = self._stage.estimate
         return self._experience.budget(self._stage.size, about.incremental if about else 0.0)
 
-    def _commit(self, written: WrittenView, caches: Pins, report: RefreshReport) -> RefreshReport:
+    def _commit_refresh(
+        self, written: WrittenView, caches: Pins, report: RefreshReport
+    ) -> RefreshReport:
         view = self._view
         state = view.state(self._inputs, self._tables, caches)
         report = self._timer.stamp(report)
@@ -305,7 +320,7 @@ class _StageRun:
         version = view.table.commit(self._stored.newest, files.add, files.remove, note, fed)
         return replace(report, version=version)
 
-    def _report(self, changes: Mapping[str, int], rows: int) -> RefreshReport:
+    def _refresh_report(self, changes: Mapping[str, int], rows: int) -> RefreshReport:
         return RefreshReport(
             self._view.name,
             self._view.decision.strategy,
@@ -314,11 +329,11 @@ class _StageRun:
             before=self._stored.state.inputs,
             after=dict(self._inputs),
             backend=self._stage.backend,
-            expected=self._expected,
+            expected=self._estimate_notes,
         )
 
 
-def _is_the_scripts(problem: Exception) -> bool:
+def _is_fault_of_script(problem: Exception) -> bool:
     """Whether a script failed by itself, so that the view's query may be right; what the tables,
     the disk or the user have wrong is an error whichever way the view goes."""
     is_ours = isinstance(problem, ViewkeepError) and not isinstance(problem, RunError)

@@ -31,10 +31,10 @@ def verify_view(plans: ViewPlans, name: str, engines: Engines) -> Verification:
     """Compare the newest version of a view with its query at the versions that it reflects."""
     with plans.lake.marked():
         catalog = plans.lake.catalog.read()
-        return _verification(plans.finished_view(name, catalog), catalog, engines)
+        return _verification_of(plans.finished_view(name, catalog), catalog, engines)
 
 
-def _verification(view: View, catalog: Catalog, engines: Engines) -> Verification:
+def _verification_of(view: View, catalog: Catalog, engines: Engines) -> Verification:
     start = perf_counter()
     stored = view.stored()
     if stored.state.build != view.definition.build:
@@ -44,7 +44,7 @@ def _verification(view: View, catalog: Catalog, engines: Engines) -> Verificatio
         raise StorageError(f'view "{view.name}": {reason}; refresh it first, or repair it')
     snapshot = view.table.snapshot(stored.newest)
     view = view.at(stored.state.clock)
-    missing, extra = _differences(view, stored.state.inputs, snapshot, engines)
+    missing, extra = _rows_that_differ(view, stored.state.inputs, snapshot, engines)
     return Verification(
         view.name,
         snapshot.rows,
@@ -58,7 +58,7 @@ def _verification(view: View, catalog: Catalog, engines: Engines) -> Verificatio
     )
 
 
-def _differences(
+def _rows_that_differ(
     view: View, inputs: Pins, snapshot: Snapshot, engines: Engines
 ) -> tuple[Counted, Counted]:
     """The rows that the view lacks, and those that it should not have."""
@@ -72,14 +72,14 @@ def _differences(
     extra = {row: -count for row, count in counts.items() if count < 0}
     floats = [n for n, f in enumerate(view.query.schema) if f.type in (DOUBLE, FLOAT)]
     if floats:
-        _pair_off(missing, extra, floats)
+        _remove_rounded_pairs(missing, extra, floats)
     return missing, extra
 
 
-def _pair_off(missing: Counted, extra: Counted, floats: Sequence[int]) -> None:
+def _remove_rounded_pairs(missing: Counted, extra: Counted, floats: Sequence[int]) -> None:
     """Leave out pairs that are the same but for the ninth digit, which may be rounded both ways."""
     for row in list(missing):
-        for other in [each for each in extra if _are_close(row, each, floats)]:
+        for other in [each for each in extra if _are_close_rows(row, each, floats)]:
             count = min(missing[row], extra[other])
             missing[row] -= count
             extra[other] -= count
@@ -88,9 +88,13 @@ def _pair_off(missing: Counted, extra: Counted, floats: Sequence[int]) -> None:
             del differences[row]
 
 
-def _are_close(first: Sequence[Any], second: Sequence[Any], floats: Sequence[int]) -> bool:
+def _are_close_rows(first: Sequence[Any], second: Sequence[Any], floats: Sequence[int]) -> bool:
     return all(
-        one == other
-        or (place in floats and None not in (one, other) and isclose(one, other, rel_tol=2e-9))
-        for place, (one, other) in enumerate(zip(first, second, strict=True))
+        first_value == second_value
+        or (
+            place in floats
+            and None not in (first_value, second_value)
+            and isclose(first_value, second_value, rel_tol=2e-9)
+        )
+        for place, (first_value, second_value) in enumerate(zip(first, second, strict=True))
     )

@@ -72,7 +72,7 @@ class Watcher:
             while not stop.is_set():
                 try:
                     if lease.is_held():
-                        self._look(tell)
+                        self._refresh_due_views(tell)
                     pause = RetryPause()
                 except ViewkeepError as error:  # the lake itself: perhaps it comes back
                     tell(RefreshReport("", "none", error=problem_of(error)))
@@ -82,23 +82,23 @@ class Watcher:
         finally:
             lease.release()
 
-    def _look(self, tell: Tell) -> None:
+    def _refresh_due_views(self, tell: Tell) -> None:
         self.look_at_sources(tell)
         catalog = self.lake.catalog.read()
         due = self.due(catalog, time.time())
         if due:
-            for report in self._refreshed(due):
-                self._note(report)
+            for report in self._refresh_reports(due):
+                self._note_figures(report)
                 if report.changed or report.error:
                     tell(report)
 
-    def _refreshed(self, names: Sequence[str]) -> list[RefreshReport]:
+    def _refresh_reports(self, names: Sequence[str]) -> list[RefreshReport]:
         try:
             return self.refresh(names)
         except RefreshError as error:
             return error.reports
 
-    def _note(self, report: RefreshReport) -> None:
+    def _note_figures(self, report: RefreshReport) -> None:
         figures = self.figures.setdefault(report.view, ViewFigures())
         if report.error:
             figures.errors += 1
@@ -115,10 +115,10 @@ class Watcher:
 
     def due(self, catalog: Catalog, now: float) -> list[str]:
         """The views that have to be refreshed now, in their order."""
-        versions = self._versions(catalog)
+        versions = self._table_versions(catalog)
         return [each.name for each in catalog.order() if self._is_due(each, catalog, versions, now)]
 
-    def _versions(self, catalog: Catalog) -> dict[str, int]:
+    def _table_versions(self, catalog: Catalog) -> dict[str, int]:
         """The newest versions of base tables; one that cannot be read is for refreshes to tell."""
         transactions, versions = Transactions(self.lake), {}
         for each in catalog.tables.values():
@@ -132,13 +132,13 @@ class Watcher:
         figures = self.figures.setdefault(definition.name, ViewFigures())
         seconds_behind = self._seconds_behind(definition, catalog, versions, now)
         figures.lag = 0.0 if seconds_behind is None else min(seconds_behind, now)
-        lag = self._lag(definition)
+        lag = self._lag_seconds(definition)
         pause = self._pauses.get(definition.name)
         if seconds_behind is None or lag is None or (pause is not None and pause.left):
             return False
         return seconds_behind >= lag - min(2 * figures.last_seconds + SHORTEST, lag / 2)
 
-    def _lag(self, definition: ViewDefinition) -> float | None:
+    def _lag_seconds(self, definition: ViewDefinition) -> float | None:
         if definition.lag == DOWNSTREAM:
             return None
         return seconds_of(definition.lag) if definition.lag else self.lag
@@ -160,7 +160,7 @@ class Watcher:
         unseen = {n: seen for n, seen in tables.items() if versions.get(n, seen) != seen}
         if unseen:
             places = {n: self.lake.at(catalog.table(n).location) for n in unseen}
-            return max(now - _committed(places[n], seen + 1) for n, seen in unseen.items())
+            return max(now - _commit_time(places[n], seen + 1) for n, seen in unseen.items())
         if view.clock_columns:
             is_moved = view.at(clock_of(None)).has_moved_clock(stored.state)
             return now - stored.report.at / 1000 if is_moved else None
@@ -168,7 +168,7 @@ class Watcher:
         return None
 
 
-def _committed(table: LakeTable, version: int) -> float:
+def _commit_time(table: LakeTable, version: int) -> float:
     """The time of a commit in seconds; long ago if its log entry is gone."""
     try:
         [commit] = table.log(version - 1, version)

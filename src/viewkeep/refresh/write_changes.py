@@ -64,16 +64,16 @@ def write_caches(
     view: View, caches: Mapping[str, Cache], outcome: Outcome
 ) -> dict[str, list[DataFile]]:
     """The files of the next versions of the caches that change."""
-    changed = [name for name in caches if name in outcome.rows]
-    changed = [name for name in changed if not _is_empty(outcome.rows[name])]
-    return {name: _cache_files(view, caches[name], outcome) for name in changed}
+    names = [name for name in caches if name in outcome.rows]
+    names = [name for name in names if not _has_no_changes(outcome.rows[name])]
+    return {name: _files_of_cache(view, caches[name], outcome) for name in names}
 
 
-def _is_empty(changes: RowChanges | None) -> bool:
+def _has_no_changes(changes: RowChanges | None) -> bool:
     return changes is not None and changes.is_empty
 
 
-def _cache_files(view: View, cache: Cache, outcome: Outcome) -> list[DataFile]:
+def _files_of_cache(view: View, cache: Cache, outcome: Outcome) -> list[DataFile]:
     name = cache.materialized.name
     rows = outcome.rows[name]
     is_whole = rows is None or cache.is_heavy or outcome.is_small(name)
@@ -88,7 +88,7 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
     """The new files of the view, and its changes where they are few."""
     declared, changes = view.layout.declared, outcome.rows.get(view.script.view.name)
     if changes is None and view.script.view.name in outcome.rows:
-        return WrittenView(_written_whole(view, snapshot, outcome))
+        return WrittenView(_whole_view_files(view, snapshot, outcome))
     if changes is None or changes.is_empty:
         none = TableChanges.none(view.name, declared) if declared.key else None
         return WrittenView(Rewrite(), view.changes_written(none))
@@ -97,41 +97,41 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
         view.layout.to_public(changes.new_rows),
     )
     keys = old_rows.select(list(dict.fromkeys(view.layout.keys)))
-    files = _changed_files(view, snapshot, outcome, keys, new_rows)
+    files = _changed_view_files(view, snapshot, outcome, keys, new_rows)
     if not files.remove or not view.table.feeds(snapshot):
-        notes = view.changes_written(_changes_of(view, old_rows, new_rows))
-        return WrittenView(files, notes, rows_changed=_count_keys(keys, new_rows))
+        notes = view.changes_written(_view_changes(view, old_rows, new_rows))
+        return WrittenView(files, notes, rows_changed=_count_changed_keys(keys, new_rows))
     pairs = pair_rows(keys.column_names, old_rows, new_rows)
     fed = pairs.write(view.table, snapshot.fields)
     notes = fed_notes(fed, pairs.count) if declared.key else {}
-    changed = pairs.count if keys.num_columns else _count_keys(keys, new_rows)
+    changed = pairs.count if keys.num_columns else _count_changed_keys(keys, new_rows)
     return WrittenView(files, notes, () if fed is None else (fed,), changed)
 
 
-def _count_keys(keys: pa.Table, new_rows: pa.Table) -> int:
+def _count_changed_keys(keys: pa.Table, new_rows: pa.Table) -> int:
     """The keys of rows that went or came; without keys, there is one row before and after."""
     if not keys.num_columns:
         return int(max(keys.num_rows, new_rows.num_rows))
     return KeyIndex(pa.concat_tables([keys, new_rows.select(keys.column_names)])).count
 
 
-def _changed_files(
+def _changed_view_files(
     view: View, snapshot: Snapshot, outcome: Outcome, keys: pa.Table, new_rows: pa.Table
 ) -> Rewrite:
     """The files of the view with the rows that came instead of those with these keys."""
     if outcome.is_small(view.script.view.name) and not view.marks_rows:
-        return _written_whole(view, snapshot, outcome)
+        return _whole_view_files(view, snapshot, outcome)
     lake, change = view.lake, mark_rows if view.marks_rows else rewrite
     return change(lake.scans, view.table, snapshot, keys, new_rows, lake.driver_bytes)
 
 
-def _written_whole(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewrite:
+def _whole_view_files(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewrite:
     assert outcome.whole is not None
     files = outcome.whole.write_whole(view.script.view.name, view_target(view))
     return Rewrite(tuple(files), snapshot.files)
 
 
-def _changes_of(view: View, old_rows: pa.Table, new_rows: pa.Table) -> TableChanges | None:
+def _view_changes(view: View, old_rows: pa.Table, new_rows: pa.Table) -> TableChanges | None:
     declared = view.layout.declared
     if not declared.key:
         return None

@@ -65,12 +65,12 @@ def balance_of_view(view: View, state: ViewState) -> Balance | None:
 
 def _heavy_values(columns: str, levels: Levels, cache: Cache, base: int) -> HeavyValues:
     rows = [row for row in cache.rows().to_pylist() if row[levels.level]]
-    values = sorted(_degrees(levels, rows), key=lambda each: -each[1])
+    values = sorted(_value_degrees(levels, rows), key=lambda each: -each[1])
     thresholds = tuple(base**exponent for exponent in levels.split.thresholds)
     return HeavyValues(columns, thresholds, len(rows), tuple(values[:MOST_VALUES]))
 
 
-def _degrees(
+def _value_degrees(
     levels: Levels, rows: list[Mapping[str, Any]]
 ) -> Iterator[tuple[tuple[Any, ...], int]]:
     for row in rows:

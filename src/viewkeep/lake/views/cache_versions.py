@@ -86,15 +86,15 @@ def replace_cache(
     notes: dict[str, Any] = {"view": view.name, "cache": cache.name}
     form = view.shared_forms.get(cache.name)
     if form is None:
-        return _write_version(view, cache, table, files, notes)
+        return _write_cache_version(view, cache, table, files, notes)
     notes[INPUTS] = _input_versions(view, form, inputs)
     for _ in range(TRIES):
         with suppress(ConflictError):  # another view has written it
-            return _write_version(view, cache, table, files, notes)
+            return _write_cache_version(view, cache, table, files, notes)
     raise ConflictError(f"{table.uri}: too many processes write this cache; try again")
 
 
-def _write_version(
+def _write_cache_version(
     view: View, cache: Materialized, table: LakeTable, files: list[DataFile], notes: dict[str, Any]
 ) -> int:
     if table.exists():

@@ -64,21 +64,23 @@ class Cache:
 
     def relation(self) -> StoredRows | OverlaidRows:
         """The rows of the cache."""
-        snapshot = replace(self.snapshot, fields=self._columns, files=self.base)
+        snapshot = replace(self.snapshot, fields=self._cache_fields, files=self.base)
         base = StoredRows(self.table, snapshot, snapshot.files, self.names)
         if not self._overlay_files or not self.overlay.num_rows:
             return base
-        return OverlaidRows(base, self._live, self.overlay.select(list(self.materialized.ids)))
+        return OverlaidRows(
+            base, self._live_overlay, self.overlay.select(list(self.materialized.ids))
+        )
 
     def rows(self) -> pa.Table:
         """The rows of the cache, in memory."""
-        base = Folder(self.table).read(self.base, self._columns)
+        base = Folder(self.table).read(self.base, self._cache_fields)
         base = base.rename_columns(list(self.names))
         covered = self.overlay.select(list(self.materialized.ids))
-        return pa.concat_tables([without(base, covered), self._live.cast(base.schema)])
+        return pa.concat_tables([without(base, covered), self._live_overlay.cast(base.schema)])
 
     @property
-    def _live(self) -> pa.Table:
+    def _live_overlay(self) -> pa.Table:
         return self.overlay.filter(self.overlay[LIVE]).drop_columns([LIVE])
 
     def changed(self, gone: pa.Table, came: pa.Table) -> list[DataFile]:
@@ -104,16 +106,16 @@ class Cache:
         return bool(self.overlay.num_rows > max(OVERLAY_ROWS, OVERLAY_SHARE * base))
 
     @property
-    def _columns(self) -> tuple[Field, ...]:
+    def _cache_fields(self) -> tuple[Field, ...]:
         return tuple(each for each in self.snapshot.fields if each.name != LIVE)
 
     def _live_rows(self, rows: pa.Table) -> pa.Table:
-        return self._whole(rows, live=True)
+        return self._padded_rows(rows, live=True)
 
     def _dead_rows(self, ids: pa.Table) -> pa.Table:
-        return self._whole(ids, live=False)
+        return self._padded_rows(ids, live=False)
 
-    def _whole(self, rows: pa.Table, live: bool) -> pa.Table:
+    def _padded_rows(self, rows: pa.Table, live: bool) -> pa.Table:
         """Rows with all columns of the table; those that are not known are NULL."""
         schema, count = self.overlay.schema, rows.num_rows
         by_name = {name: rows[name] for name in rows.column_names}

@@ -102,11 +102,11 @@ class Experience:
 
     def corrected(self, changes: Changes, estimate: float) -> float:
         """The seconds of bringing changes in, estimated so far."""
-        return estimate * self._factor(changes)
+        return estimate * self._correction_factor(changes)
 
-    def _factor(self, changes: Changes) -> float:
+    def _correction_factor(self, changes: Changes) -> float:
         """The factor of about as many changes of these tables, or what is left of the nearest."""
-        factors, own = self.factors.get(_key(changes), {}), _magnitude(changes)
+        factors, own = self.factors.get(_tables_key(changes), {}), _magnitude(changes)
         if not factors:
             return 1.0
         nearest = min(factors, key=lambda each: (abs(each - own), -each))
@@ -114,16 +114,16 @@ class Experience:
 
     def has_tried(self, changes: Changes) -> bool:
         """Whether changes of these tables were brought in before."""
-        return _key(changes) in self.factors
+        return _tables_key(changes) in self.factors
 
     def is_paused(self, changes: Changes) -> bool:
         """Whether a refresh should not try to bring these changes in."""
-        pause = self._pause(changes)
+        pause = self._pause_of(changes)
         return pause is not None and pause.left > 0
 
     def has_given_up(self, changes: Changes) -> bool:
         """Whether bringing about as many changes in took too long the last time."""
-        return self._pause(changes) is not None
+        return self._pause_of(changes) is not None
 
     def after_build(self, seconds: float, first_share: float = 1.0) -> "Experience":
         """The view was computed anew. A first time may count less: it also warms up. Of later ones
@@ -157,30 +157,30 @@ class Experience:
         if not estimate:
             return self
         factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
-        old_factor = self.factors.get(_key(changes), {}).get(_magnitude(changes), factor)
+        old_factor = self.factors.get(_tables_key(changes), {}).get(_magnitude(changes), factor)
         return self._with_factor(changes, (old_factor + factor) / 2)
 
     def after_avoiding(self, changes: Changes) -> "Experience":
         """Changes were not brought in since they looked dear: what made them so is forgotten by
         and by."""
-        old_factor = self._factor(changes)
+        old_factor = self._correction_factor(changes)
         return self if old_factor <= 1.0 else self._with_factor(changes, old_factor**0.8)
 
     def _with_factor(self, changes: Changes, factor: float) -> "Experience":
-        key = _key(changes)
+        key = _tables_key(changes)
         factors = {**self.factors.get(key, {}), _magnitude(changes): factor}
         return replace(self, factors={**self.factors, key: factors})
 
     def after_giving_up(self, changes: Changes) -> "Experience":
         """Bringing changes in was tried, and took too long."""
-        tries = old.tries if (old := self._pause(changes)) else 0
+        tries = old.tries if (old := self._pause_of(changes)) else 0
         left = min(1 << tries, LONGEST_PAUSE)
-        return self._with(changes, Pause(tries + 1, left, sum(changes.values())))
+        return self._with_pause(changes, Pause(tries + 1, left, sum(changes.values())))
 
     def after_pausing(self, changes: Changes) -> "Experience":
         """The changes were not tried to be brought in."""
-        old = self._pause(changes)
-        return self if old is None else self._with(changes, replace(old, left=old.left - 1))
+        old = self._pause_of(changes)
+        return self if old is None else self._with_pause(changes, replace(old, left=old.left - 1))
 
     def after_run(self, changes: Changes, seconds: float, size: int) -> "Experience":
         """The changes were brought in; where that took longer than computing anew (over few bytes:
@@ -195,15 +195,17 @@ class Experience:
 
     def after_success(self, changes: Changes) -> "Experience":
         """The changes were brought in."""
-        return self if self._pause(changes) is None else self._with(changes, None)
+        return self if self._pause_of(changes) is None else self._with_pause(changes, None)
 
-    def _pause(self, changes: Changes) -> Pause | None:
-        pause = self.pauses.get(_key(changes))
+    def _pause_of(self, changes: Changes) -> Pause | None:
+        pause = self.pauses.get(_tables_key(changes))
         return pause if pause is not None and pause.concerns(changes) else None
 
-    def _with(self, changes: Changes, pause: Pause | None) -> "Experience":
-        rest = {name: each for name, each in self.pauses.items() if name != _key(changes)}
-        return replace(self, pauses=rest if pause is None else {**rest, _key(changes): pause})
+    def _with_pause(self, changes: Changes, pause: Pause | None) -> "Experience":
+        rest = {name: each for name, each in self.pauses.items() if name != _tables_key(changes)}
+        return replace(
+            self, pauses=rest if pause is None else {**rest, _tables_key(changes): pause}
+        )
 
     def notes(self) -> dict[str, Any]:
         """The experience as JSON values."""
@@ -213,7 +215,9 @@ class Experience:
             "size": self.size,
             "caches": self.caches,
             "missed": self.missed,
-            "factors_by_magnitude": {name: _texts(each) for name, each in self.factors.items()},
+            "factors_by_magnitude": {
+                name: _factor_texts(each) for name, each in self.factors.items()
+            },
         }
 
     @staticmethod
@@ -227,7 +231,7 @@ class Experience:
             notes.get("size", 0),
             notes.get("caches", 0.0),
             notes.get("missed", 0.0),
-            {name: _numbers(each) for name, each in factors},
+            {name: _factor_numbers(each) for name, each in factors},
         )
 
 
@@ -260,7 +264,7 @@ class Costs:
         experience = self.of(backend)
         spent = max(caches, seconds - caches)
         if experience.seconds is None and backend == "duckdb" and estimate is not None:
-            spent = _first_build(spent, seconds, estimate, bool(caches), is_warm)
+            spent = _first_build_seconds(spent, seconds, estimate, bool(caches), is_warm)
         share = COLD if backend == "spark" else 1.0
         experience = experience.after_build(spent, share)
         return self.having(backend, experience.after_writing(size, caches))
@@ -277,7 +281,7 @@ class Costs:
         return Costs({name: Experience.from_notes(each) for name, each in notes.items()})
 
 
-def _first_build(
+def _first_build_seconds(
     spent: float, seconds: float, estimate: float, has_caches: bool, is_warm: bool
 ) -> float:
     """What a first build tells of a recomputation in DuckDB."""
@@ -287,7 +291,7 @@ def _first_build(
     return sqrt(spent * estimate) if has_caches and estimate < spent else spent
 
 
-def _key(changes: Changes) -> str:
+def _tables_key(changes: Changes) -> str:
     return "+".join(sorted(changes))
 
 
@@ -296,9 +300,9 @@ def _magnitude(changes: Changes) -> int:
     return len(str(sum(changes.values()))) - 1
 
 
-def _texts(factors: Factors) -> dict[str, float]:
+def _factor_texts(factors: Factors) -> dict[str, float]:
     return {str(magnitude): factor for magnitude, factor in factors.items()}
 
 
-def _numbers(factors: Mapping[str, float]) -> dict[int, float]:
+def _factor_numbers(factors: Mapping[str, float]) -> dict[int, float]:
     return {int(magnitude): factor for magnitude, factor in factors.items()}

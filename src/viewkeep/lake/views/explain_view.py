@@ -31,7 +31,7 @@ def explain_view(view: View, next_refresh: str, strategies: str = "", script: bo
         f"  next      {next_refresh}",
         f"  stored    {', '.join(field.name for field in view.layout.fields)}",
     ]
-    layout = _layout(view)
+    layout = _layout_text(view)
     if layout:
         lines.append(f"  layout    {layout}")
     if view.clock_columns:
@@ -40,28 +40,30 @@ def explain_view(view: View, next_refresh: str, strategies: str = "", script: bo
         when = "at each refresh" if view.clock_columns else "whenever its inputs change"
         return "\n".join([*lines, "", f"It is computed anew {when}."])
     lines.append(f"  IDs       {', '.join(view.layout.keys) or 'none: it has one row'}")
-    users = _users(view) if view.shared_forms else {}
+    users = _users_of_caches(view) if view.shared_forms else {}
     for cache in view.script.caches:
         why = f": {cache.why}" if cache.why else ""
         columns = ", ".join(cache.definition.names)
-        lines.append(f"  cache     {cache.name} ({columns}){why}{_sharing(view, cache, users)}")
-    lines += [f"  {name:8}  {text}" for name, text in _balance(view)]
+        lines.append(
+            f"  cache     {cache.name} ({columns}){why}{_sharing_text(view, cache, users)}"
+        )
+    lines += [f"  {name:8}  {text}" for name, text in _balance_lines(view)]
     lines += [f"  {name:8}  {text}" for name, text in theory_of(view.node)]
     return "\n".join([*lines, "", str(view.script)] if script else lines)
 
 
-def _users(view: View) -> CacheUsers:
+def _users_of_caches(view: View) -> CacheUsers:
     return cache_users(view.lake, view.lake.catalog.read()) or {}
 
 
-def _sharing(view: View, cache: Materialized, users: CacheUsers) -> str:
+def _sharing_text(view: View, cache: Materialized, users: CacheUsers) -> str:
     """The other views that use a cache."""
     form = view.shared_forms.get(cache.name)
     others = sorted(set(users.get(form.key, {}) if form else ()) - {view.name})
     return f"; shared with {', '.join(others)}" if others else ""
 
 
-def _balance(view: View) -> Iterator[tuple[str, str]]:
+def _balance_lines(view: View) -> Iterator[tuple[str, str]]:
     """The thresholds and the heavy values of a view in heavy and light parts."""
     balance = balance_of_view(view, view.stored().state) if view.heavy_light else None
     if balance is not None:
@@ -69,7 +71,7 @@ def _balance(view: View) -> Iterator[tuple[str, str]]:
         yield from (("heavy", str(each)) for each in balance.heavy)
 
 
-def _layout(view: View) -> str:
+def _layout_text(view: View) -> str:
     """How changed rows are stored, if that was asked for, or what would be better."""
     if view.marks_rows:
         return f"{MERGE_ON_READ}: rows that change are marked in deletion vectors"

@@ -22,13 +22,13 @@ def replaced_history(view: View, state: ViewState) -> str:
 def _replaced_input(view: View, state: ViewState, name: str, since: int) -> str:
     table = view.sources[name].table
     newest = table.version()
-    _check_identity(view, state, name, min(since, newest))
+    _check_input_identity(view, state, name, min(since, newest))
     if newest < since:
         return f'"{name}" is at version {newest}, and was seen at {since}: it was put back'
-    return _compared(f'"{name}"', table, since, state.fingerprints.get(name, ""))
+    return _compared_fingerprint(f'"{name}"', table, since, state.fingerprints.get(name, ""))
 
 
-def _check_identity(view: View, state: ViewState, name: str, version: int) -> None:
+def _check_input_identity(view: View, state: ViewState, name: str, version: int) -> None:
     try:
         same = view.sources[name].table.identity(version) == state.identities[name]
     except StorageError as error:
@@ -51,7 +51,7 @@ def replaced_cache(view: View, state: ViewState) -> str:
             if table.version() < since:
                 return f"the cache {cache.name} was put back to an older version"
             fingerprint = state.cache_fingerprints.get(cache.name, "")
-            reason = _compared(f"the cache {cache.name}", table, since, fingerprint)
+            reason = _compared_fingerprint(f"the cache {cache.name}", table, since, fingerprint)
         except StorageError as error:
             return f"the cache {cache.name} is gone ({error})"
         if reason:
@@ -59,7 +59,7 @@ def replaced_cache(view: View, state: ViewState) -> str:
     return ""
 
 
-def _compared(what: str, table: LakeTable, version: int, fingerprint: str) -> str:
+def _compared_fingerprint(what: str, table: LakeTable, version: int, fingerprint: str) -> str:
     """States of older releases have no fingerprints: IDs and numbers must do."""
     match table.has_fingerprint(version, fingerprint) if fingerprint else True:
         case True:

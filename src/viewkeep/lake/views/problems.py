@@ -16,7 +16,7 @@ from viewkeep.tables.log.delta import StorageError
 def note_problems(lake: Lake, reports: Iterable[RefreshReport]) -> None:
     """Note the errors of a round, and forget those that are over; not worth a failure itself."""
     with suppress(StorageError):
-        folder = _folder(lake)
+        folder = _problems_folder(lake)
         noted = set(folder.names())
         for each in reports:
             file = f"{each.view}.json"
@@ -29,7 +29,7 @@ def note_problems(lake: Lake, reports: Iterable[RefreshReport]) -> None:
 def noted_problem(lake: Lake, view: str) -> str:
     """The error of the last refresh, if it failed."""
     with suppress(StorageError, ValueError, KeyError, TypeError):
-        folder = _folder(lake)
+        folder = _problems_folder(lake)
         if f"{view}.json" in folder.names():
             return str(json.loads(folder.read_text(f"{view}.json"))["error"])
     return ""
@@ -38,10 +38,10 @@ def noted_problem(lake: Lake, view: str) -> str:
 def forget_problem(lake: Lake, view: str) -> None:
     """A view that was computed anew, or dropped, has none."""
     with suppress(StorageError):
-        folder = _folder(lake)
+        folder = _problems_folder(lake)
         if f"{view}.json" in folder.names():
             folder.remove_file(f"{view}.json")
 
 
-def _folder(lake: Lake) -> Folder:
+def _problems_folder(lake: Lake) -> Folder:
     return Folder(lake.at(f"{lake.uri}/{OWN}/problems"))

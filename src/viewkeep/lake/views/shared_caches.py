@@ -50,7 +50,7 @@ class SharedForm:
     @cached_property
     def names(self) -> dict[str, str]:
         """The columns of its table by their names in the script."""
-        return {name: storable_name(self._name(name)) for name in self.definition.names}
+        return {name: storable_name(self._shared_name(name)) for name in self.definition.names}
 
     @cached_property
     def key(self) -> str:
@@ -58,39 +58,47 @@ class SharedForm:
         nodes = list(walk(self.definition))
         places = {node: number for number, node in enumerate(nodes)}
         operators = [
-            (type(node).__name__, self._own_text(node), [places[each] for each in children(node)])
+            (
+                type(node).__name__,
+                self._operator_key(node),
+                [places[each] for each in children(node)],
+            )
             for node in nodes
         ]
-        own = [list(map(self._name, each)) for each in (self.ids, self.order)]
+        own = [list(map(self._shared_name, each)) for each in (self.ids, self.order)]
         return sha256(repr((own, operators)).encode()).hexdigest()[:_KEY_LENGTH]
 
     @cached_property
-    def _aliases(self) -> dict[str, str]:
+    def _shared_aliases(self) -> dict[str, str]:
         scans = [node for node in walk(self.definition) if isinstance(node, Scan)]
         aliases = dict.fromkeys(each.alias for each in scans)
         return {alias: f"#{number}" for number, alias in enumerate(aliases, 1)}
 
-    def _name(self, name: str) -> str:
+    def _shared_name(self, name: str) -> str:
         alias, dot, column = name.rpartition(".")
-        return f"{self._aliases[alias]}.{column}" if dot and alias in self._aliases else name
+        return (
+            f"{self._shared_aliases[alias]}.{column}"
+            if dot and alias in self._shared_aliases
+            else name
+        )
 
-    def _own_text(self, node: Node) -> object:
+    def _operator_key(self, node: Node) -> object:
         if isinstance(node, Scan):
-            return node.name, repr(node.table), self._aliases[node.alias], node.state
-        return self._text(node.own_values())
+            return node.name, repr(node.table), self._shared_aliases[node.alias], node.state
+        return self._part_key(node.own_values())
 
-    def _text(self, part: object) -> object:
+    def _part_key(self, part: object) -> object:
         """A part of an operator as plain values, in which names are those of all views."""
         match part:
             case Literal():
                 return "Literal", repr(part)
             case str():
-                return self._name(part)
+                return self._shared_name(part)
             case tuple():
-                return tuple(map(self._text, part))
+                return tuple(map(self._part_key, part))
             case _ if is_dataclass(part):
                 values = (getattr(part, each.name) for each in fields(part))
-                return type(part).__name__, *map(self._text, values)
+                return type(part).__name__, *map(self._part_key, values)
         return type(part).__name__, repr(part)
 
 
@@ -107,13 +115,15 @@ def find_version(table: LakeTable, inputs: Mapping[str, list[Any]], since: int) 
     if memory is not None and key in memory:
         known: int = memory[key]
         return known
-    version = _written_for(table, inputs, since)
+    version = _version_written_for(table, inputs, since)
     if memory is not None and version is not None:
         memory[key] = version
     return version
 
 
-def _written_for(table: LakeTable, inputs: Mapping[str, list[Any]], since: int) -> int | None:
+def _version_written_for(
+    table: LakeTable, inputs: Mapping[str, list[Any]], since: int
+) -> int | None:
     forget_logs([table.uri])
     newest = table.version() if table.exists() else -1
     with suppress(MissingEntryError):  # those before were cleaned up
@@ -158,10 +168,10 @@ def _depends_on_more(node: Node) -> bool:
             inexact = any(each.type in (FLOAT, DOUBLE) for each in node.schema)
             if inexact or any(each.function not in FUNCTIONS for each in node.aggregates):
                 return True
-    return any(isinstance(part, OpaqueCall) for part in _parts(node.own_values()))
+    return any(isinstance(part, OpaqueCall) for part in _parts_of_value(node.own_values()))
 
 
-def _parts(value: object) -> Iterator[object]:
+def _parts_of_value(value: object) -> Iterator[object]:
     """A value and all that it is made of."""
     yield value
     if isinstance(value, tuple):
@@ -171,4 +181,4 @@ def _parts(value: object) -> Iterator[object]:
     else:
         return
     for each in inner:
-        yield from _parts(each)
+        yield from _parts_of_value(each)

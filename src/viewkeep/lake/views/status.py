@@ -72,7 +72,7 @@ def _view_status(
     empty = ViewStatus(definition.name, 0, definition.strategy, definition.policy)
     if not definition.ready:
         problem = "it was never finished: create it again, or drop it"
-        return _with_problem(empty, problem)
+        return _status_with_problem(empty, problem)
     try:
         view = plan(definition, catalog)
         stored = view.stored()
@@ -87,12 +87,12 @@ def _view_status(
             waiting,
             stored.report,
             speed_up(view.history()),
-            _problem(lake, definition, reason),
+            _problem_of_view(lake, definition, reason),
             quarantined_records(lake, catalog, stored.state.tables),
             balance_of_view(view, stored.state),
         )
     except Exception as error:  # the status of a broken view is that it is broken
-        return _with_problem(empty, problem_of(error))
+        return _status_with_problem(empty, problem_of(error))
 
 
 def quarantined_records(lake: Lake, catalog: Catalog, names: Iterable[str]) -> dict[str, int]:
@@ -111,7 +111,7 @@ def _replaced_below(view: View, stored: StoredView, catalog: Catalog, plan: Plan
     return reason
 
 
-def _problem(lake: Lake, definition: ViewDefinition, reason: str) -> str:
+def _problem_of_view(lake: Lake, definition: ViewDefinition, reason: str) -> str:
     """Why the view is not what it should be: what happened below it, or its last refresh."""
     if not reason:
         return noted_problem(lake, definition.name)
@@ -120,7 +120,7 @@ def _problem(lake: Lake, definition: ViewDefinition, reason: str) -> str:
     return f"{reason}; the next refresh computes it anew"
 
 
-def _with_problem(status: ViewStatus, problem: str) -> ViewStatus:
+def _status_with_problem(status: ViewStatus, problem: str) -> ViewStatus:
     return ViewStatus(status.name, 0, status.strategy, status.policy, problem=problem)
 
 

@@ -29,7 +29,7 @@ def stored_view(name: str, table: LakeTable) -> StoredView:
     """The newest version of a view that a refresh made; an error if others have changed rows."""
     newest = table.version()
     try:
-        return _stored_view(name, table, newest)
+        return _stored_view_at(name, table, newest)
     except MissingEntryError as error:
         raise StorageError(
             f'view "{name}": {error}, so that what it reflects is not known any more; '
@@ -37,7 +37,7 @@ def stored_view(name: str, table: LakeTable) -> StoredView:
         ) from error
 
 
-def _stored_view(name: str, table: LakeTable, newest: int) -> StoredView:
+def _stored_view_at(name: str, table: LakeTable, newest: int) -> StoredView:
     for commit in commits(table, newest):
         if commit.notes is not None and STATE in commit.notes:
             state = ViewState.from_notes(commit.notes[STATE])

@@ -132,18 +132,20 @@ class View:
             return self.recursive_script(self.changing[0], None)
         key = repr((kinds, sorted(done)))
         if key not in self.scripts:
-            whole = leave_out(self.script_for(kinds), done) if done else self._generated(kinds)
+            whole = (
+                leave_out(self.script_for(kinds), done) if done else self._generated_script(kinds)
+            )
             self.scripts[key] = whole
         return self.scripts[key]
 
-    def _generated(self, kinds: Kinds | None) -> Script:
+    def _generated_script(self, kinds: Kinds | None) -> Script:
         strategy = self.decision.strategy
         if strategy == HEAVY_LIGHT:
-            return generate_heavy_light(self._over_sets, kinds, self.heavy_light)
+            return generate_heavy_light(self._query_over_sets, kinds, self.heavy_light)
         return generate(self.node, kinds, strategy in TUPLE_BASED, self.decision.plan).script
 
     @cached_property
-    def _over_sets(self) -> Node:
+    def _query_over_sets(self) -> Node:
         return number_copies(optimize(self.node))
 
     @cached_property
@@ -151,7 +153,7 @@ class View:
         """What it keeps in heavy and light parts, if that is its strategy."""
         if self.decision.strategy != HEAVY_LIGHT:
             return None
-        return plan_heavy_light(self._over_sets)
+        return plan_heavy_light(self._query_over_sets)
 
     @cached_property
     def queries(self) -> tuple[Node, ...]:
@@ -184,7 +186,7 @@ class View:
         return reads_copies((*self.queries, *kept))
 
     @cached_property
-    def _causes(self) -> tuple[frozenset[str], ...]:
+    def _tables_of_statements(self) -> tuple[frozenset[str], ...]:
         """By statement of the script: the tables whose changes may give it rows."""
         tables = {each.name: frozenset([each.table]) for each in self.script.diffs}
         found = []
@@ -198,7 +200,7 @@ class View:
     def count_statements(self, tables: Iterable[str]) -> int:
         """How many statements of its script changes of some tables may run."""
         changed = frozenset(tables)
-        return sum(not each.isdisjoint(changed) for each in self._causes)
+        return sum(not each.isdisjoint(changed) for each in self._tables_of_statements)
 
     @property
     def marks_rows(self) -> bool:
@@ -226,7 +228,7 @@ class View:
         key = repr((table, kinds))
         if key not in self.scripts:
             generated = generate_maps if self.decision.strategy == MAPS else generate_recursive
-            self.scripts[key] = generated(self._over_sets, table, self.changing, kinds)
+            self.scripts[key] = generated(self._query_over_sets, table, self.changing, kinds)
         return self.scripts[key]
 
     @property

@@ -32,16 +32,16 @@ class Layout:
         """The table of a view that diffs are applied to."""
         view = script.view
         visible_names = {stored for _, stored in script.visible}
-        hidden = [(_hidden(n), n) for n in view.definition.names if n not in visible_names]
+        hidden = [(_hidden_column(n), n) for n in view.definition.names if n not in visible_names]
         columns = (*script.visible, *hidden)
-        _check(columns, len(script.visible))
+        _check_view_columns(columns, len(script.visible))
         return Layout(columns, view.definition.schema, len(script.visible), view.ids)
 
     @staticmethod
     def of_query(view: Query) -> "Layout":
         """The table of a view that is always computed anew."""
         columns = tuple((name, name) for name in view.names)
-        _check(columns, len(columns))
+        _check_view_columns(columns, len(columns))
         return Layout(columns, view.schema, len(columns), None)
 
     @cached_property
@@ -89,12 +89,12 @@ class Layout:
         return {field.name: public[field.name] for field in self.stored}
 
 
-def _hidden(stored: str) -> str:
+def _hidden_column(stored: str) -> str:
     name = storable_name(stored)
     return name if name.startswith(HIDDEN) else f"{HIDDEN}{name}"
 
 
-def _check(columns: tuple[tuple[str, str], ...], visible: int) -> None:
+def _check_view_columns(columns: tuple[tuple[str, str], ...], visible: int) -> None:
     lower_names: set[str] = set()
     for number, (public, _) in enumerate(columns):
         if public.lower() in lower_names:

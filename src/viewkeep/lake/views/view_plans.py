@@ -59,13 +59,13 @@ class ViewPlans:
 
     def view(self, definition: ViewDefinition, catalog: Catalog) -> View:
         """A view with its plan: the one made before, if neither it nor its sources changed."""
-        sources = {name: self._source(catalog, name) for name in definition.inputs}
+        sources = {name: self._source_of_view(catalog, name) for name in definition.inputs}
         view = self._views.get(definition.name)
         if view is None or (view.definition, view.sources) != (definition, sources):
-            readable = _readable(catalog, definition.name)
-            shared = self._shared(definition, readable)
-            query = shared.query if shared else self._query(definition, readable)[0]
-            view = self._planned(definition, query, catalog, sources)
+            readable = _readable_tables(catalog, definition.name)
+            shared = self._view_of_same_query(definition, readable)
+            query = shared.query if shared else self._query_of_view(definition, readable)[0]
+            view = self._view_with_plan(definition, query, catalog, sources)
         return view
 
     def finished_view(self, name: str, catalog: Catalog | None = None) -> View:
@@ -77,7 +77,7 @@ class ViewPlans:
         """`view` for refreshes whose clock is at one moment."""
         return lambda definition, catalog: self.view(definition, catalog).at(clock)
 
-    def _planned(
+    def _view_with_plan(
         self, definition: ViewDefinition, query: Query, catalog: Catalog, sources: dict[str, Source]
     ) -> View:
         """A view with its plan, which it shares with others that have the same query."""
@@ -86,7 +86,7 @@ class ViewPlans:
         if view is not None and view.query is query and view.sources == sources:
             view = dataclasses.replace(view, definition=definition, sources=sources)
         else:
-            decision = _decision(definition, query, catalog)
+            decision = _strategy_decision(definition, query, catalog)
             reasons = filter(None, (decision.reason, note_of(definition.sql)))
             decision = dataclasses.replace(decision, reason="; ".join(reasons))
             view = View(self.lake, definition, query, decision, sources)
@@ -95,7 +95,9 @@ class ViewPlans:
             self._plans[key] = view
         return view
 
-    def _shared(self, definition: ViewDefinition, readable: Mapping[str, Table]) -> View | None:
+    def _view_of_same_query(
+        self, definition: ViewDefinition, readable: Mapping[str, Table]
+    ) -> View | None:
         """A view with the same text, strategy, policy, functions and sources."""
         view = self._plans.get(_plan_key(definition))
         if view is None or any(
@@ -136,18 +138,18 @@ class ViewPlans:
             ready=True,
             **dataclasses.asdict(options),
         )
-        readable = _readable(catalog, name)
-        shared = self._shared(draft, readable)
+        readable = _readable_tables(catalog, name)
+        shared = self._view_of_same_query(draft, readable)
         if shared is not None:
             query, types = shared.query, shared.definition.types
         else:
-            query, types = self._query(draft, readable, is_new=True)
-        draft = dataclasses.replace(draft, inputs=_inputs(query), types=types)
+            query, types = self._query_of_view(draft, readable, is_new=True)
+        draft = dataclasses.replace(draft, inputs=_inputs_of_query(query), types=types)
         if isinstance(query, Verbatim):
             draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
         catalog.including(draft).order()
-        sources = {each: self._source(catalog, each) for each in draft.inputs}
-        columns = self._planned(draft, query, catalog, sources).layout.declared
+        sources = {each: self._source_of_view(catalog, each) for each in draft.inputs}
+        columns = self._view_with_plan(draft, query, catalog, sources).layout.declared
         check_own_names(f'view "{name}"', (each.name for each in columns.visible))
         return dataclasses.replace(draft, table=columns, ready=False)
 
@@ -180,7 +182,7 @@ class ViewPlans:
                 "view, or remove the folder"
             )
 
-    def _query(
+    def _query_of_view(
         self, definition: ViewDefinition, tables: Mapping[str, Table], is_new: bool = False
     ) -> tuple[Query, tuple[tuple[str, str], ...]]:
         """The algebra of a view, with the types that Spark gave to parts of it; where there is
@@ -198,10 +200,10 @@ class ViewPlans:
             if not may_recompute(definition.strategy, definition.policy):
                 raise
             query = read_verbatim(sql, tables, problem, functions)
-            schema = self._columns(query, problem) if is_new else definition.table.columns
+            schema = self._columns_of_query(query, problem) if is_new else definition.table.columns
             return dataclasses.replace(query, schema=schema), ()
 
-    def _columns(self, query: Verbatim, problem: ParseError) -> Schema:
+    def _columns_of_query(self, query: Verbatim, problem: ParseError) -> Schema:
         if not self._analyst.reads_any_sql:
             if isinstance(problem, UnsupportedError):
                 raise problem.with_hint("only Spark computes it: Keeper(path, spark)")
@@ -215,12 +217,12 @@ class ViewPlans:
         names = stored_names(query.text, [each.name for each in fields], dict(query.tables))
         return tuple(dataclasses.replace(f, name=n) for f, n in zip(fields, names, strict=True))
 
-    def _source(self, catalog: Catalog, name: str) -> Source:
+    def _source_of_view(self, catalog: Catalog, name: str) -> Source:
         entry = catalog.entries[name]
         return Source(name, entry.table, self.lake.at(entry.location))
 
 
-def _inputs(query: Query) -> tuple[str, ...]:
+def _inputs_of_query(query: Query) -> tuple[str, ...]:
     """The tables and views that a query reads."""
     if isinstance(query, Verbatim):
         return tuple(name for name, _ in query.tables)
@@ -228,7 +230,7 @@ def _inputs(query: Query) -> tuple[str, ...]:
     return tuple(name for name in names if name != CLOCK)
 
 
-def _decision(definition: ViewDefinition, query: Query, catalog: Catalog) -> Decision:
+def _strategy_decision(definition: ViewDefinition, query: Query, catalog: Catalog) -> Decision:
     """The strategy that was chosen, while the tables below allow it; else the one that is asked
     for."""
     if definition.chosen:
@@ -246,6 +248,6 @@ def _plan_key(definition: ViewDefinition) -> PlanKey:
     )
 
 
-def _readable(catalog: Catalog, name: str) -> dict[str, Table]:
+def _readable_tables(catalog: Catalog, name: str) -> dict[str, Table]:
     """The tables and views that the SQL of a view may name."""
     return {other: table for other, table in catalog.declared().items() if other != name}
