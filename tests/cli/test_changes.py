@@ -53,6 +53,8 @@ def test_mistakes(keeper: Keeper) -> None:
         answer = viewkeep("changes", *arguments)
         assert answer.code == 2
         assert answer.err.startswith("error: ")
+    unknown = 'there is no table or view "part" in this lake (parts, dear)'
+    assert unknown in viewkeep("changes", "part").err
 
 
 def test_followers_are_told_what_comes(keeper: Keeper) -> None:

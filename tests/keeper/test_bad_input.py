@@ -250,7 +250,7 @@ def test_nothing_is_changed(keeper: Keeper, attempt: Attempt, said: str) -> None
 
 @pytest.mark.parametrize("attempt", UNKNOWN.values(), ids=UNKNOWN)
 def test_a_view_that_is_not_there(keeper: Keeper, attempt: Attempt) -> None:
-    with pytest.raises(ViewkeepError, match=r'no view "deer".*dear.*did you mean "dear"'):
+    with pytest.raises(ViewkeepError, match=r'view "deer".*dear.*did you mean "dear"'):
         attempt(keeper)
 
 

@@ -78,7 +78,7 @@ def test_what_sql_does_not_see_is_not_told(keeper: Keeper) -> None:
 def test_versions_that_are_none(keeper: Keeper, since: int) -> None:
     with pytest.raises(ViewkeepError, match=rf'"parts" has no version {since}; the newest is 0'):
         keeper.changes("parts", since)
-    with pytest.raises(ViewkeepError, match="there is no view"):
+    with pytest.raises(ViewkeepError, match='there is no table or view "'):
         keeper.changes("part")
 
 

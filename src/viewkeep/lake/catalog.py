@@ -162,7 +162,8 @@ class Catalog:
 
     def readable(self, name: str) -> Definition:
         """A table, or a view that is there."""
-        return self.tables.get(name) or self.finished_view(name)
+        entry = self._get(name, self.entries, "table or view")
+        return entry if isinstance(entry, TableDefinition) else self.finished_view(name)
 
     @staticmethod
     def _get(name: str, entries: Mapping[str, T], what: str) -> T:
