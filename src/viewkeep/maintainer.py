@@ -3,6 +3,7 @@
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -123,9 +124,20 @@ class Maintainer(Result):
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None = None
     ) -> None:
         """Many updates to one relation; all or, if one is refused, none."""
-        table = as_table(rows, relation)
+        self.update_batches([(relation, rows, multiplicities)])
+
+    def update_batches(self, batches: Iterable[tuple[str, Any, Iterable[int] | None]]) -> None:
+        """Many updates to several relations as one: each with its rows and multiplicities.
+
+        All or, if one is refused, none; subscribers hear of one change.
+        """
+        tables = [(name, as_table(rows, name), counts) for name, rows, counts in batches]
         with self._gate:
-            self._live.update_batch(relation, table, multiplicities)
+            self._live.update_batches(tables)
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """A block in which no other thread reads or changes; subscribers hear after its end."""
+        return self._gate
 
     def check_batch(
         self,

@@ -5,7 +5,7 @@ or puts them off, `Runner.apply` applies all or none.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -15,7 +15,7 @@ from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import Change, Row, find_intake, intakes_of
 from viewkeep.engine.interpreter.check import Checker
 from viewkeep.engine.pending import Pending
-from viewkeep.engine.runner import Runner
+from viewkeep.engine.runner import Runner, TableBatch
 from viewkeep.engine.subscribers import Subscribers
 from viewkeep.engine.switching import Engines
 from viewkeep.errors import ViewkeepError
@@ -132,14 +132,16 @@ class LiveQuery:
             return None
         return self.runner.install_update(relation, python, self.update_after_overflow)
 
-    def update_batch(self, relation: str, table: Any, multiplicities: Any) -> None:
-        """Many updates to one relation; all or, if one is refused, none."""
-        if not self._lazy and not isinstance(table, Iterator):
-            find_intake(self._intakes, relation, self.query)
-            if self.runner.apply_table(relation, table, multiplicities):
+    def update_batches(self, batches: Sequence[TableBatch]) -> None:
+        """Many updates to some relations as one; all or, if one is refused, none."""
+        if not self._lazy and not any(isinstance(rows, Iterator) for _, rows, _ in batches):
+            for relation, _, _ in batches:
+                find_intake(self._intakes, relation, self.query)
+            if self.runner.apply_tables(batches):
                 self._version += 1
                 return
-        self.submit(self.net_changes(relation, table, multiplicities))
+        changes = [self.net_changes(*batch) for batch in batches]
+        self.submit([change for each in changes for change in each])
 
     def net_changes(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False

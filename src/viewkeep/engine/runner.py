@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from viewkeep.engine.compiled.rings import Overflow, Unfit
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
 
 Result = TypeVar("Result")
+
+TableBatch = tuple[str, Any, Any]
+"""A relation, rows, and their multiplicities, or None where each is inserted once."""
 
 Single = Callable[[Row, int], bool | None]
 """Takes a row: None if that is done, True if a number left 64 bits and the row was taken back,
@@ -221,20 +224,24 @@ class Runner:
         self._tidy(sum(sizes))
         return True
 
-    def apply_table(self, relation: str, rows: Any, multiplicities: Any) -> bool:
-        """Apply changes column by column; whether that could be done."""
-        self.note(len(rows) if hasattr(rows, "__len__") else 0)
+    def apply_tables(self, changes: Sequence[TableBatch]) -> bool:
+        """Apply changes column by column, all or none; whether that could be done."""
+        size = sum(len(rows) for _, rows, _ in changes if hasattr(rows, "__len__"))
+        self.note(size)
         if isinstance(self.engine, ReferenceEngine) or not self.direct:
             return False
-        batches = self.engine.batches(relation, rows, multiplicities)
-        if batches is None:
-            return False
+        batches = list[tuple[int, Any]]()
+        for relation, rows, multiplicities in changes:
+            of_relation = self.engine.batches(relation, rows, multiplicities)
+            if of_relation is None:
+                return False
+            batches += of_relation
         try:
             self.engine.apply_columns(batches)
         except Unfit as reason:
             self.refuse(reason)
             return False
-        self._tidy(len(rows))
+        self._tidy(size)
         return True
 
     def install_update(
