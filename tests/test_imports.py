@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"reading", "analysis", "query"},
     "csv_input": {"changes", "query"},
     "sources": {"lake", "tables", "changes", "csv_input", "query"},
-    "live_view": {"maintainer", "lake", "tables", "sql", "query"},
+    "live_view": {"maintainer", "refresh", "lake", "tables", "analysis", "sql", "query"},
     "keeper": {
         *("live_view", "sources", "refresh", "execute", "lake"),
         *("diffs", "query", "arguments"),

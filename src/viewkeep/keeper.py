@@ -336,13 +336,13 @@ class Keeper:
     @checked
     def live(self, name: str, resume: bool = True) -> LiveView:
         """A conjunctive view in the engine of this process, beside the lake: look-ups, enumeration
-        and subscribers, fed by the changes of its tables (`LiveView.catch_up`).
+        and subscribers, fed by the changes of its tables (`LiveView.catch_up`); `LiveView.write`
+        commits its rows as the view's table.
 
         It goes on from the state that `LiveView.save` kept in the lake, unless that is of another
         definition or history, or `resume` is false.
         """
-        catalog = self._lake.catalog.read()
-        return open_live(self._lake, catalog, catalog.finished_view(name), resume)
+        return open_live(self._plans, name, resume)
 
     # --- what is there --------------------------------------------------------------------------
 

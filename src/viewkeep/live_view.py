@@ -1,55 +1,75 @@
 """A view of a lake in the engine of one process: built of a snapshot, fed by the tables' changes.
 
-<lake>/_viewkeep/live/<view>/<state>          the engine's state
-<lake>/_viewkeep/live/<view>/current.json     which state counts, and the versions it reflects
-
-A state and its versions come into force together, by the name of one file: whoever resumes goes on
-with the first change that the state has not seen.
+The lake keeps its state (`lake.live_states`) and, where `write` commits it, its result.
 """
 
-import json
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from threading import Event, RLock
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from viewkeep.analysis import analyze_query
 from viewkeep.errors import QueryError, ViewkeepError
+from viewkeep.lake import RefreshReport
 from viewkeep.lake.apply import TRIES
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
-from viewkeep.lake.lake import OWN, Lake
+from viewkeep.lake.lake import Lake
+from viewkeep.lake.live_states import Pin, save_state, saved_state
 from viewkeep.lake.transactions import Transactions
+from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.maintainer import Maintainer, OutputChange, engine_obstacle, maintain
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.sql import from_sql
+from viewkeep.query.types.data_types import Field
+from viewkeep.refresh.write_rows import write_rows
+from viewkeep.sql import OutputForm, from_sql, output_form
+from viewkeep.tables.arrow_rows import arrow_type
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.log.delta import ConflictError, StorageError
-from viewkeep.tables.log.durable import local_path
+from viewkeep.tables.fit import ColumnMisfitError, fit_column
+from viewkeep.tables.log.delta import ConflictError
 from viewkeep.tables.log.memory import forget_logs, remembered_logs
 from viewkeep.tables.table_changes import TableChanges
 
-CURRENT = "current.json"
 Row = tuple[Any, ...]
+DIGITS = 18
+"""Python divides decimals with 28 digits: so many are right for up to a billion rows of a group."""
 
 
 class LiveViewError(ViewkeepError):
-    """Changes that cannot be brought into a live view; it has to be built anew."""
+    """A live view that does not fit its lake any more; it has to be built anew."""
 
 
 @dataclass(frozen=True)
-class Pin:
-    """A version of a table, and what tells it from one of another history."""
+class LiveSource:
+    """A view that is kept live, its tables, and how its rows are made of the engine's output."""
 
-    version: int
-    fingerprint: str
+    plans: ViewPlans
+    definition: ViewDefinition
+    tables: Mapping[str, TableDefinition]
+    form: OutputForm
+
+    @property
+    def lake(self) -> Lake:
+        """Where the tables are."""
+        return self.plans.lake
+
+    @property
+    def name(self) -> str:
+        """The name of the view."""
+        return self.definition.name
+
+    @property
+    def columns(self) -> list[tuple[Field, bool]]:
+        """The columns of the SQL, and whether each is an aggregate."""
+        visible = self.definition.table.visible
+        return list(zip(visible, self.form.aggregates, strict=True))
 
 
 class LiveView:
@@ -58,15 +78,8 @@ class LiveView:
     It reflects the tables as they were at the last `catch_up`. Threads may share it.
     """
 
-    def __init__(
-        self,
-        lake: Lake,
-        definition: ViewDefinition,
-        tables: Mapping[str, TableDefinition],
-        maintainer: Maintainer,
-        pins: Mapping[str, Pin],
-    ) -> None:
-        self._lake, self._definition, self._tables = lake, definition, tables
+    def __init__(self, source: LiveSource, maintainer: Maintainer, pins: Mapping[str, Pin]) -> None:
+        self._source, self._lake, self._tables = source, source.lake, source.tables
         self._maintainer, self._pins, self._lock = maintainer, dict(pins), RLock()
 
     def __repr__(self) -> str:
@@ -75,7 +88,7 @@ class LiveView:
     @property
     def name(self) -> str:
         """The name of the view."""
-        return self._definition.name
+        return self._source.name
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,23 +123,42 @@ class LiveView:
         """The result of a view without groups and rows of its own."""
         return self._maintainer.value()
 
+    def to_arrow(self) -> pa.Table:
+        """The rows of the view, with the columns of its SQL and their types."""
+        with self._lock:
+            return _view_rows(self._maintainer, self._source)
+
+    def row_changes(self, changes: Iterable[OutputChange]) -> list[dict[str, Any]]:
+        """What subscribers hear as changes of the view's rows, as `Keeper.changes` tells them: an
+        `operation`, and the row `before` and `after`, None where there is none."""
+        payload = self._maintainer.payload
+        nothing = None if self.columns else payload.result(payload.ring.zero)
+        return [row for each in changes for row in _row_changes(self._source, each, nothing)]
+
     def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
-        """Call with the change of the output that the changes of each table make."""
+        """Call with the change of the output that each `catch_up` makes: transactions, and all
+        else that happened to the tables since the one before, as one."""
         self._maintainer.subscribe(callback)
 
     # --- following ------------------------------------------------------------------------------
 
     def catch_up(self) -> int:
-        """Bring in what happened to the tables since; how many rows of them changed."""
-        count = 0
+        """Bring in what happened to the tables since; how many rows of them changed.
+
+        Readers and subscribers see all of it or nothing; where something cannot be brought in,
+        nothing is.
+        """
         with self._lock, remembered_logs():
-            for name, version in _newest(self._lake, self._tables).items():
-                if version != self._pins[name].version:
-                    changes = self._changes(name, version)
-                    _feed(self._maintainer, name, changes)
-                    self._pins[name] = _pin(self._lake, self._tables[name], version)
-                    count += changes.size
-        return count
+            newest = _newest(self._lake, self._tables)
+            behind = {n: v for n, v in newest.items() if v != self._pins[n].version}
+            changes = [self._changes(name, version) for name, version in behind.items()]
+            pins = {n: Pin.of(self._lake, self._tables[n], v) for n, v in behind.items()}
+            batches = [_batch(self._maintainer.query, each) for each in changes if each.size]
+            with self._maintainer.exclusive():
+                if batches:
+                    self._maintainer.update_batches(batches)
+                self._pins |= pins  # before subscribers are called, which may fail
+        return sum(each.size for each in changes)
 
     def follow(self, stop: Event, every: float = 0.05) -> None:
         """Catch up every few seconds until an event is set."""
@@ -148,41 +180,63 @@ class LiveView:
                 f'cannot be told: {problem}; build it anew with live("{self.name}", resume=False)'
             ) from error
 
-    # --- saving ---------------------------------------------------------------------------------
+    # --- keeping --------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Keep the state in the lake, with the versions that it reflects."""
-        folder = _folder(self._lake, self.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        state = f"{uuid4().hex}.state"
-        with self._lock:
-            self._maintainer.save(folder / state)
-            pins = {name: asdict(pin) for name, pin in self._pins.items()}
-        about = {"state": state, "build": self._definition.build, "tables": pins}
-        draft = folder / f".{state}.json"
-        draft.write_text(json.dumps(about), encoding="utf-8")
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(folder / CURRENT)
-        for each in folder.glob("*.state"):
-            if each.name != state and each.stat().st_mtime < time.time() - OLD:
-                each.unlink(missing_ok=True)
+
+        def write(file: Path) -> Mapping[str, Pin]:
+            with self._lock:
+                self._maintainer.save(file)
+                return dict(self._pins)
+
+        save_state(self._lake, self._source.definition, write)
+
+    def write(self) -> RefreshReport:
+        """Commit the rows as the next version of the view's table, which then reflects the versions
+        that this live view does.
+
+        Nothing is written where it does already; where it reflects newer versions, that is an
+        error. The caches of the view are not written: the next refresh that finds changes computes
+        the view anew, with its caches.
+        """
+        with self._lock, self._lake.marked():
+            view = self._source.plans.finished_view(self.name)
+            if view.definition.build != self._source.definition.build:
+                self._refuse("the view was defined anew")
+            for name, pin in self._pins.items():
+                if not pin.is_current(self._lake, self._tables[name]):
+                    self._refuse(f'table "{name}" has another history than the one that was seen')
+            self._check_averages()
+            return write_rows(view, self.to_arrow, self.versions)
+
+    def _refuse(self, problem: str) -> None:
+        raise LiveViewError(
+            f'live view "{self.name}": {problem}; open it anew: live("{self.name}")'
+        )
+
+    def _check_averages(self) -> None:
+        """Refuse averages of so many digits that the engine may round the last one otherwise."""
+        fields = [field for field, is_aggregate in self._source.columns if is_aggregate]
+        for field, aggregate in zip(fields, self._maintainer.query.aggregates, strict=True):
+            if aggregate.function == "avg" and (field.type.precision or 0) > DIGITS:
+                raise QueryError(
+                    f'view "{self.name}" cannot be written by a live view: column "{field.name}" '
+                    f"is an average of decimals with more than {DIGITS} digits; refresh it"
+                )
 
 
-OLD = 60.0
-"""Seconds after which a state that counts no more is removed: somebody may just read it."""
-
-
-def open_live(lake: Lake, catalog: Catalog, definition: ViewDefinition, resume: bool) -> LiveView:
+def open_live(plans: ViewPlans, name: str, resume: bool) -> LiveView:
     """A live view of what was saved, if that can go on, else of the tables as they are."""
+    catalog = plans.lake.catalog.read()
+    definition = catalog.finished_view(name)
     tables = _base_tables(catalog, definition)
-    query = from_sql(definition.sql, {name: each.table for name, each in tables.items()})
-    with lake.marked():
-        live = _resumed(lake, definition, tables) if resume else None
-        if live is None:
-            live = _built(lake, definition, tables, query)
-        live.catch_up()
-    return live
+    declared = {name: each.table for name, each in tables.items()}
+    query = from_sql(definition.sql, declared)
+    source = LiveSource(plans, definition, tables, output_form(definition.sql, declared))
+    with plans.lake.marked():
+        live = _resumed(source) if resume else None
+        return _built(source, query) if live is None else live
 
 
 def _base_tables(catalog: Catalog, definition: ViewDefinition) -> dict[str, TableDefinition]:
@@ -212,71 +266,113 @@ def _newest(lake: Lake, tables: Mapping[str, TableDefinition]) -> dict[str, int]
     raise ConflictError(f"{lake.uri}: transactions are decided all the time; try again later")
 
 
-def _pin(lake: Lake, definition: TableDefinition, version: int) -> Pin:
-    return Pin(version, lake.at(definition.location).fingerprint(version))
-
-
-def _built(
-    lake: Lake,
-    definition: ViewDefinition,
-    tables: Mapping[str, TableDefinition],
-    query: ConjunctiveQuery,
-) -> LiveView:
+def _built(source: LiveSource, query: ConjunctiveQuery) -> LiveView:
     """From the rows of the newest versions."""
-    engine = "auto" if engine_obstacle(query) else "compiled"
-    maintainer, rows, pins = maintain(query, engine=engine), {}, {}
+    lake, tables, rows, pins = source.lake, source.tables, {}, {}
+    maintainer = _maintained(query)
     with remembered_logs():
         for name, version in _newest(lake, tables).items():
             table = lake.at(tables[name].location)
             snapshot = table.snapshot(version)
             whole = Folder(table).read(snapshot.files, snapshot.fields)
             rows[name] = whole.select(list(query.columns_of(name)))
-            pins[name] = _pin(lake, tables[name], version)
+            pins[name] = Pin.of(lake, tables[name], version)
     maintainer.load(rows)
-    return LiveView(lake, definition, tables, maintainer, pins)
+    live = LiveView(source, maintainer, pins)
+    live.catch_up()
+    return live
 
 
-def _feed(maintainer: Maintainer, name: str, changes: TableChanges) -> None:
-    """Bring the changes of a table in: old rows go, new ones come."""
-    columns = list(maintainer.query.columns_of(name))
+def _maintained(query: ConjunctiveQuery) -> Maintainer:
+    """A maintainer whose look-ups take constant time.
+
+    Where the best strategy has a delay that grows, since every look-up sums over the heavy values,
+    the output is kept as a list: as in the table of the view, and an update of a value then costs
+    its degree.
+    """
+    engine = "auto" if engine_obstacle(query) else "compiled"
+    if isinstance(analyze_query(query).bounds.delay, Fraction):
+        return maintain(query, engine=engine)
+    return maintain(query, engine=engine, strategy="viewtree", output="list")
+
+
+def _batch(query: ConjunctiveQuery, changes: TableChanges) -> tuple[str, pa.Table, Any]:
+    """The changes of a table as the engine takes them: old rows go, new ones come."""
+    columns = list(query.columns_of(changes.name))
     rows = pa.concat_tables([changes.old_rows.select(columns), changes.new_rows.select(columns)])
-    if rows.num_rows:
-        signs = np.ones(rows.num_rows, np.int64)
-        signs[: changes.old_rows.num_rows] = -1
-        maintainer.update_batch(name, rows, signs)
+    signs = np.ones(rows.num_rows, np.int64)
+    signs[: changes.old_rows.num_rows] = -1
+    return changes.name, rows, signs
 
 
-def _folder(lake: Lake, view: str) -> Path:
-    place = local_path(lake.uri)
-    if place is None:
-        raise StorageError(f"{lake.uri}: states of live views are kept on local disks only")
-    return Path(place) / OWN / "live" / view
-
-
-def _resumed(
-    lake: Lake, definition: ViewDefinition, tables: Mapping[str, TableDefinition]
-) -> LiveView | None:
-    """From the state that was saved last; None if it is of another definition or history."""
-    if local_path(lake.uri) is None:
+def _resumed(source: LiveSource) -> LiveView | None:
+    """From the state that was saved last, brought up to date; None if it is of another definition
+    or history, or what happened since cannot be told."""
+    state = saved_state(source.lake, source.definition)
+    if state is None or state.pins.keys() != source.tables.keys():
         return None
-    folder = _folder(lake, definition.name)
     with suppress(OSError, ValueError, KeyError, TypeError, ViewkeepError):
-        about = json.loads((folder / CURRENT).read_text(encoding="utf-8"))
-        pins = {name: Pin(**pin) for name, pin in about["tables"].items()}
-        if about["build"] == definition.build and _are_current(lake, tables, pins):
-            maintainer = Maintainer.restore(folder / about["state"])
-            return LiveView(lake, definition, tables, maintainer, pins)
+        tables = source.tables
+        if all(pin.is_current(source.lake, tables[name]) for name, pin in state.pins.items()):
+            live = LiveView(source, Maintainer.restore(state.file), state.pins)
+            live.catch_up()
+            return live
     return None
 
 
-def _are_current(
-    lake: Lake, tables: Mapping[str, TableDefinition], pins: Mapping[str, Pin]
-) -> bool:
-    """Whether the tables still have the versions that were seen."""
-    places = {name: lake.at(each.location) for name, each in tables.items()}
-    seen: Sequence[bool] = [
-        pins[name].version <= table.version()
-        and bool(table.has_fingerprint(pins[name].version, pins[name].fingerprint))
-        for name, table in places.items()
-    ]
-    return pins.keys() == tables.keys() and all(seen)
+# --- rows of the view ---------------------------------------------------------------------------
+
+
+def _view_rows(maintainer: Maintainer, source: LiveSource) -> pa.Table:
+    """The output of the engine as rows of the view; a view without groups always has one."""
+    if maintainer.query.outputs:
+        batches = maintainer.enumerate_batches()
+    else:
+        columns = [pa.array([each]) for each in maintainer.value()]
+        batches = iter([pa.RecordBatch.from_arrays(columns, [str(n) for n in range(len(columns))])])
+    schema = pa.schema([(field.name, arrow_type(field.type)) for field, _ in source.columns])
+    rows = [_batch_rows(each, source, len(maintainer.query.outputs)) for each in batches]
+    return pa.concat_tables([schema.empty_table(), *rows])
+
+
+def _batch_rows(batch: pa.RecordBatch, source: LiveSource, width: int) -> pa.Table:
+    """Output tuples, whose heads have so many columns, as rows of the view."""
+    if source.form.has_copies:
+        copies = np.repeat(np.arange(batch.num_rows), batch.columns[-1].to_numpy())
+        batch = batch.take(pa.array(copies))
+    heads, payloads = iter(batch.columns[:width]), iter(batch.columns[width:])
+    columns = [_typed(next(payloads if is_sum else heads), f) for f, is_sum in source.columns]
+    return pa.table(columns, [field.name for field, _ in source.columns])
+
+
+def _typed(values: pa.Array, field: Field) -> pa.ChunkedArray:
+    """A column in the type of the view; averages of decimals are rounded as SQL rounds them."""
+    kind = arrow_type(field.type)
+    if pa.types.is_decimal(values.type) and values.type.scale > getattr(kind, "scale", 1 << 10):
+        values = pc.round(values, kind.scale, "half_towards_infinity")
+    try:
+        return fit_column(pa.chunked_array([values]), replace(field, nullable=True), in_key=False)
+    except ColumnMisfitError as error:
+        raise QueryError(f'column "{field.name}": {error}') from error
+
+
+def _row_changes(
+    source: LiveSource, change: OutputChange, nothing: Row | None
+) -> list[dict[str, Any]]:
+    """A change of one output tuple; `nothing` is the payload of a view that always has one row."""
+    if source.form.has_copies:
+        count, row = (change.after or 0) - (change.before or 0), _row(source, change.row, ())
+        operation, before, after = ("insert", None, row) if count > 0 else ("delete", row, None)
+        return [{"operation": operation, "before": before, "after": after}] * abs(count)
+    payloads = (nothing if each is None else each for each in (change.before, change.after))
+    before, after = (None if p is None else _row(source, change.row, p) for p in payloads)
+    if before == after:
+        return []
+    operation = "insert" if before is None else "delete" if after is None else "update"
+    return [{"operation": operation, "before": before, "after": after}]
+
+
+def _row(source: LiveSource, head: Row, payload: Any) -> dict[str, Any]:
+    """A row of the view by its columns; the payload of a view without aggregates is a count."""
+    heads, parts = iter(head), iter(payload if isinstance(payload, tuple) else ())
+    return {field.name: next(parts if is_sum else heads) for field, is_sum in source.columns}

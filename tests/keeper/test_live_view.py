@@ -11,7 +11,8 @@ import pytest
 
 from tests.keeper.test_watch import wait_for
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.live_view import CURRENT, LiveView
+from viewkeep.lake.live_states import CURRENT
+from viewkeep.live_view import LiveView, LiveViewError
 
 VIEWS = {
     "cost": """SELECT u.did, sum(p.price * u.n) AS cost, count(*) AS parts
@@ -118,3 +119,88 @@ def test_what_is_not_conjunctive_or_reads_views_is_refused(keeper: Keeper) -> No
         keeper.live("above")
     with pytest.raises(ViewkeepError, match='there is no view "parts"'):
         keeper.live("parts")
+
+
+def test_look_ups_sum_over_no_heavy_values(keeper: Keeper) -> None:
+    """The best strategy of groups over a join would; triangles have one result to look up."""
+    assert "strategy viewtree" in keeper.live("cost").explain()
+    edges = "uses a JOIN uses b ON a.pid = b.did JOIN uses c ON b.pid = c.did AND c.pid = a.did"
+    keeper.create_view("triangles", f"SELECT count(*) AS n FROM {edges}")
+    assert "strategy epsilon" in keeper.live("triangles").explain()
+
+
+def test_a_transaction_is_one_change(keeper: Keeper) -> None:
+    live, calls = keeper.live("cost"), list[list[Any]]()
+    live.subscribe(calls.append)
+    price, more = {"pid": 1, "price": 10}, (1, 3, 1)
+    keeper.transaction({"parts": {"updates": [price]}, "uses": {"inserts": [more]}})
+    assert live.catch_up() == 2
+    [changes] = calls
+    told = sorted(live.row_changes(changes), key=lambda each: each["after"]["did"])
+    assert [(each["operation"], *each["after"].values()) for each in told] == [
+        ("update", 1, 25, 3),
+        ("update", 2, 10, 1),
+    ]
+    assert told[0]["before"] == {"did": 1, "cost": 4, "parts": 2}
+
+
+def test_a_subscriber_that_fails_has_heard_of_the_change(keeper: Keeper) -> None:
+    live, heard = keeper.live("total"), list[Any]()
+
+    def fail(changes: list[Any]) -> None:
+        heard.extend(changes)
+        raise RuntimeError("busy")
+
+    live.subscribe(fail)
+    keeper.apply("parts", inserts=[(9, 9, "n9")])
+    with pytest.raises(RuntimeError, match="busy"):
+        live.catch_up()
+    assert live.catch_up() == 0
+    assert (live.value(), len(heard)) == ((24,), 1)
+
+
+def test_what_cannot_be_told_of_one_table_leaves_all_as_they_were(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = keeper.live("cost")
+    live.save()
+    change(keeper, Random(1))
+    seen, tell = (live.versions, rows(live)), LiveView._changes
+
+    def only_parts(self: LiveView, name: str, version: int) -> Any:
+        if name == "parts":
+            return tell(self, name, version)
+        raise LiveViewError("it cannot be told")
+
+    monkeypatch.setattr(LiveView, "_changes", only_parts)
+    with pytest.raises(LiveViewError, match="cannot be told"):
+        live.catch_up()
+    assert (live.versions, rows(live)) == seen
+    assert rows(keeper.live("cost")) == expected(keeper, "cost")  # not resumed, but built anew
+
+
+def test_the_state_of_a_view_goes_with_it(keeper: Keeper) -> None:
+    keeper.live("cost").save()
+    keeper.drop_view("cost")
+    assert not (Path(keeper._lake.uri) / "_viewkeep" / "live" / "cost").exists()
+
+
+def test_rows_have_the_types_and_the_order_of_the_sql(keeper: Keeper) -> None:
+    copies = "SELECT p.name, u.did FROM uses u JOIN parts p ON u.pid = p.pid"
+    sizes = "SELECT count(*) AS n, name, avg(price) AS mean FROM parts GROUP BY name"
+    for name, sql in {"copies": copies, "sizes": sizes}.items():
+        keeper.create_view(name, sql)
+        keeper.apply("parts", updates=[{"pid": 2, "name": "n1"}])
+        keeper.refresh(name)
+        found, stored = keeper.live(name).to_arrow(), keeper.read(name)
+        assert found.schema.types == stored.schema.types
+        order = [(each, "ascending") for each in found.column_names]
+        assert found.sort_by(order).to_pylist() == stored.sort_by(order).to_pylist()
+    keeper.apply("uses", deletes=[(1, 1), (1, 2), (2, 1)])
+    assert keeper.live("copies").to_arrow().num_rows == 0
+    live, told = keeper.live("copies"), list[Any]()
+    live.subscribe(told.extend)
+    keeper.apply("uses", inserts=[(1, 1, 1), (1, 2, 1)])
+    live.catch_up()
+    row = {"name": "n1", "did": 1}
+    assert live.row_changes(told) == [{"operation": "insert", "before": None, "after": row}] * 2

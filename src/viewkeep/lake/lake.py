@@ -5,6 +5,7 @@
 <lake>/_viewkeep/catalog, catalog.json           the definitions
 <lake>/_viewkeep/caches/<view>/<build>/<cache>   what scripts keep besides the views
 <lake>/_viewkeep/shared_caches/<key>             the same, where several views may use it
+<lake>/_viewkeep/live/<view>                     the state of a live view
 """
 
 import os
@@ -78,9 +79,15 @@ class Lake:
         """The keys of all such caches."""
         return Folder(self.at(f"{self.uri}/{OWN}/shared_caches")).folders()
 
+    @staticmethod
+    def live_folder(view: str) -> str:
+        """Where the state of a live view is kept, in the lake."""
+        return f"{OWN}/live/{view}"
+
     def remove_view(self, name: str, location: str) -> None:
-        """Remove the files of a view and of its caches."""
-        for place in (location, f"{self.uri}/{OWN}/caches/{name}"):
+        """Remove the files of a view, of its caches and of its live state."""
+        beside = (f"{OWN}/caches/{name}", self.live_folder(name))
+        for place in (location, *(f"{self.uri}/{each}" for each in beside)):
             Folder(self.at(place)).remove()
 
     def remove_damaged(self, location: str) -> None:

@@ -21,6 +21,7 @@ from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
 from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.lake.views.lineage import replaced_cache, replaced_history
+from viewkeep.lake.views.state import WRITTEN
 from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.clock import CLOCK
@@ -98,7 +99,7 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) ->
             raise ConflictError(f'view "{view.name}": another process has seen newer changes')
         if dict(stored.state.inputs) == dict(inputs) and not view.has_moved_clock(stored.state):
             return Stage(view.name, SKIP, "nothing changed")
-        reason = replaced_cache(view, stored.state)
+        reason = _written_reason(stored.state) or replaced_cache(view, stored.state)
     if reason:
         return _recompute_stage(view, inputs, engines, unless_strict(view, reason))
     counts = {
@@ -300,9 +301,14 @@ def _recompute_stage(
 def _definition_reason(view: View, state: ViewState) -> str:
     if state.build != view.definition.build:
         return "the definition has changed"
-    if state.plan != view.plan:
+    if state.plan not in (view.plan, WRITTEN):
         return "this version of Viewkeep keeps it in another way"
     return ""
+
+
+def _written_reason(state: ViewState) -> str:
+    """Why changes cannot be brought into rows that no refresh has made."""
+    return "a live view has written it, without its caches" if state.plan == WRITTEN else ""
 
 
 def _check_input_columns(view: View, state: ViewState, inputs: Pins) -> None:

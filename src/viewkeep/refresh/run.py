@@ -24,7 +24,7 @@ from viewkeep.lake.views.cache_versions import (
 )
 from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.clock import clock_changes
-from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
+from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.clock import CLOCK
 from viewkeep.refresh.build_view import commit_view, compute_view
@@ -43,7 +43,13 @@ from viewkeep.refresh.plan import (
     writes_caches,
 )
 from viewkeep.refresh.run_scripts import KeptRows, TooManyRowsError, ViewScripts
-from viewkeep.refresh.write_changes import Outcome, WrittenView, write_caches, write_view
+from viewkeep.refresh.write_changes import (
+    Outcome,
+    WrittenView,
+    commit_written,
+    write_caches,
+    write_view,
+)
 from viewkeep.tables import feed
 from viewkeep.tables.feed import TooManyChangesError, UnclearChangesError
 from viewkeep.tables.files.rewrite import Rewrite
@@ -314,11 +320,8 @@ class _StageRun:
     ) -> RefreshReport:
         view = self._view
         state = view.state(self._inputs, self._tables, caches)
-        report = self._timer.stamp(report)
-        note = {STATE: state.notes(), REPORT: report.notes(), **written.notes}
-        files, fed = written.files, written.fed
-        version = view.table.commit(self._stored.newest, files.add, files.remove, note, fed)
-        return replace(report, version=version)
+        stamped = self._timer.stamp(report)
+        return commit_written(view, self._stored.newest, written, state, stamped)
 
     def _refresh_report(self, changes: Mapping[str, int], rows: int) -> RefreshReport:
         return RefreshReport(

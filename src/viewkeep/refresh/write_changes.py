@@ -5,13 +5,15 @@ to bring changes into the files that are there. Of all else only what changes is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import ScriptRun
 from viewkeep.execute.row_changes import RowChanges
+from viewkeep.lake import RefreshReport, ViewState
 from viewkeep.lake.views.caches import Cache
+from viewkeep.lake.views.stored_view import REPORT, STATE
 from viewkeep.lake.views.view import View
 from viewkeep.refresh.build_view import cache_target, view_target
 from viewkeep.tables.change_data import pair_rows
@@ -106,6 +108,17 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
     notes = fed_notes(fed, pairs.count) if declared.key else {}
     changed = pairs.count if keys.num_columns else _count_changed_keys(keys, new_rows)
     return WrittenView(files, notes, () if fed is None else (fed,), changed)
+
+
+def commit_written(
+    view: View, newest: int, written: WrittenView, state: ViewState, report: RefreshReport
+) -> RefreshReport:
+    """Show the next version of a view after `newest`, with what it reflects; the report with its
+    number."""
+    notes = {STATE: state.notes(), REPORT: report.notes(), **written.notes}
+    files = written.files
+    version = view.table.commit(newest, files.add, files.remove, notes, written.fed)
+    return replace(report, version=version)
 
 
 def _count_changed_keys(keys: pa.Table, new_rows: pa.Table) -> int:

@@ -8,8 +8,16 @@ neighbours write algebra as SQL.
 """
 
 from viewkeep.query.flatten import NotConjunctive
-from viewkeep.sql.conjunctive import from_sql, to_conjunctive
+from viewkeep.sql.conjunctive import OutputForm, from_sql, output_form, to_conjunctive
 from viewkeep.sql.parse import parse_view
 from viewkeep.sql.schema import read_schema
 
-__all__ = ["NotConjunctive", "from_sql", "parse_view", "read_schema", "to_conjunctive"]
+__all__ = [
+    "NotConjunctive",
+    "OutputForm",
+    "from_sql",
+    "output_form",
+    "parse_view",
+    "read_schema",
+    "to_conjunctive",
+]

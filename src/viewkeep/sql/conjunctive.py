@@ -1,6 +1,7 @@
 """SQL views that are conjunctive queries: equi-joins, local selections, one aggregation on top."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from viewkeep.errors import QueryError, SchemaError
 from viewkeep.query.aggregates import FUNCTIONS, Aggregate
@@ -44,6 +45,29 @@ def from_sql(sql: str, tables: Mapping[str, Table]) -> ConjunctiveQuery:
             raise
         place = describe_position(sql, places.starts[error.node])
         raise NotConjunctive(error.construct, error.node, place) from None
+
+
+@dataclass(frozen=True)
+class OutputForm:
+    """How the output of a conjunctive query becomes the rows of its view: for each column whether
+    it is an aggregate, and whether a tuple is there as often as it counts."""
+
+    aggregates: tuple[bool, ...]
+    has_copies: bool
+
+
+def output_form(sql: str, tables: Mapping[str, Table]) -> OutputForm:
+    """The form of the rows of a view that `from_sql` takes.
+
+    >>> tables = {"E": Table({"a": "int not null", "b": "int not null"})}
+    >>> output_form("SELECT count(*) AS n, a FROM E GROUP BY a", tables)
+    OutputForm(aggregates=(True, False), has_copies=False)
+    """
+    tree, _ = parse_with_places(sql, tables)
+    outputs, groups, _ = _peel(tree)
+    calls = {Column(each.name) for each in groups.aggregates} if groups else set()
+    has_copies = groups is None and not isinstance(tree, Distinct)
+    return OutputForm(tuple(each.expression in calls for each in outputs), has_copies)
 
 
 def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:

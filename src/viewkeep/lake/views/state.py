@@ -7,6 +7,9 @@ from typing import Any
 Pins = Mapping[str, int]
 """A version for each table or view, by name."""
 
+WRITTEN = "written"
+"""The plan of rows that were computed beside the lake: without hidden columns and caches."""
+
 
 @dataclass(frozen=True)
 class ViewState:
