@@ -23,7 +23,7 @@ COMPARED = 0.85
 """How often a column has one of the values that the query compares it with."""
 FOLLOWING = {"d_month_seq": ("d_year", "d_moy"), "d_week_seq": ("d_date",)}
 """Columns with one value for one of others: scalar subqueries ask for that."""
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
 _STRICT = (exp.NEQ, exp.GT, exp.LT)
 
 
@@ -55,7 +55,7 @@ def _texts(node: exp.Expression, operands: Iterable[exp.Expression]) -> Iterator
             continue
         for literal in simplify(operand.copy(), dialect="spark").find_all(exp.Literal):
             text = f"-{literal.this}" if isinstance(literal.parent, exp.Neg) else literal.this
-            yield text
+            yield text.replace("%", "") if isinstance(node, exp.Like) else text
             if isinstance(node, _STRICT) and literal.is_int:
                 yield from (str(int(text) + 1), str(int(text) - 1))
 
@@ -63,8 +63,15 @@ def _texts(node: exp.Expression, operands: Iterable[exp.Expression]) -> Iterator
 class Data:
     """The tables of a query and their next changes."""
 
-    def __init__(self, sql: str, tables: Mapping[str, Table], seed: int, facts: int = FACT) -> None:
-        self.tables, self._rng = tables, Random(seed)
+    def __init__(
+        self,
+        sql: str,
+        tables: Mapping[str, Table],
+        seed: int,
+        facts: int = FACT,
+        compared: float = COMPARED,
+    ) -> None:
+        self.tables, self._rng, self._share = tables, Random(seed), compared
         self._compared = compared_values(sql)
         self.database: dict[str, dict[Key, Row]] = {name: {} for name in tables}
         for name, table in tables.items():
@@ -159,7 +166,7 @@ class Data:
         if column.name.endswith("_sk"):
             return rng.randrange(DIMENSION)
         compared = self._compared_values(column)
-        if compared and rng.random() < COMPARED:
+        if compared and rng.random() < self._share:
             return rng.choice(compared)
         return rng.choice(self._others(column))
 

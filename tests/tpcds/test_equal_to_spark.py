@@ -32,7 +32,9 @@ from viewkeep.tables.arrow_rows import to_rows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 TABLES = read_tables(FOLDERS["TPC-DS"])
-FACTS, LIMIT, SEEDS = 36, 100_000, 4
+FACTS, LIMIT = 36, 100_000
+DRAWS = [(1, 0.85)] * 4 + [(4, 0.85), (4, 0.97)] * 6
+"""So many times the rows, and how often values are compared ones, until the query finds rows."""
 LOWER = {
     "HAVING count(*) > 10": "HAVING count(*) > 1",
     "HAVING count(*) >= 10": "HAVING count(*) >= 1",
@@ -40,6 +42,9 @@ LOWER = {
     "cnt BETWEEN 15 AND 20": "cnt BETWEEN 1 AND 20",
 }
 """Bounds that groups of so few rows pass."""
+
+ROWLESS = {"q02", "q08", "q36", "q58", "q59", "q64", "q69"}
+"""No rows are found by these in tables so small, or not by DuckDB, which is asked for them."""
 
 Changes = Mapping[str, ChangeBatch]
 Sets = Mapping[str, list[frozenset[str]]]
@@ -81,6 +86,7 @@ def test_every_round_equals_spark(spark: SparkSession, tmp_path: Path, name: str
         report = keeper.refresh("v")[-1]
         assert report.strategy != "recompute", (step, report.reason)
         answers[step], kept[step] = in_spark(spark, data, sql), rows(keeper, "v")
+    assert name in ROWLESS or any(any(row) for each in kept.values() for row in each)
     for step, table in collect(answers, LIMIT).items():
         expect_equal(f"{name} after {step}", kept[step].elements(), to_rows(table))
 
@@ -88,9 +94,12 @@ def test_every_round_equals_spark(spark: SparkSession, tmp_path: Path, name: str
 def data_with_rows(name: str) -> Data:
     """Tables in which the query finds rows, if some are found soon."""
     tables = tables_of(parse_view(QUERIES[name], TABLES), TABLES)
-    numbers = range(list(QUERIES).index(name), 100 * SEEDS, 100)
-    tries = [Data(QUERIES[name], tables, number, FACTS) for number in numbers]
-    return next((data for data in tries if finds_rows(data, QUERIES[name])), tries[0])
+    seed = list(QUERIES).index(name)
+    for number, (times, compared) in enumerate(DRAWS):
+        data = Data(QUERIES[name], tables, seed + 100 * number, FACTS * times, compared)
+        if finds_rows(data, QUERIES[name]):
+            break
+    return data
 
 
 def finds_rows(data: Data, sql: str) -> bool:
