@@ -15,7 +15,7 @@ from tests.diffs.harness import expect, rounded
 from tests.execute.spark.kept import bag
 from tests.keeper.lakes import check, check_verified, rows, set_driver_bytes, version, versions
 from viewkeep import Keeper, ViewkeepError
-from viewkeep.execute.spark.backend import _frame
+from viewkeep.execute.spark.backend import _query_frame
 from viewkeep.lake.views import caches
 from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.query.algebra import Stored
@@ -213,8 +213,10 @@ def check_caches(keeper: Keeper, name: str) -> None:
     spark = keeper._engines.spark
     for cache_name, cache in open_caches(view, state).items():
         relations[cache_name] = cache.relation()
-        found = _frame(spark, Stored(cache_name, cache.materialized.definition.schema), relations)
-        expected = _frame(spark, cache.materialized.definition, relations)
+        found = _query_frame(
+            spark, Stored(cache_name, cache.materialized.definition.schema), relations
+        )
+        expected = _query_frame(spark, cache.materialized.definition, relations)
         expect(cache_name, rounded(bag(found.toArrow())), rounded(bag(expected.toArrow())))
 
 

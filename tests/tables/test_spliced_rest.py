@@ -78,7 +78,7 @@ def ids(values: Any) -> pa.Table:
 
 
 def spliced(rows: StoredRows, gone: Any) -> list[DataFile] | None:
-    return DuckdbScans()._write_spliced(rows, ids(gone))
+    return DuckdbScans()._write_spliced_file(rows, ids(gone))
 
 
 def check(table: LakeTable, written: list[DataFile] | None, expected: pa.Table) -> None:

@@ -27,7 +27,7 @@ def matched_ids(target: Materialized, schema: DiffSchema) -> tuple[str, ...]:
 def keys_and_values(target: Materialized, schema: DiffSchema, diff: pa.Table) -> Pairs:
     """The key of each row of a diff and the values that it sets, in the types of the relation; an
     error of Arrow where a value does not fit them."""
-    ids, sets, fields = _read_columns(target, schema)
+    ids, sets, fields = _ids_and_set_columns(target, schema)
     names = [each.name for each in fields]
     columns = diff.select([schema.value_after(name) for name in names]).rename_columns(names)
     nullable = pa.schema([each.with_nullable(True) for each in arrow_schema(fields)])
@@ -39,7 +39,7 @@ def keys_and_values_of_rows(
     target: Materialized, schema: DiffSchema, columns: Schema, rows: Rows
 ) -> Pairs:
     """The same of a diff in rows with these columns."""
-    ids, sets, fields = _read_columns(target, schema)
+    ids, sets, fields = _ids_and_set_columns(target, schema)
     own = [find_field(schema.value_after(each.name), columns) for each in fields]
     if any(a.type != b.type or a.type not in _SAME for a, b in zip(own, fields, strict=True)):
         nullable = [replace(each, nullable=True) for each in columns]
@@ -49,7 +49,7 @@ def keys_and_values_of_rows(
     return [(key(row), values(row)) for row in rows]
 
 
-def _read_columns(
+def _ids_and_set_columns(
     target: Materialized, schema: DiffSchema
 ) -> tuple[tuple[str, ...], tuple[str, ...], Schema]:
     """The IDs that rows are found by, the columns that a diff sets, and all of them."""
@@ -72,10 +72,10 @@ def apply_to_rows(
     if schema.kind == INSERT:
         return rest + list(values.values()), len(values)
     places = [target.definition.names.index(name) for name in schema.changed]
-    return [_updated(row, values.get(key(row)), places) for row in rows], sum(hits)
+    return [_updated_row(row, values.get(key(row)), places) for row in rows], sum(hits)
 
 
-def _updated(row: Row, values: Row | None, places: Iterable[int]) -> Row:
+def _updated_row(row: Row, values: Row | None, places: Iterable[int]) -> Row:
     if values is None:
         return row
     new = list(row)

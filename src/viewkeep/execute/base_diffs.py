@@ -35,7 +35,7 @@ def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> BaseDiffs:
         (name, kind, changed, rows)
         for name, each in changes.items()
         if name in read
-        for kind, changed, rows in _parts(plan, name, each)
+        for kind, changed, rows in _diff_parts(plan, name, each)
     ]
     kinds: Kinds = {}
     for name, kind, changed, _ in parts:
@@ -44,7 +44,7 @@ def diff_inputs(plan: IdPlan, changes: Mapping[str, TableChanges]) -> BaseDiffs:
     return BaseDiffs(kinds, {diff.name: rows for diff, (_, _, _, rows) in named_rows})
 
 
-def _parts(
+def _diff_parts(
     plan: IdPlan, name: str, changes: TableChanges
 ) -> Iterable[tuple[str, frozenset[str], pa.Table]]:
     table, nothing = changes.table, frozenset[str]()
@@ -52,11 +52,11 @@ def _parts(
         yield INSERT, nothing, diff_rows(table, None, changes.inserts)
     if changes.deletes.num_rows:
         yield DELETE, nothing, diff_rows(table, changes.deletes, None)
-    for changed, (before, after) in changes.by_changed(_update_sets(plan, name)).items():
+    for changed, (before, after) in changes.by_changed(_plan_update_sets(plan, name)).items():
         yield UPDATE, changed, diff_rows(table, before, after)
 
 
-def _update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
+def _plan_update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
     """The update sets of a plan, found once: a view keeps its plan."""
     entry = _SETS.get((id(plan), table))
     if entry is None or entry[0] is not plan:

@@ -91,10 +91,10 @@ class Engines:
         """Why DuckDB would not compute some queries as Spark does; found once for a view's."""
         entry = self._problems.get(id(queries))
         if entry is None or entry[0] is not queries:
-            entry = self._problems[id(queries)] = (queries, self._problem(queries))
+            entry = self._problems[id(queries)] = (queries, self._problem_of_queries(queries))
         return entry[1]
 
-    def _problem(self, queries: Iterable[Query]) -> str | None:
+    def _problem_of_queries(self, queries: Iterable[Query]) -> str | None:
         inexact = import_module("viewkeep.execute.duckdb.exact").inexact
         for each in queries:
             if isinstance(each, Verbatim):
@@ -125,9 +125,9 @@ class Engines:
 
     def __getitem__(self, name: str) -> Backend:
         if name == "duckdb":
-            return self._duckdb
+            return self._duckdb_backend
         self._share_functions()
-        return self._spark
+        return self._spark_backend
 
     def _share_functions(self) -> None:
         """Let the lake's session know the functions that the user's has got since."""
@@ -136,13 +136,13 @@ class Engines:
             share(self.spark)
 
     @cached_property
-    def _duckdb(self) -> Backend:
+    def _duckdb_backend(self) -> Backend:
         module = import_module("viewkeep.execute.duckdb.backend")
         engine: Backend = module.DuckdbBackend(few_rows=self.forced != "duckdb")
         return engine
 
     @cached_property
-    def _spark(self) -> Backend:
+    def _spark_backend(self) -> Backend:
         if self.spark is None:
             raise NeedsSparkError("this lake was opened without Spark: Keeper(path, spark)")
         engine: Backend = import_module("viewkeep.execute.spark.backend").SparkBackend(self.spark)

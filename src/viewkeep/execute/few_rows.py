@@ -91,7 +91,7 @@ class PrunedQueries:
         for statement in self.script.computes():
             for node, columns in needed_columns(statement.query).items():
                 if isinstance(node, Leaf):
-                    own = _own_names(node)
+                    own = _stored_column_names(node)
                     read = frozenset(own[name] for name in columns)
                     needs[source_of(node)] = needs.get(source_of(node), frozenset()) | read
         return needs
@@ -163,18 +163,18 @@ class FewRowsRun:
         self._diffs: dict[str, tuple[Rows, Node]] = {}
         self._values_by_apply: dict[Apply, dict[Row, Row]] = {}
         self._after: dict[str, Rows] = {}
-        self._all_small = sum(map(self._size, queries.sources)) <= ALL_ROWS
+        self._all_small = sum(map(self._relation_size, queries.sources)) <= ALL_ROWS
         self._evaluation = Evaluation(self, MOST_ROWS)
-        self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
+        self.rows: Mapping[str, RowChanges | None] = self._changes_by_relation()
 
     def held_rows(self, name: str) -> int | None:
         """How many rows a changed relation has after the changes; None if not all are here."""
-        return None if self._is_large(name) else len(self._after[name])
+        return None if self._is_large_relation(name) else len(self._after[name])
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
         materialized = self._materialized[name]
-        if self._is_large(name):
+        if self._is_large_relation(name):
             relation, changes = self._relations[name], self.rows[name]
             assert isinstance(relation, StoredRows | OverlaidRows)
             assert changes is not None
@@ -185,21 +185,21 @@ class FewRowsRun:
         named_rows = table.rename_columns([public for public, _ in target.columns])
         return [Folder(target.table).write(named_rows)] if named_rows.num_rows else []
 
-    def _changed_rows(self) -> dict[str, RowChanges | None]:
+    def _changes_by_relation(self) -> dict[str, RowChanges | None]:
         empty = self._empty_diffs()
         for statement in self._script.computes():
             check_time()
             query = self._queries.get(statement, empty)
-            rows = [] if query is None else self._evaluate(query)
+            rows = [] if query is None else self._evaluate_query(query)
             self._diffs[statement.name] = rows, statement.query
             if not rows:
                 empty.add(statement.name)
         applies = [each for each in self._script.applies() if each.diff not in empty]
-        before = {name: self._rows_before(name, applies) for name in _targets(applies)}
+        before = {name: self._rows_before(name, applies) for name in _targets_of_applies(applies)}
         self._after = dict(before)
         for apply in applies:
-            self._apply(apply)
-        return {name: self._difference(name, old) for name, old in before.items()}
+            self._apply_diff(apply)
+        return {name: self._rows_that_changed(name, old) for name, old in before.items()}
 
     def _empty_diffs(self) -> set[str]:
         """The base diffs that have no rows: tables of diffs that are not given have none."""
@@ -212,7 +212,7 @@ class FewRowsRun:
 
     # --- queries --------------------------------------------------------------------------------
 
-    def _evaluate(self, node: Node) -> Rows:
+    def _evaluate_query(self, node: Node) -> Rows:
         try:
             return self._evaluation.rows(node)
         except TooManyRowsError as error:
@@ -225,20 +225,20 @@ class FewRowsRun:
 
     def _leave_to_engine(self, reason: str) -> LeftToEngineError:
         """So many changes lead to too many rows; half of them may not."""
-        changes = sum(self._size(each.name) for each in self._script.diffs)
+        changes = sum(self._relation_size(each.name) for each in self._script.diffs)
         self._queries.least_left = changes // 2 + 1
         return LeftToEngineError(reason)
 
     def is_large(self, leaf: Leaf) -> bool:
         """Whether rows of a relation are looked up by keys."""
-        return self._is_large(source_of(leaf))
+        return self._is_large_relation(source_of(leaf))
 
-    def _is_large(self, source: Source) -> bool:
+    def _is_large_relation(self, source: Source) -> bool:
         if self._all_small or source in self._diffs or source in self._base_diffs:
             return False
-        return self._size(source) > WHOLE_ROWS
+        return self._relation_size(source) > WHOLE_ROWS
 
-    def _size(self, source: Source) -> int:
+    def _relation_size(self, source: Source) -> int:
         if source not in self._sizes:
             relation = self._relations.get(source)
             self._sizes[source] = 0 if relation is None else count_rows(relation)
@@ -248,20 +248,22 @@ class FewRowsRun:
         """All rows of a relation, or of a diff."""
         if isinstance(leaf, Stored) and leaf.name in self._diffs:
             return self._diffs[leaf.name][0]
-        return self._read_whole(source_of(leaf), tuple(_own_names(leaf).values()))
+        return self._read_whole_relation(
+            source_of(leaf), tuple(_stored_column_names(leaf).values())
+        )
 
     def near(self, leaf: Leaf, keys: KeyValues) -> Rows:
         """The rows of a large relation that have one of the keys; what no query reads is NULL."""
-        own = _own_names(leaf)
+        own = _stored_column_names(leaf)
         names, source = tuple(own.values()), source_of(leaf)
         stored = KeyValues(tuple(replace(f, name=own[f.name]) for f in keys.columns), keys.values)
         needs, other = self._queries.needs[source], other_version(self._relations, source)
         if other is None or other.source not in self._queries.needs:
-            return self._look_up(source, names, needs, stored)
+            return self._look_up_rows(source, names, needs, stored)
         both = needs | self._queries.needs[other.source] | other.key
-        return self._look_up(source, names, both, stored, other)
+        return self._look_up_rows(source, names, both, stored, other)
 
-    def _look_up(
+    def _look_up_rows(
         self,
         source: Source,
         names: tuple[str, ...],
@@ -280,10 +282,12 @@ class FewRowsRun:
             index.update(other.rows(names, read, near, keys) if near else {})
             new_keys = [each for each in new_keys if each not in index]
         if new_keys:
-            self._fill(index, source, names, read, KeyValues(keys.columns, frozenset(new_keys)))
+            self._fill_index(
+                index, source, names, read, KeyValues(keys.columns, frozenset(new_keys))
+            )
         return [row for key in keys.values for row in index[key]]
 
-    def _fill(
+    def _fill_index(
         self,
         index: dict[Row, Rows],
         source: Source,
@@ -299,9 +303,9 @@ class FewRowsRun:
         if matches.num_rows > MOST_ROWS:
             raise self._leave_to_engine("too many rows")
         index.update((each, []) for each in keys.values)
-        _add_rows(index, names, keys, matches)
+        _add_rows_to_index(index, names, keys, matches)
 
-    def _read_whole(self, source: Source, names: tuple[str, ...]) -> Rows:
+    def _read_whole_relation(self, source: Source, names: tuple[str, ...]) -> Rows:
         if (source, names) not in self._rows:
             self._rows[source, names] = whole_rows(self._relations[source], names)
         return self._rows[source, names]
@@ -314,29 +318,29 @@ class FewRowsRun:
         if target is None:
             raise RunError(f'there is no cache or view "{name}"')
         names = target.definition.names
-        if not self._is_large(name):
-            return self._read_whole(name, names)
+        if not self._is_large_relation(name):
+            return self._read_whole_relation(name, names)
         rows_by_key: dict[Row, Row] = {}
         key = key_of(target.ids, target.definition.schema)
         values: dict[tuple[str, ...], set[Row]] = {}
         for apply in applies:
             if apply.target == name:
                 ids = matched_ids(target, apply.schema)
-                values.setdefault(ids, set()).update(self._values(apply, target))
+                values.setdefault(ids, set()).update(self._values_of_diff(apply, target))
         if () in values:
             raise LeftToEngineError(f"all of {name} changes")
         for ids, keys_of_ids in values.items():
             columns = tuple(find_field(each, target.definition.schema) for each in ids)
             keys = KeyValues(columns, frozenset(keys_of_ids))
-            rows_by_key |= {key(row): row for row in self._look_up(name, names, names, keys)}
+            rows_by_key |= {key(row): row for row in self._look_up_rows(name, names, names, keys)}
         return list(rows_by_key.values())
 
-    def _apply(self, apply: Apply) -> None:
+    def _apply_diff(self, apply: Apply) -> None:
         target, rows = self._materialized[apply.target], self._after[apply.target]
-        after, _ = apply_to_rows(target, apply.schema, self._values(apply, target), rows)
+        after, _ = apply_to_rows(target, apply.schema, self._values_of_diff(apply, target), rows)
         self._after[target.name] = after
 
-    def _values(self, apply: Apply, target: Materialized) -> dict[Row, Row]:
+    def _values_of_diff(self, apply: Apply, target: Materialized) -> dict[Row, Row]:
         """The values that a diff sets for each key, once."""
         if apply not in self._values_by_apply:
             self._values_by_apply[apply] = self._values_by_key(apply, target)
@@ -344,7 +348,7 @@ class FewRowsRun:
 
     def _values_by_key(self, apply: Apply, target: Materialized) -> dict[Row, Row]:
         try:
-            pairs = self._pairs(apply, target)
+            pairs = self._key_value_pairs(apply, target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise LeftToEngineError(str(error)) from error
         by_key: dict[Row, Row] = {}
@@ -353,20 +357,20 @@ class FewRowsRun:
                 raise RunError(f"{apply}: two rows of the diff set the same row differently")
         return by_key
 
-    def _pairs(self, apply: Apply, target: Materialized) -> Pairs:
+    def _key_value_pairs(self, apply: Apply, target: Materialized) -> Pairs:
         if apply.diff not in self._diffs:
             return keys_and_values(target, apply.schema, self._relations[apply.diff])
         rows, query = self._diffs[apply.diff]
         return keys_and_values_of_rows(target, apply.schema, query.schema, rows)
 
-    def _difference(self, name: str, old: Rows) -> RowChanges:
+    def _rows_that_changed(self, name: str, old: Rows) -> RowChanges:
         before, after = Counter(old), Counter(self._after[name])
         fields = self._materialized[name].definition.schema
         old_rows, new_rows = ((a - b).elements() for a, b in ((before, after), (after, before)))
         return RowChanges(to_arrow(fields, list(old_rows)), to_arrow(fields, list(new_rows)))
 
 
-def _add_rows(
+def _add_rows_to_index(
     index: dict[Row, Rows], names: Sequence[str], keys: KeyValues, matches: pa.Table
 ) -> None:
     """Rows by their keys, with all columns: those that were not read are NULL."""
@@ -381,11 +385,11 @@ def _add_rows(
             index[key].append(tuple([row[i] if i >= 0 else None for i in places]))
 
 
-def _targets(applies: Iterable[Apply]) -> list[str]:
+def _targets_of_applies(applies: Iterable[Apply]) -> list[str]:
     return list(dict.fromkeys(each.target for each in applies))
 
 
-def _own_names(leaf: Leaf) -> dict[str, str]:
+def _stored_column_names(leaf: Leaf) -> dict[str, str]:
     """The columns of a relation by their names in a query."""
     own = leaf.table.names if isinstance(leaf, Scan) else leaf.names
     return dict(zip(leaf.names, own, strict=True))

@@ -161,39 +161,39 @@ class Evaluation:
         """The rows of a node; with keys, at least those that have one of them."""
         match node:
             case Scan() | Stored():
-                return self._leaf(node, keys)
+                return self._rows_of_leaf(node, keys)
             case Values():
-                return self._operated(node, ())
-        if keys is not None and not self._is_bounded(node, _NONE):
-            return self._computed(node, keys)
+                return self._rows_of_operator(node, ())
+        if keys is not None and not self._is_bounded_by_keys(node, _NONE):
+            return self._rows_of_node(node, keys)
         if id(node) not in self._rows:
             check_time()
-            self._rows[id(node)] = self._computed(node, None)
+            self._rows[id(node)] = self._rows_of_node(node, None)
         return self._rows[id(node)]
 
-    def _computed(self, node: Node, keys: KeyValues | None) -> Rows:
+    def _rows_of_node(self, node: Node, keys: KeyValues | None) -> Rows:
         if isinstance(node, Join | SemiJoin | AntiJoin):
-            return self._joined(node, keys)
+            return self._rows_of_join(node, keys)
         inputs, missing = [], None
-        for child, names in _passed_down(node):
+        for child, names in _columns_passed_down(node):
             try:
                 inputs.append(self.rows(child, keys and keys.passed(names)))
             except MissingError as error:
                 missing = error
         if missing is not None:
             raise missing
-        return self._operated(node, inputs)
+        return self._rows_of_operator(node, inputs)
 
-    def _operated(self, node: Node, inputs: Sequence[Rows]) -> Rows:
+    def _rows_of_operator(self, node: Node, inputs: Sequence[Rows]) -> Rows:
         try:
             match node:
                 case Join() | SemiJoin() | AntiJoin():
-                    return self._paired(node, *inputs)
-            return _operate(node, inputs)
+                    return self._paired_rows(node, *inputs)
+            return _operator_rows(node, inputs)
         except (InexactError, QueryError) as error:
             return self.substitute(node, inputs, error)
 
-    def _leaf(self, leaf: Leaf, keys: KeyValues | None) -> Rows:
+    def _rows_of_leaf(self, leaf: Leaf, keys: KeyValues | None) -> Rows:
         if not self.leaves.is_large(leaf):
             return self.leaves.whole(leaf)
         if keys is not None:
@@ -204,9 +204,9 @@ class Evaluation:
 
     # --- joins ------------------------------------------------------------------------------------
 
-    def _joined(self, node: Paired, keys: KeyValues | None) -> Rows:
+    def _rows_of_join(self, node: Paired, keys: KeyValues | None) -> Rows:
         columns = frozenset(keys.names) if keys else _NONE
-        order = self._order(node, columns, False) or self._order(node, columns, True)
+        order = self._join_order(node, columns, False) or self._join_order(node, columns, True)
         if order is None:
             raise UnboundedError("no side of a join has few rows")
         left_first, with_keys = order
@@ -215,28 +215,34 @@ class Evaluation:
         try:
             first_rows = self.rows(first, own)
         except MissingError:
-            self._look_ahead(node, left_first)
+            self._look_up_ahead(node, left_first)
             raise
         if not first_rows and (left_first or not isinstance(node, AntiJoin)):
             return []
-        second_keys = self._keys(node, left_first, first_rows) if self._is_large(second) else None
+        second_keys = (
+            self._keys_of_other_side(node, left_first, first_rows)
+            if self._has_large_leaf(second)
+            else None
+        )
         second_rows = self.rows(second, second_keys)
         left, right = (first_rows, second_rows) if left_first else (second_rows, first_rows)
-        return self._operated(node, (left, right))
+        return self._rows_of_operator(node, (left, right))
 
-    def _paired(self, node: Paired, left: Rows, right: Rows) -> Rows:
+    def _paired_rows(self, node: Paired, left: Rows, right: Rows) -> Rows:
         if len(left) * len(right) > MOST_PAIRS and not looked_up_columns(node):
             raise TooManyRowsError
         matches = meetings(node, left, right)
         match node:
             case Join():
-                return self._few(own + other for own, others in matches for other in others)
+                return self._few_enough_rows(
+                    own + other for own, others in matches for other in others
+                )
             case SemiJoin():
                 return [own for own, others in matches if others]
             case AntiJoin():
                 return [own for own, others in matches if not others]
 
-    def _few(self, rows: Iterator[Row]) -> Rows:
+    def _few_enough_rows(self, rows: Iterator[Row]) -> Rows:
         result = []
         for row in rows:
             result.append(row)
@@ -246,27 +252,27 @@ class Evaluation:
                 check_time()
         return result
 
-    def _look_ahead(self, node: Paired, left_first: bool) -> None:
+    def _look_up_ahead(self, node: Paired, left_first: bool) -> None:
         """Look up what the second side of a join is sure to need while the first is missing."""
         first, second = (node.left, node.right) if left_first else (node.right, node.left)
         with suppress(MissingError, UnboundedError, TooManyRowsError):
-            if self._is_bounded(second, _NONE):
+            if self._is_bounded_by_keys(second, _NONE):
                 self.rows(second)
                 return
-            own, _ = _sides(node, left_first)
+            own, _ = _equal_columns_of_sides(node, left_first)
             values = self.keys_ahead(first, second, own) if own else None
             if values:
-                self.rows(second, _key_values(node, left_first, values))
+                self.rows(second, _keys_of_side(node, left_first, values))
 
-    def _keys(self, node: Paired, left_first: bool, rows: Rows) -> KeyValues | None:
+    def _keys_of_other_side(self, node: Paired, left_first: bool, rows: Rows) -> KeyValues | None:
         """What the other side of a join is looked up by."""
-        own, _ = _sides(node, left_first)
+        own, _ = _equal_columns_of_sides(node, left_first)
         if not own:
             return None
         first = node.left if left_first else node.right
-        return _key_values(node, left_first, frozenset(map(key_of(own, first.schema), rows)))
+        return _keys_of_side(node, left_first, frozenset(map(key_of(own, first.schema), rows)))
 
-    def _order(self, node: Paired, columns: Columns, whole: bool) -> tuple[bool, bool] | None:
+    def _join_order(self, node: Paired, columns: Columns, whole: bool) -> tuple[bool, bool] | None:
         """Whether the left side comes first, and whether it is looked up by the keys that are
         there; None where neither side can come first. With `whole`, relations that keys do not
         reach may be read as a whole."""
@@ -282,7 +288,7 @@ class Evaluation:
                 own = columns & frozenset(first.names) if with_keys else _NONE
                 if with_keys and not own:
                     continue
-                if self._is_bounded(first, own, whole) and self._is_bounded(
+                if self._is_bounded_by_keys(first, own, whole) and self._is_bounded_by_keys(
                     second, looked_up, whole
                 ):
                     return left_first, with_keys
@@ -290,41 +296,41 @@ class Evaluation:
 
     # --- what can be computed ---------------------------------------------------------------------
 
-    def _is_bounded(self, node: Node, columns: Columns, whole: bool = False) -> bool:
+    def _is_bounded_by_keys(self, node: Node, columns: Columns, whole: bool = False) -> bool:
         """Whether keys of these columns reach all large relations of a node; with `whole`, or
         these may be read as a whole."""
-        if not self._is_large(node):
+        if not self._has_large_leaf(node):
             return True
         key = id(node), columns, whole
         if key not in self._bounded:
-            self._bounded[key] = self._finds_keys(node, columns, whole)
+            self._bounded[key] = self._join_is_bounded(node, columns, whole)
         return self._bounded[key]
 
-    def _finds_keys(self, node: Node, columns: Columns, whole: bool) -> bool:
+    def _join_is_bounded(self, node: Node, columns: Columns, whole: bool) -> bool:
         match node:
             case Scan() | Stored():
                 return bool(columns) or (whole and self.is_readable(node))
             case Join() | SemiJoin() | AntiJoin():
-                return self._order(node, columns, whole) is not None
+                return self._join_order(node, columns, whole) is not None
         return all(
-            self._is_bounded(
+            self._is_bounded_by_keys(
                 child, frozenset(names[each] for each in columns if each in names), whole
             )
-            for child, names in _passed_down(node)
+            for child, names in _columns_passed_down(node)
         )
 
-    def _is_large(self, node: Node) -> bool:
+    def _has_large_leaf(self, node: Node) -> bool:
         is_large = self._large.get(id(node))
         if is_large is None:
             if isinstance(node, Leaf):
                 is_large = self.leaves.is_large(node)
             else:
-                is_large = any(map(self._is_large, children(node)))
+                is_large = any(map(self._has_large_leaf, children(node)))
             self._large[id(node)] = is_large
         return is_large
 
 
-def _operate(node: Node, inputs: Sequence[Rows]) -> Rows:
+def _operator_rows(node: Node, inputs: Sequence[Rows]) -> Rows:
     """The rows of an operator but a join over those of its inputs."""
     match node:
         case Values():
@@ -346,18 +352,20 @@ def _operate(node: Node, inputs: Sequence[Rows]) -> Rows:
     raise AssertionError(node)
 
 
-def _sides(node: Paired, left_first: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _equal_columns_of_sides(
+    node: Paired, left_first: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of the first side of a join that equal columns of the second, and these."""
     pairs = looked_up_columns(node)
     left, right = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
     return (left, right) if left_first else (right, left)
 
 
-def _key_values(node: Paired, left_first: bool, values: Set[Row]) -> KeyValues:
+def _keys_of_side(node: Paired, left_first: bool, values: Set[Row]) -> KeyValues:
     """Values of the first side of a join as keys of the second; NULL is one only where it is equal
     to NULL."""
     first = node.left if left_first else node.right
-    own, others = _sides(node, left_first)
+    own, others = _equal_columns_of_sides(node, left_first)
     strict = [place for place, pair in enumerate(looked_up_columns(node)) if not pair[2]]
     columns = tuple(
         Field(other, find_field(name, first.schema).type)
@@ -367,7 +375,7 @@ def _key_values(node: Paired, left_first: bool, values: Set[Row]) -> KeyValues:
     return KeyValues(columns, non_null).at(range(len(columns)))
 
 
-def _passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:
+def _columns_passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:
     """The inputs of an operator, and which of its columns are columns of theirs: rows that differ
     in these are computed without each other."""
     match node:

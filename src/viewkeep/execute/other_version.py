@@ -42,7 +42,8 @@ class OtherVersion:
         fields = tuple(find_field(name, self.changes.table.columns) for name in names)
         key, own = key_of(self.changes.table.key, fields), key_of(by.names, fields)
         new, old = (
-            _rows(each, names, read) for each in (self.changes.new_rows, self.changes.old_rows)
+            _rows_of_table(each, names, read)
+            for each in (self.changes.new_rows, self.changes.old_rows)
         )
         changed = {key(row) for row in (*new, *old)}
         rows = {
@@ -66,7 +67,7 @@ def other_version(relations: Relations, source: Source) -> OtherVersion | None:
     return OtherVersion(other, after.changes if other[1] == "pre" else after.changes.inverse())
 
 
-def _rows(table: pa.Table, names: tuple[str, ...], read: Collection[str]) -> Rows:
+def _rows_of_table(table: pa.Table, names: tuple[str, ...], read: Collection[str]) -> Rows:
     columns = [
         table[name] if name in read else pa.nulls(table.num_rows, table.schema.field(name).type)
         for name in names

@@ -32,9 +32,9 @@ def changed_relation(
     if isinstance(relation, StoredRows):
         return OverlaidRows(relation, changes.new_rows, covered)
     live = pa.concat_tables(
-        [without(relation.live, covered), _like(relation.live, changes.new_rows)]
+        [without(relation.live, covered), _columns_like(relation.live, changes.new_rows)]
     )
-    hidden = pa.concat_tables([relation.covered, _like(relation.covered, covered)])
+    hidden = pa.concat_tables([relation.covered, _columns_like(relation.covered, covered)])
     return OverlaidRows(relation.base, live, hidden)
 
 
@@ -44,14 +44,14 @@ def composed(first: RowChanges, then: RowChanges, ids: tuple[str, ...]) -> RowCh
     first_keys = pa.concat_tables([first.old_rows.select(names), first.new_rows.select(names)])
     touched_then = pa.concat_tables([then.old_rows.select(names), then.new_rows.select(names)])
     old_rows = pa.concat_tables(
-        [first.old_rows, _like(first.old_rows, without(then.old_rows, first_keys))]
+        [first.old_rows, _columns_like(first.old_rows, without(then.old_rows, first_keys))]
     )
     new_rows = pa.concat_tables(
-        [without(first.new_rows, touched_then), _like(first.new_rows, then.new_rows)]
+        [without(first.new_rows, touched_then), _columns_like(first.new_rows, then.new_rows)]
     )
     return RowChanges(old_rows, new_rows)
 
 
-def _like(one: pa.Table, other: pa.Table) -> pa.Table:
+def _columns_like(one: pa.Table, other: pa.Table) -> pa.Table:
     """Columns in the order, and of the types, of another table."""
     return other.select(one.column_names).cast(one.schema)

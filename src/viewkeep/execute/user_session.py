@@ -18,22 +18,26 @@ class UserSession:
 
     def beside(self) -> Any:
         """A session for the lake itself beside the user's, started when it is first used."""
-        return None if self.spark is None else _sessions().own_session(self.spark)
+        return None if self.spark is None else _spark_sessions().own_session(self.spark)
 
     def frame(self, rows: pa.Table, backend: str | None) -> Any:
         """Rows as a DataFrame, or as they are where the answer is to be an Arrow table."""
-        return rows if self._is_arrow(backend) else _sessions().arrow_frame(self.spark, rows)
+        return (
+            rows
+            if self._answers_in_arrow(backend)
+            else _spark_sessions().arrow_frame(self.spark, rows)
+        )
 
     def read(self, rows: StoredRows, backend: str | None) -> Any:
         """Rows of files as a DataFrame, or as an Arrow table."""
         names = tuple(rows.names.values())
-        if not self._is_arrow(backend):
-            return _sessions().read_rows(self.spark, rows.table, rows.snapshot, names)
+        if not self._answers_in_arrow(backend):
+            return _spark_sessions().read_rows(self.spark, rows.table, rows.snapshot, names)
         return Folder(rows.table).read(rows.files, rows.snapshot.fields).select(list(names))
 
-    def _is_arrow(self, backend: str | None) -> bool:
+    def _answers_in_arrow(self, backend: str | None) -> bool:
         return self.spark is None or backend == "duckdb"
 
 
-def _sessions() -> Any:
+def _spark_sessions() -> Any:
     return import_module("viewkeep.execute.spark.session")

@@ -18,16 +18,16 @@ def whole_rows(relation: Relation, names: Sequence[str]) -> Rows:
     a round read, are read once where logs are remembered."""
     memory = log_memory()
     if memory is None or not isinstance(relation, StoredRows):
-        return to_rows(_read(relation, names))
+        return to_rows(_read_relation(relation, names))
     stored = tuple(relation.names[name] for name in names)
     key = "rows", relation.table.uri, (relation.snapshot.version, stored)
     if key not in memory:
-        memory[key] = to_rows(_read(relation, names))
+        memory[key] = to_rows(_read_relation(relation, names))
     rows: Rows = memory[key]
     return rows
 
 
-def _read(relation: Relation, names: Sequence[str]) -> pa.Table:
+def _read_relation(relation: Relation, names: Sequence[str]) -> pa.Table:
     """Some columns of a relation, in memory."""
     match relation:
         case StoredRows():
@@ -36,10 +36,10 @@ def _read(relation: Relation, names: Sequence[str]) -> pa.Table:
             return whole.select(stored).rename_columns(list(names))
         case OverlaidRows():
             needed = list(dict.fromkeys((*names, *relation.covered.column_names)))
-            base = without(_read(relation.base, needed), relation.covered)
+            base = without(_read_relation(relation.base, needed), relation.covered)
             live = relation.live.select(needed).cast(base.schema)
             return pa.concat_tables([base, live]).select(list(names))
         case NumberedRows():
-            rows = _read(relation.base, list(relation.base.names))
+            rows = _read_relation(relation.base, list(relation.base.names))
             return with_numbers(rows, copy_numbers(rows)).select(list(names))
     return relation.select(list(names))

@@ -40,7 +40,7 @@ class DuckdbBackend:
 
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
-        query = _algebra(query)
+        query = _algebra_of_query(query)
         with connected() as connection, duckdb_errors(place):
             text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
             files = write_query(connection, text, query.schema, target)
@@ -53,14 +53,14 @@ class DuckdbBackend:
     ) -> Iterator[ScriptRun]:
         """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
         with ExitStack() as stack:
-            small = self._run_few_rows(script, relations, budget, stack) if self._few_rows else None
+            small = self._few_rows_run(script, relations, budget, stack) if self._few_rows else None
             if small is not None:
                 yield small
                 return
         with connected() as connection, budgeted(budget, connection.interrupt):
-            yield DuckdbRun(connection, self._prepare(script), relations)
+            yield DuckdbRun(connection, self._prepared_script(script), relations)
 
-    def _run_few_rows(
+    def _few_rows_run(
         self, script: Script, relations: Relations, budget: float | None, stack: ExitStack
     ) -> FewRowsRun | None:
         """A run in Python, if it can be done there."""
@@ -77,7 +77,7 @@ class DuckdbBackend:
         except LeftToEngineError:
             return None
 
-    def _prepare(self, script: Script) -> PreparedRun:
+    def _prepared_script(self, script: Script) -> PreparedRun:
         """The texts of a script, which are made once; a view keeps its scripts."""
         prepared = self._prepared.get(id(script))
         if prepared is None or prepared.script is not script:
@@ -90,12 +90,13 @@ class DuckdbBackend:
         self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
-        query = _algebra(query)
+        query = _algebra_of_query(query)
         with connected() as connection, duckdb_errors(place):
             sources = OpenRelations(connection, relations)
             expected = f"({statements.query(query, sources.of_leaf)})"
+            columns = _duckdb_comparable_columns(query.schema)
             sides = [
-                f"SELECT {_comparable(query.schema)}, {sign} AS {quote(_SIDE)} FROM {rows}"
+                f"SELECT {columns}, {sign} AS {quote(_SIDE)} FROM {rows}"
                 for sign, rows in ((1, expected), (-1, sources.text(table_rows)))
             ]
             names = ", ".join(map(quote, query.names))
@@ -108,17 +109,17 @@ class DuckdbBackend:
         return {row[:-1]: int(row[-1]) for row in to_rows(differences)}
 
 
-def _algebra(query: Query) -> Node:
+def _algebra_of_query(query: Query) -> Node:
     if isinstance(query, Verbatim):
         raise NeedsSparkError(f"{query.reason}, so it needs Spark")
     return query
 
 
-def _comparable(schema: tuple[Field, ...]) -> str:
-    return ", ".join(f"{_rounded(field)} AS {quote(field.name)}" for field in schema)
+def _duckdb_comparable_columns(schema: tuple[Field, ...]) -> str:
+    return ", ".join(f"{_rounded_column(field)} AS {quote(field.name)}" for field in schema)
 
 
-def _rounded(field: Field) -> str:
+def _rounded_column(field: Field) -> str:
     """Sums of floats depend on the order of their rows, so floats have nine digits."""
     value = quote(field.name)
     if field.type not in (DOUBLE, FLOAT):

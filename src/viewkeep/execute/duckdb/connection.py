@@ -16,7 +16,7 @@ from viewkeep.execute.errors import RunError
 
 
 @lru_cache(maxsize=1)
-def _database(process: int) -> duckdb.DuckDBPyConnection:
+def _process_database(process: int) -> duckdb.DuckDBPyConnection:
     """A database of a process: a fork has its own."""
     spill = os.path.join(tempfile.gettempdir(), f"viewkeep-duckdb-{process}")
     database = duckdb.connect(
@@ -31,7 +31,7 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
 @contextmanager
 def connected() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection whose temporary tables and registered rows nobody else sees."""
-    with closing(_database(os.getpid()).cursor()) as connection:
+    with closing(_process_database(os.getpid()).cursor()) as connection:
         yield connection
 
 

@@ -64,16 +64,16 @@ class Entry:
     applies: Applies = lambda arguments: True
 
 
-def _floating(arguments: Sequence[Typed]) -> bool:
+def _has_floating_argument(arguments: Sequence[Typed]) -> bool:
     return any(argument.type in _FLOATING for argument in arguments)
 
 
-def _floating_to_tens(arguments: Sequence[Typed]) -> bool:
+def _rounds_floating_to_tens(arguments: Sequence[Typed]) -> bool:
     places = arguments[1].value if len(arguments) > 1 else 0
-    return _floating(arguments[:1]) and isinstance(places, int) and places < 0
+    return _has_floating_argument(arguments[:1]) and isinstance(places, int) and places < 0
 
 
-def _in_eighths(arguments: Sequence[Typed]) -> bool:
+def _interpolates_exactly(arguments: Sequence[Typed]) -> bool:
     """Whether places between integers have few digits, so that interpolation is exact."""
     share = arguments[1].value
     if not isinstance(share, int | float | Decimal) or arguments[0].type not in INTEGRAL[:3]:
@@ -85,22 +85,22 @@ FUNCTIONS: Mapping[str, Entry] = {
     "ln": Entry(MATHEMATICS),
     "exp": Entry(MATHEMATICS),
     "power": Entry(MATHEMATICS),
-    "div": Entry(REFUSED, _floating),
-    "round": Entry(JAVA_DIGITS, _floating_to_tens),
+    "div": Entry(REFUSED, _has_floating_argument),
+    "round": Entry(JAVA_DIGITS, _rounds_floating_to_tens),
 }
 """The functions on the list."""
 
 AGGREGATES: Mapping[str, Entry] = {
     "median": Entry(INTERPOLATION, lambda arguments: arguments[0].type not in INTEGRAL[:3]),
-    "percentile_cont": Entry(INTERPOLATION, lambda arguments: not _in_eighths(arguments)),
-    "percentile_disc": Entry(INTERPOLATION, lambda arguments: not _in_eighths(arguments)),
+    "percentile_cont": Entry(INTERPOLATION, lambda arguments: not _interpolates_exactly(arguments)),
+    "percentile_disc": Entry(INTERPOLATION, lambda arguments: not _interpolates_exactly(arguments)),
     "skewness": Entry(MOMENTS),
     "kurtosis": Entry(MOMENTS),
     "approx_count_distinct": Entry(ESTIMATES),
     "try_sum": Entry(OVERFLOW),
     "try_avg": Entry(OVERFLOW),
-    "collect_set": Entry(ZEROS, _floating),
-    "mode": Entry(ZEROS, _floating),
+    "collect_set": Entry(ZEROS, _has_floating_argument),
+    "mode": Entry(ZEROS, _has_floating_argument),
 }
 """The aggregates on the list."""
 
@@ -109,8 +109,8 @@ CASTS: Mapping[tuple[str, str], Entry] = {
     ("binary", "string"): Entry(BYTES),
     ("double", "string"): Entry(JAVA_DIGITS),
     ("float", "string"): Entry(JAVA_DIGITS),
-    ("double", "decimal"): Entry(JAVA_DIGITS, lambda types: _is_wide(types[1].type)),
-    ("float", "decimal"): Entry(JAVA_DIGITS, lambda types: _is_wide(types[1].type)),
+    ("double", "decimal"): Entry(JAVA_DIGITS, lambda types: _is_wide_decimal(types[1].type)),
+    ("float", "decimal"): Entry(JAVA_DIGITS, lambda types: _is_wide_decimal(types[1].type)),
 }
 """The casts on the list, by the names of the types; the second argument is the target."""
 
@@ -127,14 +127,14 @@ def inexact(node: Node) -> str | None:
     'ln(p.price): the last digit differs between the mathematics of Java and of C'
     """
     for each in walk(node):
-        for aggregate, below in _aggregates(each):
+        for aggregate, below in _aggregates_of_node(each):
             entry = AGGREGATES.get(aggregate.function)
             if aggregate.type is not None:
                 return f"{print_aggregate(aggregate)}: {ONLY_SPARK}"
             types = [type_of(argument, below) for argument in aggregate.arguments]
             if entry is not None and entry.applies(types):
                 return f"{print_aggregate(aggregate)}: {entry.reason}"
-        for expression, schema in _expressions(each):
+        for expression, schema in _expressions_of_node(each):
             for part in subexpressions(expression):
                 reason = inexact_part(part, schema)
                 if reason is not None:
@@ -159,7 +159,7 @@ def inexact_part(expression: Expression, schema: Schema) -> str | None:
     return entry.reason if entry is not None and entry.applies(types) else None
 
 
-def _aggregates(node: Node) -> Iterator[tuple[AggregateColumn, Schema]]:
+def _aggregates_of_node(node: Node) -> Iterator[tuple[AggregateColumn, Schema]]:
     match node:
         case GroupBy():
             yield from ((each, node.child.schema) for each in node.aggregates)
@@ -167,12 +167,12 @@ def _aggregates(node: Node) -> Iterator[tuple[AggregateColumn, Schema]]:
             yield from ((aggregate_of(each), node.child.schema) for each in node.columns)
 
 
-def _is_wide(type_: Type) -> bool:
+def _is_wide_decimal(type_: Type) -> bool:
     precision, scale = digits(type_)
     return precision - scale > _JAVA_EXACT_DIGITS
 
 
-def _expressions(node: Node) -> Iterator[tuple[Expression, Schema]]:
+def _expressions_of_node(node: Node) -> Iterator[tuple[Expression, Schema]]:
     match node:
         case Values():
             yield from ((each, ()) for row in node.rows for each in row)

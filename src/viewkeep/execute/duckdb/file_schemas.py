@@ -29,7 +29,7 @@ class FileSchemas:
             os.stat(path)
         with self._lock:
             schemas = {path: self._schemas[path] for path in paths if path in self._schemas}
-        new = {path: _read(path) for path in paths if path not in schemas}
+        new = {path: _read_file_schema(path) for path in paths if path not in schemas}
         if new:
             schemas |= new
             self._remember(new)
@@ -44,7 +44,7 @@ class FileSchemas:
                 self._schemas.popitem(last=False)
 
 
-def _read(path: str) -> FileSchema:
+def _read_file_schema(path: str) -> FileSchema:
     with storage_errors(path):
         schema = pq.read_schema(path)
     return tuple((field.name, str(field.type)) for field in schema)

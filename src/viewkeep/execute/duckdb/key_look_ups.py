@@ -24,44 +24,48 @@ class KeyLookUps:
         self._relations, self._stack = relations, stack
 
     @cached_property
-    def _open(self) -> OpenRelations:
+    def _open_relations(self) -> OpenRelations:
         return OpenRelations(self._stack.enter_context(connected()), self._relations)
 
     def look_up(self, source: Source, names: Sequence[str], keys: pa.Table, most: int) -> pa.Table:
         """Columns of the rows of a relation that have one of some keys: at most so many."""
-        rows = self._open.near(source, keys) if self._open.may_be_marked(source) else None
-        placed = self._open.placed(source) if isinstance(source, str) else None
+        rows = (
+            self._open_relations.near(source, keys)
+            if self._open_relations.may_be_marked(source)
+            else None
+        )
+        placed = self._open_relations.placed(source) if isinstance(source, str) else None
         if rows is None and placed is None:
-            self._open.open([source])
-            rows = self._open.names[source]
-        found = self._matches(rows or placed or "", names, keys, most, rows is None)
+            self._open_relations.open([source])
+            rows = self._open_relations.names[source]
+        found = self._rows_with_keys(rows or placed or "", names, keys, most, rows is None)
         if rows is None and found.num_rows < most:
-            self._open.remember_places(source, keys, found)
+            self._open_relations.remember_places(source, keys, found)
         return found.select(list(names))
 
-    def _matches(
+    def _rows_with_keys(
         self, rows: str, names: Sequence[str], keys: pa.Table, most: int, placed: bool
     ) -> pa.Table:
         same = " AND ".join(
-            f"stored.{quote(each)} {_equals(keys[each])} keys.{quote(each)}"
+            f"stored.{quote(each)} {_equality_operator(keys[each])} keys.{quote(each)}"
             for each in keys.column_names
         )
         read = [*names, *((FILE, ROW) if placed else ())]
         columns = ", ".join(f"stored.{quote(each)}" for each in read)
         with duckdb_errors("looking rows up"):
             return arrow_rows(
-                self._open.connection,
+                self._open_relations.connection,
                 f"SELECT {columns} FROM {rows} AS stored "
-                f"SEMI JOIN {self._open.registered(keys)} AS keys ON {same} LIMIT {most}",
+                f"SEMI JOIN {self._open_relations.registered(keys)} AS keys ON {same} LIMIT {most}",
             )
 
     def write(self, relation: OverlaidRows, fields: Schema, target: Target) -> list[DataFile]:
         """Write a relation whose rows were changed."""
         with duckdb_errors(f"writing {target.table.uri}"):
-            text = f"FROM {self._open.text(relation)}"
-            return write_query(self._open.connection, text, fields, target)
+            text = f"FROM {self._open_relations.text(relation)}"
+            return write_query(self._open_relations.connection, text, fields, target)
 
 
-def _equals(values: pa.ChunkedArray) -> str:
+def _equality_operator(values: pa.ChunkedArray) -> str:
     """Scans filter by =, which will do if no key is NULL."""
     return "IS NOT DISTINCT FROM" if values.null_count else "="

@@ -65,25 +65,31 @@ class _Sharing:
     def run(self) -> SharedLookUps:
         self.queries = {each.name: each.query for each in self.script.computes()}
         for each in self.script.computes():
-            query = rewrite(each.query, self._rewritten)
+            query = rewrite(each.query, self._node_over_look_ups)
             self.statements.append(replace(each, query=query))
         self.statements += self.script.applies()
         return SharedLookUps(replace(self.script, statements=tuple(self.statements)), self.sources)
 
-    def _rewritten(self, node: Node) -> Node:
+    def _node_over_look_ups(self, node: Node) -> Node:
         match node:
             case Join():
-                left, right = self._near(node, True), self._near(node, False)
+                left, right = (
+                    self._side_over_look_up(node, True),
+                    self._side_over_look_up(node, False),
+                )
             case SemiJoin():
-                left, right = self._near(node, True), self._near(node, False)
+                left, right = (
+                    self._side_over_look_up(node, True),
+                    self._side_over_look_up(node, False),
+                )
             case AntiJoin():  # left rows that meet nothing are wanted
-                left, right = node.left, self._near(node, False)
+                left, right = node.left, self._side_over_look_up(node, False)
             case _:
                 return node
         same = left is node.left and right is node.right
         return node if same else replace(node, left=left, right=right)
 
-    def _near(self, node: Join | SemiJoin | AntiJoin, is_left: bool) -> Node:
+    def _side_over_look_up(self, node: Join | SemiJoin | AntiJoin, is_left: bool) -> Node:
         """A side of a join, over the shared look-up if an Apply targets the same rows."""
         side, other = (node.left, node.right) if is_left else (node.right, node.left)
         leaf = _only_leaf(side)
@@ -95,13 +101,13 @@ class _Sharing:
         pairs = {}
         for first, second, _ in equal_columns(node):
             own, key = (first, second) if is_left else (second, first)
-            stored = _traced_down(side, own)
+            stored = _column_of_leaf(side, own)
             if stored is not None:
                 pairs[stored] = key
-        name = self._look_up(target, leaf, other, pairs)
-        return side if name is None else _over(side, replace(leaf, name=name))
+        name = self._shared_look_up(target, leaf, other, pairs)
+        return side if name is None else _node_over_leaf(side, replace(leaf, name=name))
 
-    def _look_up(
+    def _shared_look_up(
         self, target: Materialized, leaf: Stored, other: Node, pairs: Mapping[str, str]
     ) -> str | None:
         for apply in self.script.applies():
@@ -110,53 +116,57 @@ class _Sharing:
                 continue
             if any(find_field(each, leaf.schema).nullable for each in ids):
                 continue  # a change takes NULL for a value of an ID
-            origins = list(self._origins(other, tuple(pairs[each] for each in ids)))
+            origins = list(self._origins_of_node(other, tuple(pairs[each] for each in ids)))
             changed = tuple(apply.schema.value_after(each) for each in ids)
-            for origin in self._of_diff(apply.diff, changed):
+            for origin in self._origins_of_diff(apply.diff, changed):
                 if origin in origins:
-                    name = self._statement(leaf, ids, origin)
+                    name = self._look_up_statement(leaf, ids, origin)
                     self.sources.setdefault(apply, name)
                     return name
         return None
 
-    def _statement(self, leaf: Stored, ids: Columns, origin: Origin) -> str:
+    def _look_up_statement(self, leaf: Stored, ids: Columns, origin: Origin) -> str:
         """The look-up of these keys, made before the statement that reads it first."""
         look_up_key = (leaf.name, ids, origin)
         if look_up_key not in self.names:
             self.names[look_up_key] = name = f"{leaf.name} near {len(self.names)}"
             diff, columns = origin
-            self.statements.append(Compute(name, _semijoin(leaf, ids, self._stored(diff), columns)))
+            self.statements.append(
+                Compute(name, _look_up_semijoin(leaf, ids, self._stored_diff(diff), columns))
+            )
         return self.names[look_up_key]
 
-    def _stored(self, diff: str) -> Stored:
+    def _stored_diff(self, diff: str) -> Stored:
         return Stored(diff, self.queries[diff].schema)
 
-    def _of_diff(self, diff: str, columns: Columns) -> Iterator[Origin]:
+    def _origins_of_diff(self, diff: str, columns: Columns) -> Iterator[Origin]:
         """A diff, and the diffs whose values in some columns include its own."""
         if diff in self.queries:
             yield diff, columns
-            yield from self._origins(self.queries[diff], columns)
+            yield from self._origins_of_node(self.queries[diff], columns)
 
-    def _origins(self, node: Node, columns: Columns) -> Iterator[Origin]:
+    def _origins_of_node(self, node: Node, columns: Columns) -> Iterator[Origin]:
         """Computed diffs that have all the values of some columns of a node, nearest first."""
         match node:
             case Stored():
-                yield from self._of_diff(node.name, columns)
+                yield from self._origins_of_diff(node.name, columns)
             case Select() | Distinct():
-                yield from self._origins(node.child, columns)
+                yield from self._origins_of_node(node.child, columns)
             case GroupBy():
                 if set(columns) <= set(node.keys):
-                    yield from self._origins(node.child, columns)
+                    yield from self._origins_of_node(node.child, columns)
             case Project():
-                own = _renamed(node, columns)
+                own = _input_columns(node, columns)
                 if own is not None:
-                    yield from self._origins(node.child, own)
+                    yield from self._origins_of_node(node.child, own)
             case SemiJoin() | AntiJoin():
-                yield from self._origins(node.left, columns)
+                yield from self._origins_of_node(node.left, columns)
             case Join():
                 yield from self._origins_of_join(node, columns)
             case UnionAll():
-                first, *rest = (list(self._origins(each, columns)) for each in children(node))
+                first, *rest = (
+                    list(self._origins_of_node(each, columns)) for each in children(node)
+                )
                 yield from (each for each in first if all(each in others for others in rest))
             case Scan() | Values():
                 return
@@ -167,7 +177,7 @@ class _Sharing:
         for side, same in ((node.left, to_left), (node.right, to_right)):
             own = tuple(each if each in side.names else same.get(each, "") for each in columns)
             if all(own):
-                yield from self._origins(side, own)
+                yield from self._origins_of_node(side, own)
 
 
 def _only_leaf(node: Node) -> Stored | None:
@@ -177,18 +187,18 @@ def _only_leaf(node: Node) -> Stored | None:
     return node if isinstance(node, Stored) else None
 
 
-def _over(node: Node, leaf: Stored) -> Node:
+def _node_over_leaf(node: Node, leaf: Stored) -> Node:
     """The same selections and projections over another relation."""
     if isinstance(node, Select | Project):
-        return replace(node, child=_over(node.child, leaf))
+        return replace(node, child=_node_over_leaf(node.child, leaf))
     return leaf
 
 
-def _traced_down(node: Node, column: str) -> str | None:
+def _column_of_leaf(node: Node, column: str) -> str | None:
     """The column of the relation below selections and projections, if it is passed on."""
     while isinstance(node, Select | Project):
         if isinstance(node, Project):
-            own = _renamed(node, (column,))
+            own = _input_columns(node, (column,))
             if own is None:
                 return None
             column = own[0]
@@ -196,7 +206,7 @@ def _traced_down(node: Node, column: str) -> str | None:
     return column
 
 
-def _renamed(node: Project, columns: Columns) -> Columns | None:
+def _input_columns(node: Project, columns: Columns) -> Columns | None:
     """The input's columns that a projection passes on under these names."""
     passed = {
         each.name: each.expression.name
@@ -208,7 +218,7 @@ def _renamed(node: Project, columns: Columns) -> Columns | None:
     return tuple(passed[each] for each in columns)
 
 
-def _semijoin(leaf: Stored, ids: Columns, diff: Stored, columns: Columns) -> Node:
+def _look_up_semijoin(leaf: Stored, ids: Columns, diff: Stored, columns: Columns) -> Node:
     outputs = [Output(f"{own}{_KEY}", Column(key)) for own, key in zip(ids, columns, strict=True)]
     equal: list[Expression] = [Call("=", (Column(own), Column(f"{own}{_KEY}"))) for own in ids]
     condition = reduce(lambda a, b: Call("and", (a, b)), equal)

@@ -22,7 +22,7 @@ def narrow(script: Script, whole: Set[str]) -> Script:
     for each in reversed(list(script.computes())):
         query = each.query
         if each.name not in whole:
-            query = _narrowed(query, reads.get(each.name, set()))
+            query = _narrow_query(query, reads.get(each.name, set()))
         for leaf, names in needed_columns(query, never_none=True).items():
             if isinstance(leaf, Stored):
                 reads.setdefault(leaf.name, set()).update(names)
@@ -30,5 +30,5 @@ def narrow(script: Script, whole: Set[str]) -> Script:
     return replace(script, statements=(*reversed(computes), *script.applies()))
 
 
-def _narrowed(query: Node, names: Set[str]) -> Node:
+def _narrow_query(query: Node, names: Set[str]) -> Node:
     return keep(query, [name for name in query.names if name in names] or query.names[:1])

@@ -52,7 +52,7 @@ class Names:
     def resolve(self, leaf: Leaf) -> str:
         """The relation of a leaf."""
         if isinstance(leaf, Scan):
-            return self._table(leaf)
+            return self._table_name(leaf)
         return self.stored(leaf.name)
 
     def stored(self, name: str) -> str:
@@ -69,7 +69,7 @@ class Names:
         """Whether it is a diff that no statement computes."""
         return name not in self._computed and name not in self._materialized
 
-    def _table(self, scan: Scan) -> str:
+    def _table_name(self, scan: Scan) -> str:
         relation = self._sources.get((scan.name, scan.state))
         if relation is None and scan.state != "post":
             raise RunError(
@@ -90,14 +90,14 @@ class Prepared:
         self.names = Names(script, sources)
         self._targets = targets or {}
         self.computes = tuple(script.computes())
-        self._reads = {each.name: _stored_names(each.query) for each in self.computes}
+        self._reads = {each.name: _stored_relations(each.query) for each in self.computes}
         self._queries: dict[tuple[str, Set[str]], Query | None] = {}
         targets_by_name = {each.name: each for each in script.materialized}
-        self.changes = tuple(self._change(each, targets_by_name) for each in script.applies())
-        self.inputs = tuple(self._inputs())
+        self.changes = tuple(self._change_texts(each, targets_by_name) for each in script.applies())
+        self.inputs = tuple(self._input_diffs())
         """The diffs that statements read and none computes."""
 
-    def _inputs(self) -> list[str]:
+    def _input_diffs(self) -> list[str]:
         applied = frozenset(each.statement.diff for each in self.changes)
         return sorted(filter(self.names.is_input, applied.union(*self._reads.values())))
 
@@ -105,10 +105,10 @@ class Prepared:
         """The query without what reads empty diffs, or None if it has no rows."""
         key = statement.name, self._reads[statement.name] & empty
         if key not in self._queries:
-            self._queries[key] = self._query(prune(statement.query, empty.__contains__))
+            self._queries[key] = self._query_text(prune(statement.query, empty.__contains__))
         return self._queries[key]
 
-    def _query(self, query: Node | None) -> Query | None:
+    def _query_text(self, query: Node | None) -> Query | None:
         if query is None:
             return None
         leaves = [each for each in walk(query) if isinstance(each, Leaf)]
@@ -121,17 +121,17 @@ class Prepared:
             tuple(base_leaves),
         )
 
-    def _change(self, statement: Apply, materialized: Mapping[str, Materialized]) -> Change:
+    def _change_texts(self, statement: Apply, materialized: Mapping[str, Materialized]) -> Change:
         target = materialized.get(statement.target)
         if target is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
         diff = self.names.stored(statement.diff)
         relation = self._targets.get(target.name) or self.names.stored(target.name)
         texts = statements.changes(diff, relation, statement.schema, target)
-        return Change(statement, _conflicts(statement, diff, target), tuple(texts))
+        return Change(statement, _conflict_query(statement, diff, target), tuple(texts))
 
 
-def _conflicts(statement: Apply, diff: str, target: Materialized) -> str | None:
+def _conflict_query(statement: Apply, diff: str, target: Materialized) -> str | None:
     """Which of two different values a row gets would depend on the order of the diff's rows."""
     schema = statement.schema
     ids = target.ids if schema.kind == INSERT else schema.ids
@@ -140,5 +140,5 @@ def _conflicts(statement: Apply, diff: str, target: Materialized) -> str | None:
     return statements.conflicts(diff, schema, ids)
 
 
-def _stored_names(query: Node) -> frozenset[str]:
+def _stored_relations(query: Node) -> frozenset[str]:
     return frozenset(each.name for each in walk(query) if isinstance(each, Stored))

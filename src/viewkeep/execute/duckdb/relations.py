@@ -83,11 +83,11 @@ class OpenRelations:
         """The DuckDB text of a relation."""
         match relation:
             case StoredRows():
-                return self._stored(relation)
+                return self._stored_rows_text(relation)
             case OverlaidRows():
-                return self._overlaid(relation)
+                return self._overlaid_rows_text(relation)
             case NumberedRows():
-                return self._numbered(relation)
+                return self._numbered_rows_text(relation)
         return self.registered(relation)
 
     def may_be_marked(self, source: Source) -> bool:
@@ -110,7 +110,9 @@ class OpenRelations:
         if count_near(folder, files, stored) > NEAR_SHARE * sum(f.rows for f in rows.files):
             return None
         file_rows = look_up(folder, files, rows.snapshot.fields, [stored])
-        columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
+        columns = ", ".join(
+            _renamed_column_sql(fields[old], new) for new, old in rows.names.items()
+        )
         return f"(SELECT {columns} FROM {self.registered(file_rows)})"
 
     def placed(self, source: Source) -> str | None:
@@ -122,7 +124,9 @@ class OpenRelations:
         if text is None:
             return None
         fields = {field.name: field for field in rows.snapshot.fields}
-        columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
+        columns = ", ".join(
+            _renamed_column_sql(fields[old], new) for new, old in rows.names.items()
+        )
         return f"(SELECT {columns}, {FILE_PLACE}, {ROW_PLACE} FROM {text})"
 
     def remember_places(self, source: Source, keys: pa.Table, found: pa.Table) -> None:
@@ -140,26 +144,30 @@ class OpenRelations:
         self.connection.register(name, rows)
         return quote(name)
 
-    def _stored(self, rows: StoredRows) -> str:
+    def _stored_rows_text(self, rows: StoredRows) -> str:
         fields = {field.name: field for field in rows.snapshot.fields}
-        columns = ", ".join(_column(fields[old], new) for new, old in rows.names.items())
+        columns = ", ".join(
+            _renamed_column_sql(fields[old], new) for new, old in rows.names.items()
+        )
         whole = [each for each in rows.files if each.vector is None]
         marked = [each for each in rows.files if each.vector is not None]
         if not marked:
-            return f"(SELECT {columns} FROM {self._files(rows)})"
+            return f"(SELECT {columns} FROM {self._files_text(rows)})"
         parts = (
-            [f"SELECT {columns} FROM {self._files(replace(rows, files=whole))}"] if whole else []
+            [f"SELECT {columns} FROM {self._files_text(replace(rows, files=whole))}"]
+            if whole
+            else []
         )
-        parts.append(f"SELECT {columns} FROM {self._live_rows(replace(rows, files=marked))}")
+        parts.append(f"SELECT {columns} FROM {self._live_rows_text(replace(rows, files=marked))}")
         return f"({' UNION ALL '.join(parts)})"
 
-    def _live_rows(self, rows: StoredRows) -> str:
+    def _live_rows_text(self, rows: StoredRows) -> str:
         """Files without the rows in their deletion vectors: DuckDB numbers files and rows, and
         looks keys up before it looks at numbers."""
         rows = replace(rows, files=typical_first(rows.files))
         text = self.numbered_files(rows)
         if text is None:
-            return self._in_memory(rows)
+            return self._rows_in_memory(rows)
         folder = Folder(rows.table)
         deleted = [folder.deleted_rows(each) for each in rows.files]
         numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
@@ -170,25 +178,32 @@ class OpenRelations:
             f"AND stored.file_index = deleted.{quote(_FILE)}"
         )
 
-    def _files(self, rows: StoredRows) -> str:
-        return self._in_place(rows) or self._in_memory(rows)
+    def _files_text(self, rows: StoredRows) -> str:
+        return self._files_in_place(rows) or self._rows_in_memory(rows)
 
     def numbered_files(self, rows: StoredRows) -> str | None:
         """Files with numbers of files and rows, also of deleted rows; None if DuckDB cannot read
         them in place."""
         if {"file_row_number", "file_index"} & {f.name.lower() for f in rows.snapshot.fields}:
             return None
-        return self._in_place(rows, ", file_row_number = true", keeps_order=True)
+        return self._files_in_place(rows, ", file_row_number = true", keeps_order=True)
 
-    def _in_memory(self, rows: StoredRows) -> str:
+    def _rows_in_memory(self, rows: StoredRows) -> str:
         return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
 
-    def _in_place(self, rows: StoredRows, more: str = "", keeps_order: bool = False) -> str | None:
+    def _files_in_place(
+        self, rows: StoredRows, more: str = "", keeps_order: bool = False
+    ) -> str | None:
         """The files, if DuckDB can read them in place and their columns are those of the table."""
         folder = local_path(rows.table.uri)
         files = rows.files if keeps_order else typical_first(rows.files)
         places = [each.location(folder or "") for each in files]
-        if folder is None or not places or rows.snapshot.partitions or _have_wildcards(places):
+        if (
+            folder is None
+            or not places
+            or rows.snapshot.partitions
+            or _paths_have_wildcards(places)
+        ):
             return None
         try:
             schemas = set(FILE_SCHEMAS.get(places))
@@ -202,15 +217,15 @@ class OpenRelations:
             return None
         # Files of one schema need not all be opened before a query is planned.
         options = f"hive_partitioning = false, union_by_name = {str(len(schemas) > 1).lower()}"
-        return f"read_parquet([{', '.join(map(_text, places))}], {options}{more})"
+        return f"read_parquet([{', '.join(map(_path_literal, places))}], {options}{more})"
 
-    def _numbered(self, rows: NumberedRows) -> str:
+    def _numbered_rows_text(self, rows: NumberedRows) -> str:
         """DuckDB filters by columns before it numbers, and numbers nothing that is not read."""
         names = ", ".join(map(quote, rows.base.names))
         number = f"row_number() OVER (PARTITION BY {names}) AS {quote(COPY)}"
-        return f"(SELECT {names}, {number} FROM {self._stored(rows.base)})"
+        return f"(SELECT {names}, {number} FROM {self._stored_rows_text(rows.base)})"
 
-    def _overlaid(self, rows: OverlaidRows) -> str:
+    def _overlaid_rows_text(self, rows: OverlaidRows) -> str:
         base, live, covered = map(self.text, (rows.base, rows.live, rows.covered))
         same = " AND ".join(
             f"base.{quote(name)} IS NOT DISTINCT FROM covered.{quote(name)}"
@@ -244,13 +259,13 @@ def _nullable_schema(fields: Iterable[Field]) -> pa.Schema:
     return pa.schema([each.with_nullable(True) for each in arrow_schema(fields)])
 
 
-def _have_wildcards(places: list[str]) -> bool:
+def _paths_have_wildcards(places: list[str]) -> bool:
     return any(set("*?[]{}") & set(place) for place in places)
 
 
-def _column(field: Field, name: str) -> str:
+def _renamed_column_sql(field: Field, name: str) -> str:
     return f"{typed(quote(field.name), field.type)} AS {quote(name)}"
 
 
-def _text(value: str) -> str:
+def _path_literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"

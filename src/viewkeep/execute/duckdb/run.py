@@ -56,7 +56,7 @@ class StatementRunner:
                 text = statements.counts(map(self._names.stored, inputs))
                 counts = dict(self._connection.execute(text).fetchall())
             for number, name in enumerate(inputs):
-                self._set_rows(name, counts[number])
+                self._note_row_count(name, counts[number])
 
     def compute(self, statement: Compute) -> StatementReport:
         """`name := query`, into a temporary table; none where empty diffs leave no rows."""
@@ -65,12 +65,14 @@ class StatementRunner:
         reads: int | None = 0
         if query is not None:
             self._open(query.leaves)
-            self._create_missing(query.diffs)
-            rows, seconds = self._timed(statement.name, lambda: self._fill(statement, query))
-            reads = self._reads(query) if self._has_sizes else None
+            self._create_empty_diffs(query.diffs)
+            rows, seconds = self._timed_statement(
+                statement.name, lambda: self._fill_diff(statement, query)
+            )
+            reads = self._rows_read(query) if self._has_sizes else None
         elif self._counts_accesses:
-            self._create_empty(statement.name, statement.query.schema)
-        self._set_rows(statement.name, rows)
+            self._create_empty_table(statement.name, statement.query.schema)
+        self._note_row_count(statement.name, rows)
         accesses = self._query_accesses(statement.query) if self._counts_accesses else None
         return StatementReport(statement.name, "compute", rows, seconds, reads, accesses)
 
@@ -79,7 +81,7 @@ class StatementRunner:
         statement, rows, seconds = change.statement, 0, 0.0
         reads = self._rows[statement.diff]
         if reads:
-            rows, seconds = self._timed(str(statement), lambda: self._change(change))
+            rows, seconds = self._timed_statement(str(statement), lambda: self._run_change(change))
         accesses = self._apply_accesses(statement, rows) if self._counts_accesses else None
         return StatementReport(
             str(statement), statement.schema.kind, rows, seconds, reads, accesses
@@ -94,56 +96,58 @@ class StatementRunner:
         for name in self._temporary:
             self._connection.execute(f"DROP TABLE {self._names.stored(name)}")
 
-    def _timed(self, name: str, action: Callable[[], T]) -> tuple[T, float]:
+    def _timed_statement(self, name: str, action: Callable[[], T]) -> tuple[T, float]:
         start = perf_counter()
         with duckdb_errors(name):
             result = action()
         return result, perf_counter() - start
 
-    def _fill(self, statement: Compute, query: Query) -> int:
+    def _fill_diff(self, statement: Compute, query: Query) -> int:
         relation = self._names.stored(statement.name)
-        rows = self._number(f"CREATE TEMP TABLE {relation} AS {query.text}")
+        rows = self._number_of_statement(f"CREATE TEMP TABLE {relation} AS {query.text}")
         self._temporary.add(statement.name)
         return rows
 
-    def _create_missing(self, diffs: Iterable[Stored]) -> None:
+    def _create_empty_diffs(self, diffs: Iterable[Stored]) -> None:
         """Create empty diffs that are read: an aggregate without keys has a row even then."""
         for diff in diffs:
             if not (self._names.is_input(diff.name) or diff.name in self._temporary):
-                self._create_empty(diff.name, diff.schema)
+                self._create_empty_table(diff.name, diff.schema)
 
-    def _create_empty(self, name: str, schema: Schema) -> None:
+    def _create_empty_table(self, name: str, schema: Schema) -> None:
         relation = self._names.stored(name)
         self._connection.execute(statements.create_table(relation, schema, "TEMP TABLE"))
         self._temporary.add(name)
 
-    def _set_rows(self, name: str, rows: int) -> None:
+    def _note_row_count(self, name: str, rows: int) -> None:
         self._rows[name] = rows
         if not rows:
             self._empty.add(name)
 
-    def _reads(self, query: Query) -> int:
+    def _rows_read(self, query: Query) -> int:
         """The rows of all that it reads; kept relations do not change before all is computed."""
         for relation in query.materialized:
             if relation not in self._sizes:
-                self._sizes[relation] = self._number(f"SELECT count(*) FROM {relation}")
+                self._sizes[relation] = self._number_of_statement(
+                    f"SELECT count(*) FROM {relation}"
+                )
         return sum(self._rows[diff.name] for diff in query.diffs) + sum(
             self._sizes[relation] for relation in query.materialized
         )
 
-    def _change(self, change: Change) -> int:
+    def _run_change(self, change: Change) -> int:
         several = self._rows[change.statement.diff] > 1
-        if several and change.conflicts and self._number(change.conflicts):
+        if several and change.conflicts and self._number_of_statement(change.conflicts):
             raise RunError(f"{change.statement}: two rows of the diff set the same row differently")
         rows = 0
         for text in change.changes:
-            rows = self._number(text)
+            rows = self._number_of_statement(text)
         return rows
 
     def _query_accesses(self, query: Node) -> int:
         def size(node: Node) -> int:
             rows = statements.query(node, self._names.resolve)
-            return self._number(f"SELECT count(*) FROM ({rows})")
+            return self._number_of_statement(f"SELECT count(*) FROM ({rows})")
 
         return count_query_accesses(query, self._names.is_kept, size)
 
@@ -153,9 +157,11 @@ class StatementRunner:
             return rows
         ids = ", ".join(map(quote, statement.schema.ids)) or "1"
         diff = self._names.stored(statement.diff)
-        return rows + self._number(f"SELECT count(*) FROM (SELECT DISTINCT {ids} FROM {diff})")
+        return rows + self._number_of_statement(
+            f"SELECT count(*) FROM (SELECT DISTINCT {ids} FROM {diff})"
+        )
 
-    def _number(self, text: str) -> int:
+    def _number_of_statement(self, text: str) -> int:
         """The one number that a statement answers: a count, or the rows that it changed."""
         row = self._connection.execute(text).fetchone()
         return int(row[0]) if row else 0

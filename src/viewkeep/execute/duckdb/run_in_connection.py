@@ -34,7 +34,7 @@ def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sourc
     """Create the caches and the view, filled, in one transaction."""
     names = Names(script, sources)
     register(connection)
-    with _transaction(connection):
+    with _connection_transaction(connection):
         for relation in script.materialized:
             rows = statements.query(relation.definition, names.resolve)
             with duckdb_errors(f"CREATE {relation.name}"):
@@ -62,7 +62,7 @@ def run_prepared(
     """What `run` does, by a prepared script."""
     start = perf_counter()
     this = StatementRunner(connection, prepared, count_accesses)
-    with _transaction(connection):
+    with _connection_transaction(connection):
         this.count_inputs()
         computed = [this.compute(statement) for statement in prepared.computes]
         applied = [this.apply(change) for change in prepared.changes]
@@ -80,8 +80,8 @@ def read(
 
 
 @contextmanager
-def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    if _in_transaction(connection):  # DuckDB has no nested ones, and an error would end this one
+def _connection_transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    if _is_in_transaction(connection):  # DuckDB has no nested ones, and an error would end this one
         raise RunError("the connection is inside a transaction; commit it first")
     connection.begin()
     try:
@@ -94,7 +94,7 @@ def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         raise
 
 
-def _in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
+def _is_in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether two statements share a transaction, as they only do inside an explicit one."""
     first, second = (connection.execute("SELECT txid_current()").fetchone() for _ in range(2))
     return first == second

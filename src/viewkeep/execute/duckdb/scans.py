@@ -33,25 +33,27 @@ class DuckdbScans:
     def rows_near(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The rows that have one of the keys."""
         with connected() as connection, duckdb_errors(rows.table.uri):
-            query = _joined(connection, rows, keys, "SEMI")
+            query = _rows_by_keys_sql(connection, rows, keys, "SEMI")
             return arrow_rows(connection, query).cast(arrow_schema(rows.fields))
 
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into a new file of their table."""
-        spliced = self._write_spliced(rows, keys)
+        spliced = self._write_spliced_file(rows, keys)
         if spliced is not None:
             return spliced
         fields = rows.fields
         target = Target(
             rows.table,
             [(each.name, each.name) for each in fields],
-            group_rows=_group_rows(rows),
+            group_rows=_row_group_size(rows),
             is_sorted=True,  # as they are
         )
         with connected() as connection, duckdb_errors(rows.table.uri):
-            return write_query(connection, _joined(connection, rows, keys, "ANTI"), fields, target)
+            return write_query(
+                connection, _rows_by_keys_sql(connection, rows, keys, "ANTI"), fields, target
+            )
 
-    def _write_spliced(self, rows: StoredRows, keys: pa.Table) -> list[DataFile] | None:
+    def _write_spliced_file(self, rows: StoredRows, keys: pa.Table) -> list[DataFile] | None:
         """The same by a copy of most row groups, where the keys are in few of them."""
         if not may_splice(rows, keys.num_rows):
             return None
@@ -68,7 +70,7 @@ class DuckdbScans:
             files = relations.numbered_files(rows)
             if files is None:
                 return _places_in_memory(rows, keys)
-            key_rows, same = _listed_keys(relations, keys)
+            key_rows, same = _keys_and_condition(relations, keys)
             query = (
                 f"SELECT {FILE_PLACE}, {ROW_PLACE} "
                 f"FROM {files} AS stored SEMI JOIN {key_rows} AS keys ON {same}"
@@ -101,7 +103,7 @@ class DuckdbScans:
         """The rows that are one of the values, once each, and their number as `COPY`."""
         names = ", ".join(map(quote, rows.names))
         with connected() as connection, duckdb_errors(rows.table.uri):
-            near = _joined(connection, rows, values, "SEMI")
+            near = _rows_by_keys_sql(connection, rows, values, "SEMI")
             query = f"SELECT {names}, count(*) AS {quote(COPY)} FROM ({near}) GROUP BY {names}"
             counts = arrow_rows(connection, query)
         return counts.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
@@ -132,7 +134,7 @@ class DuckdbScans:
         return None
 
 
-def _group_rows(rows: StoredRows) -> int:
+def _row_group_size(rows: StoredRows) -> int:
     """About how many rows the row groups have that are written anew."""
     if not rows.files:
         return ROW_GROUP
@@ -141,12 +143,12 @@ def _group_rows(rows: StoredRows) -> int:
         return min(ROW_GROUP, int(max(np.diff(bounds.starts), default=ROW_GROUP)))
 
 
-def _joined(
+def _rows_by_keys_sql(
     connection: duckdb.DuckDBPyConnection, rows: StoredRows, keys: pa.Table, kind: str
 ) -> str:
     """The rows that have one of the keys, or none of them; NULL and NaN are values of keys."""
     relations = OpenRelations(connection, {})
-    key_rows, same = _listed_keys(relations, keys)
+    key_rows, same = _keys_and_condition(relations, keys)
     names = ", ".join(f"stored.{quote(each.name)}" for each in rows.fields)
     return (
         f"SELECT {names} FROM {relations.text(rows)} AS stored "
@@ -154,13 +156,13 @@ def _joined(
     )
 
 
-def _listed_keys(relations: OpenRelations, keys: pa.Table) -> tuple[str, str]:
+def _keys_and_condition(relations: OpenRelations, keys: pa.Table) -> tuple[str, str]:
     """A name for keys, and whether a stored row has one of them."""
     same = " AND ".join(
         f"stored.{quote(name)} IS NOT DISTINCT FROM keys.{quote(name)}"
         for name in keys.column_names
     )
-    return relations.registered(keys if keys.num_columns else _present(keys)), same or "TRUE"
+    return relations.registered(keys if keys.num_columns else _one_key_row(keys)), same or "TRUE"
 
 
 def _places_in_memory(rows: StoredRows, keys: pa.Table) -> pa.Table:
@@ -170,6 +172,6 @@ def _places_in_memory(rows: StoredRows, keys: pa.Table) -> pa.Table:
     return pa.table({FILE: numbers, ROW: np.concatenate([np.zeros(0, np.int64), *found])})
 
 
-def _present(keys: pa.Table) -> pa.Table:
+def _one_key_row(keys: pa.Table) -> pa.Table:
     """Keys without columns: there are some, or there are none."""
     return pa.table({"key": pa.nulls(keys.num_rows, pa.int8())})

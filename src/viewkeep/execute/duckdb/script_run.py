@@ -46,7 +46,7 @@ class PreparedRun:
 
 def prepare_run(script: Script) -> PreparedRun:
     """A script with its texts."""
-    targets = {each.name: _temporary("new", each.name) for each in script.materialized}
+    targets = {each.name: _temporary_name("new", each.name) for each in script.materialized}
     shared = share_look_ups(script)
     script_read = narrow(shared.script, frozenset(shared.sources.values()))
     prepared = Prepared(script_read, OpenRelations.names, targets)
@@ -74,7 +74,7 @@ class DuckdbRun:
             sizes=False,
             open_=self._relations.open_leaves,
         )
-        self.rows: Mapping[str, RowChanges | None] = self._changed_rows()
+        self.rows: Mapping[str, RowChanges | None] = self._changed_relations()
 
     def held_rows(self, name: str) -> int | None:
         """None: rows that stay as they are are not read."""
@@ -84,33 +84,39 @@ class DuckdbRun:
         """Write all rows of a changed relation as they are after the changes."""
         relation = self._materialized[name]
         names = ", ".join(map(quote, relation.definition.names))
-        same = _same(relation.ids, relation.ids, "old", null_safe=True)
+        same = _equal_ids_sql(relation.ids, relation.ids, "old", null_safe=True)
         rows = (
-            f"SELECT {names} FROM {self._stored_rows(name)} AS target "
-            f"ANTI JOIN {_temporary('old', name)} AS old ON {same} "
-            f"UNION ALL SELECT {names} FROM {_temporary('new', name)}"
+            f"SELECT {names} FROM {self._stored_relation(name)} AS target "
+            f"ANTI JOIN {_temporary_name('old', name)} AS old ON {same} "
+            f"UNION ALL SELECT {names} FROM {_temporary_name('new', name)}"
         )
         return write_query(self._connection, rows, relation.definition.schema, target)
 
-    def _changed_rows(self) -> dict[str, RowChanges | None]:
+    def _changed_relations(self) -> dict[str, RowChanges | None]:
         self._runner.count_inputs()
         for statement in self._prepared.computes:
             check_time()
             self._runner.compute(statement)
-        applies = [c.statement for c in self._prepared.changes if self._has_rows(c.statement.diff)]
+        applies = [
+            c.statement for c in self._prepared.changes if self._diff_has_rows(c.statement.diff)
+        ]
         for name in dict.fromkeys(each.target for each in applies):
             with duckdb_errors(f"looking up the rows of {name} that change"):
-                self._take_old(self._materialized[name], [a for a in applies if a.target == name])
+                self._copy_old_rows(
+                    self._materialized[name], [a for a in applies if a.target == name]
+                )
         for change in self._prepared.changes:
-            if self._has_rows(change.statement.diff):
+            if self._diff_has_rows(change.statement.diff):
                 check_time()
                 self._runner.apply(change)
-        return {name: self._difference(name) for name in dict.fromkeys(a.target for a in applies)}
+        return {
+            name: self._row_difference(name) for name in dict.fromkeys(a.target for a in applies)
+        }
 
-    def _has_rows(self, diff: str) -> bool:
+    def _diff_has_rows(self, diff: str) -> bool:
         return self._runner.row_count(diff) > 0
 
-    def _take_old(self, target: Materialized, applies: Iterable[Apply]) -> None:
+    def _copy_old_rows(self, target: Materialized, applies: Iterable[Apply]) -> None:
         """The rows that diffs name, and a copy of them to change."""
         parts: dict[tuple[tuple[str, ...], str | None], list[str]] = {}
         for each in applies:
@@ -121,16 +127,16 @@ class DuckdbRun:
             diff = self._prepared.names.stored(each.diff)
             keys = parts.setdefault((ids, self._sources.get(each)), [])
             keys.append(f"SELECT {columns or '1'} FROM {diff}")
-        matches = [self._matches(target, *place, keys) for place, keys in parts.items()]
+        matches = [self._rows_of_keys(target, *place, keys) for place, keys in parts.items()]
         rows = " UNION ALL ".join(matches)
         if len(matches) > 1:
             once = ", ".join(map(quote, target.ids)) or "1"
             rows = f"SELECT DISTINCT ON ({once}) * FROM ({rows})"
-        old, new = _temporary("old", target.name), _temporary("new", target.name)
+        old, new = _temporary_name("old", target.name), _temporary_name("new", target.name)
         self._connection.execute(f"CREATE TEMP TABLE {old} AS {rows}")
         self._connection.execute(f"CREATE TEMP TABLE {new} AS FROM {old}")
 
-    def _matches(
+    def _rows_of_keys(
         self, target: Materialized, ids: tuple[str, ...], source: str | None, keys: list[str]
     ) -> str:
         """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
@@ -139,46 +145,48 @@ class DuckdbRun:
         schema = target.definition.schema
         nullable = [each for each in ids if find_field(each, schema).nullable]
         nulls = " OR ".join(f"{quote(each)} IS NULL" for each in nullable)
-        null_safe = bool(nulls) and self._exists(f"SELECT 1 FROM {key_rows} WHERE {nulls}")
-        same = _same(ids, ids, "keys", null_safe)
+        null_safe = bool(nulls) and self._query_has_rows(f"SELECT 1 FROM {key_rows} WHERE {nulls}")
+        same = _equal_ids_sql(ids, ids, "keys", null_safe)
         if source is None:
-            rows = self._near_rows(target.name, ids, key_rows) or self._stored_rows(target.name)
+            rows = self._near_rows_text(target.name, ids, key_rows) or self._stored_relation(
+                target.name
+            )
         else:
             rows = self._prepared.names.stored(source)
         return f"SELECT {names} FROM {rows} AS target SEMI JOIN {key_rows} AS keys ON {same}"
 
-    def _near_rows(self, name: str, ids: tuple[str, ...], key_rows: str) -> str | None:
+    def _near_rows_text(self, name: str, ids: tuple[str, ...], key_rows: str) -> str | None:
         """Rows that may have one of the keys, where few keys are looked up in many row groups."""
         if not ids or not self._relations.may_be_marked(name):
             return None
         keys = arrow_rows(self._connection, f"FROM {key_rows} LIMIT {NEAR_KEYS + 1}")
         return self._relations.near(name, keys) if keys.num_rows <= NEAR_KEYS else None
 
-    def _stored_rows(self, name: str) -> str:
+    def _stored_relation(self, name: str) -> str:
         self._relations.open([name])
         return self._relations.names[name]
 
-    def _exists(self, query: str) -> bool:
+    def _query_has_rows(self, query: str) -> bool:
         return bool(self._connection.execute(f"{query} LIMIT 1").fetchall())
 
-    def _difference(self, name: str) -> RowChanges:
-        old, new = _temporary("old", name), _temporary("new", name)
+    def _row_difference(self, name: str) -> RowChanges:
+        old, new = _temporary_name("old", name), _temporary_name("new", name)
         fields = self._materialized[name].definition.schema
         with duckdb_errors(f"comparing the rows of {name}"):
-            old_rows = self._rows(f"FROM {old} EXCEPT FROM {new}", fields)
-            new_rows = self._rows(f"FROM {new} EXCEPT FROM {old}", fields)
+            old_rows = self._rows_of_query(f"FROM {old} EXCEPT FROM {new}", fields)
+            new_rows = self._rows_of_query(f"FROM {new} EXCEPT FROM {old}", fields)
         return RowChanges(old_rows, new_rows)
 
-    def _rows(self, query: str, fields: Iterable[Field]) -> pa.Table:
+    def _rows_of_query(self, query: str, fields: Iterable[Field]) -> pa.Table:
         schema = [field.with_nullable(True) for field in arrow_schema(fields)]
         return arrow_rows(self._connection, query).cast(pa.schema(schema))
 
 
-def _temporary(what: str, name: str) -> str:
+def _temporary_name(what: str, name: str) -> str:
     return f"temp.{quote(f'viewkeep {what} {name}')}"
 
 
-def _same(ids: Iterable[str], others: Iterable[str], other: str, null_safe: bool) -> str:
+def _equal_ids_sql(ids: Iterable[str], others: Iterable[str], other: str, null_safe: bool) -> str:
     equal = "IS NOT DISTINCT FROM" if null_safe else "="
     pairs = zip(ids, others, strict=True)
     return (

@@ -22,12 +22,12 @@ Resolve = Callable[[Leaf], str]
 def query(node: Node, resolve: Resolve) -> str:
     """The query of a node, with its columns cast to the types that the node says."""
     text = to_sql(node, resolve, DUCKDB)
-    columns = ", ".join(_typed_column(quote(f.name), f.type) for f in node.schema)
+    columns = ", ".join(_typed_column_sql(quote(f.name), f.type) for f in node.schema)
     names = ", ".join(map(quote, node.names))
     return f"SELECT {columns} FROM ({text}) AS result ({names})"
 
 
-def _typed_column(name: str, type_: Type) -> str:
+def _typed_column_sql(name: str, type_: Type) -> str:
     return f"{typed(name, type_)} AS {name}"
 
 
@@ -54,7 +54,7 @@ def counts(relations: Iterable[str]) -> str:
 def conflicts(diff: str, schema: DiffSchema, ids: Iterable[str]) -> str:
     """Rows of a diff that set the same target row differently; an effective diff has none."""
     keys = [quote(schema.value_after(name)) for name in ids]
-    new_values = [quote(schema.value_after(c)) for c in _set_columns(schema)]
+    new_values = [quote(schema.value_after(c)) for c in _columns_of_update(schema)]
     distinct = f"SELECT DISTINCT {', '.join([*keys, *new_values])} FROM {diff}"
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT 1 FROM ({distinct}) AS new_values{grouped} HAVING count(*) > 1 LIMIT 1"
@@ -63,37 +63,41 @@ def conflicts(diff: str, schema: DiffSchema, ids: Iterable[str]) -> str:
 def changes(diff: str, target: str, schema: DiffSchema, materialized: Materialized) -> list[str]:
     """The statements that change a target by a diff; the last one tells how many rows changed."""
     if schema.kind == DELETE:
-        return [_delete(diff, target, {name: name for name in schema.ids})]
+        return [_delete_statement(diff, target, {name: name for name in schema.ids})]
     if schema.kind == UPDATE:
-        return [_update(diff, target, schema)] if schema.changed else []
-    replaced = _delete(diff, target, {name: schema.value_after(name) for name in materialized.ids})
-    return [replaced, _insert(diff, target, schema, materialized)]
+        return [_update_statement(diff, target, schema)] if schema.changed else []
+    replaced = _delete_statement(
+        diff, target, {name: schema.value_after(name) for name in materialized.ids}
+    )
+    return [replaced, _insert_statement(diff, target, schema, materialized)]
 
 
-def _set_columns(schema: DiffSchema) -> tuple[str, ...]:
+def _columns_of_update(schema: DiffSchema) -> tuple[str, ...]:
     return schema.changed if schema.kind == UPDATE else schema.after
 
 
-def _same(ids: Mapping[str, str]) -> str:
+def _equal_ids_of_diff(ids: Mapping[str, str]) -> str:
     """The condition that a diff row targets a row; without IDs it targets every row."""
     equal = [f"target.{quote(t)} IS NOT DISTINCT FROM diff.{quote(d)}" for t, d in ids.items()]
     return " AND ".join(equal) or "TRUE"
 
 
-def _delete(diff: str, target: str, ids: Mapping[str, str]) -> str:
-    match = f"SELECT 1 FROM {diff} AS diff WHERE {_same(ids)}"
+def _delete_statement(diff: str, target: str, ids: Mapping[str, str]) -> str:
+    match = f"SELECT 1 FROM {diff} AS diff WHERE {_equal_ids_of_diff(ids)}"
     return f"DELETE FROM {target} AS target WHERE EXISTS ({match})"
 
 
-def _update(diff: str, target: str, schema: DiffSchema) -> str:
+def _update_statement(diff: str, target: str, schema: DiffSchema) -> str:
     values = [*schema.ids, *map(post, schema.changed)]
     rows = f"SELECT DISTINCT {', '.join(map(quote, values))} FROM {diff}"
     sets = ", ".join(f"{quote(c)} = diff.{quote(post(c))}" for c in schema.changed)
-    same = _same({name: name for name in schema.ids})
+    same = _equal_ids_of_diff({name: name for name in schema.ids})
     return f"UPDATE {target} AS target SET {sets} FROM ({rows}) AS diff WHERE {same}"
 
 
-def _insert(diff: str, target: str, schema: DiffSchema, materialized: Materialized) -> str:
+def _insert_statement(
+    diff: str, target: str, schema: DiffSchema, materialized: Materialized
+) -> str:
     columns = ", ".join(map(quote, materialized.definition.names))
     values = ", ".join(quote(schema.value_after(name)) for name in materialized.definition.names)
     return f"INSERT INTO {target} ({columns}) SELECT DISTINCT {values} FROM {diff}"

@@ -31,22 +31,26 @@ def write_query(
 ) -> list[DataFile]:
     """Write the rows of a query, whose columns have these names and types; none, if it has none."""
     types = {field.name: field for field in fields}
-    columns = ", ".join(_column(types[stored], public) for public, stored in target.columns)
+    columns = ", ".join(
+        _stored_column_sql(types[stored], public) for public, stored in target.columns
+    )
     text = f"SELECT {columns} FROM ({query}) AS rows"
     if target.is_sorted and target.order:
         text += f" ORDER BY {', '.join(f'rows.{quote(name)}' for name in target.order)}"
     folder = local_path(target.table.uri)
     if folder is None:
         rows = arrow_rows(connection, text)
-        schema = arrow_schema([_renamed(types[old], new) for new, old in target.columns])
+        schema = arrow_schema([_renamed_field(types[old], new) for new, old in target.columns])
         return [Folder(target.table).write(rows.cast(schema))] if rows.num_rows else []
     column_types = [types[stored].type for _, stored in target.columns]
     is_cache = target.group_rows is not None and not target.is_sorted
     is_plain = is_cache and all(each in _NUMBERS for each in column_types)
-    return _copy(connection, text, target, folder, "uncompressed" if is_plain else "snappy")
+    return _copy_to_parquet(
+        connection, text, target, folder, "uncompressed" if is_plain else "snappy"
+    )
 
 
-def _copy(
+def _copy_to_parquet(
     connection: duckdb.DuckDBPyConnection,
     text: str,
     target: Target,
@@ -67,11 +71,11 @@ def _copy(
     return files.described(name)
 
 
-def _renamed(field: Field, name: str) -> Field:
+def _renamed_field(field: Field, name: str) -> Field:
     return Field(name, field.type)
 
 
-def _column(field: Field, public: str) -> str:
+def _stored_column_sql(field: Field, public: str) -> str:
     """A column as Delta stores it: moments are in UTC."""
     value = quote(field.name)
     if field.type == TIMESTAMP:

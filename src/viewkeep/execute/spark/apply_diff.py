@@ -72,7 +72,7 @@ class TargetChanges:
 def apply(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     """Rows changed by one diff."""
     if part.schema.kind == UPDATE:
-        return _updated(rows, target, part)
+        return _updated_frame(rows, target, part)
     rest = matching(rows, target, part, kind="left_anti")
     return rest if part.schema.kind == DELETE else rest.union(inserted(target, part))
 
@@ -80,7 +80,7 @@ def apply(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
 def inserted(target: Materialized, part: Part) -> DataFrame:
     """The rows of an insert; identical ones count once."""
     names = target.definition.names
-    columns = [_cast(target, part.schema.value_after(name), name, name) for name in names]
+    columns = [_cast_column(target, part.schema.value_after(name), name, name) for name in names]
     return distinct(part.diff.frame.selectExpr(*columns))
 
 
@@ -88,42 +88,44 @@ def matching(
     rows: DataFrame, target: Materialized, part: Part, kind: str = "left_semi"
 ) -> DataFrame:
     """The rows that a diff means, or (`left_anti`) the others; NULL is a value of an ID."""
-    sources = _sources(target, part)
+    sources = _id_sources(target, part)
     if not sources:  # it means all rows, since it has one
         return rows if kind == "left_semi" else rows.where(F.lit(False))
-    near, exact = _near(sources, part)
+    near, exact = _target_filters(sources, part)
     if exact or kind == "left_semi":
         for near_filter in near:
             rows = rows.where(near_filter if kind == "left_semi" else misses(near_filter))
-    return rows if exact else _joined(rows, target, part, sources, kind)
+    return rows if exact else _join_diff(rows, target, part, sources, kind)
 
 
 def matching_any(rows: DataFrame, target: Materialized, parts: Sequence[Part]) -> DataFrame:
     """The rows that some of several diffs mean; every diff is joined once."""
     conditions = []
     for number, part in enumerate(parts):
-        sources = _sources(target, part)
-        near, exact = _near(sources, part)
+        sources = _id_sources(target, part)
+        near, exact = _target_filters(sources, part)
         if not sources:
             return rows.selectExpr(*map(quote, target.definition.names))
         if exact:
             conditions += near
             continue
-        keys = _keys_of(target, part, sources, start=len(target.ids) * number)
+        keys = _diff_keys(target, part, sources, start=len(target.ids) * number)
         flag = quote(f"{_MATCHED}{number}")
-        right = _hinted(keys.selectExpr("*", f"TRUE AS {flag}"), part)
-        rows = rows.join(right, F.expr(_same(list(sources), len(target.ids) * number)), "left")
+        right = _broadcast_hint(keys.selectExpr("*", f"TRUE AS {flag}"), part)
+        rows = rows.join(
+            right, F.expr(_equal_keys_condition(list(sources), len(target.ids) * number)), "left"
+        )
         conditions.append(F.expr(flag))
     matches = rows.where(reduce(operator.or_, conditions))
     return matches.selectExpr(*map(quote, target.definition.names))
 
 
-def _sources(target: Materialized, part: Part) -> dict[str, str]:
+def _id_sources(target: Materialized, part: Part) -> dict[str, str]:
     """The IDs that rows are found by, and the diff's columns that have them."""
     return {name: part.schema.value_after(name) for name in matched_ids(target, part.schema)}
 
 
-def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
+def _target_filters(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
     """Filters that every row targeted by a collected diff passes, and whether they are exact."""
     table = part.diff.table
     filters = [
@@ -136,62 +138,64 @@ def _near(sources: dict[str, str], part: Part) -> tuple[list[Column], bool]:
     )
 
 
-def _joined(
+def _join_diff(
     rows: DataFrame, target: Materialized, part: Part, sources: dict[str, str], kind: str
 ) -> DataFrame:
-    right = _keys_of(target, part, sources)
-    return rows.join(_hinted(right, part), F.expr(_same(list(sources))), kind)
+    right = _diff_keys(target, part, sources)
+    return rows.join(
+        _broadcast_hint(right, part), F.expr(_equal_keys_condition(list(sources))), kind
+    )
 
 
-def _keys_of(
+def _diff_keys(
     target: Materialized, part: Part, sources: dict[str, str], start: int = 0
 ) -> DataFrame:
     """The keys of a diff, each once, under names that number from `start`."""
     named = enumerate(sources.items(), start)
-    keys = [_cast(target, source, name, _key(i)) for i, (name, source) in named]
+    keys = [_cast_column(target, source, name, _key_name(i)) for i, (name, source) in named]
     return part.diff.frame.selectExpr(*keys).distinct()
 
 
-def _updated(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
+def _updated_frame(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     """Matched rows take the new values, which may be NULL: a flag tells them from the others."""
     schema = part.schema
     if not schema.changed:
         return rows
-    keys = [_cast(target, name, name, _key(i)) for i, name in enumerate(schema.ids)]
+    keys = [_cast_column(target, name, name, _key_name(i)) for i, name in enumerate(schema.ids)]
     values = [
-        _cast(target, schema.value_after(name), name, _value(i))
+        _cast_column(target, schema.value_after(name), name, _value_name(i))
         for i, name in enumerate(schema.changed)
     ]
     right = distinct(part.diff.frame.selectExpr(*keys, *values))
-    right = _hinted(right.selectExpr("*", f"TRUE AS {quote(_MATCHED)}"), part)
-    joined = rows.join(right, F.expr(_same(schema.ids)), "left")
-    return joined.selectExpr(*(_new_value(schema, name) for name in target.definition.names))
+    right = _broadcast_hint(right.selectExpr("*", f"TRUE AS {quote(_MATCHED)}"), part)
+    joined = rows.join(right, F.expr(_equal_keys_condition(schema.ids)), "left")
+    return joined.selectExpr(*(_new_value_column(schema, name) for name in target.definition.names))
 
 
-def _new_value(schema: DiffSchema, name: str) -> str:
+def _new_value_column(schema: DiffSchema, name: str) -> str:
     if name not in schema.changed:
         return quote(name)
-    new, flag = quote(_value(schema.changed.index(name))), quote(_MATCHED)
+    new, flag = quote(_value_name(schema.changed.index(name))), quote(_MATCHED)
     return f"CASE WHEN {flag} THEN {new} ELSE {quote(name)} END AS {quote(name)}"
 
 
-def _hinted(right: DataFrame, part: Part) -> DataFrame:
+def _broadcast_hint(right: DataFrame, part: Part) -> DataFrame:
     return right if part.diff.table is None else F.broadcast(right)
 
 
-def _same(ids: Sequence[str], start: int = 0) -> str:
-    equal = [f"{quote(name)} <=> {quote(_key(i))}" for i, name in enumerate(ids, start)]
+def _equal_keys_condition(ids: Sequence[str], start: int = 0) -> str:
+    equal = [f"{quote(name)} <=> {quote(_key_name(i))}" for i, name in enumerate(ids, start)]
     return " AND ".join(equal) or "TRUE"
 
 
-def _cast(target: Materialized, source: str, column: str, name: str) -> str:
+def _cast_column(target: Materialized, source: str, column: str, name: str) -> str:
     kind = find_field(column, target.definition.schema).type
     return f"CAST({quote(source)} AS {kind}) AS {quote(name)}"
 
 
-def _key(number: int) -> str:
+def _key_name(number: int) -> str:
     return f"viewkeep#key{number}"
 
 
-def _value(number: int) -> str:
+def _value_name(number: int) -> str:
     return f"viewkeep#value{number}"

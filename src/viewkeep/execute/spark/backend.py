@@ -45,7 +45,9 @@ class SparkBackend:
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
         """Write the rows of a query; errors name the place."""
         with counted_jobs(self._spark) as jobs, named(place):
-            files = _write(_frame(self._session(query), query, relations), target)
+            files = _write_sorted(
+                _query_frame(self._query_session(query), query, relations), target
+            )
         self.is_warm = True
         return Written(files, jobs.count)
 
@@ -71,16 +73,18 @@ class SparkBackend:
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
         with named(place):
-            spark = self._session(query)
-            expected = _comparable(_frame(spark, query, relations), query.schema)
+            spark = self._query_session(query)
+            expected = _spark_comparable_columns(
+                _query_frame(spark, query, relations), query.schema
+            )
             rows = SparkRelations(spark, {"shown": table_rows})["shown"]
             assert isinstance(rows, Scanned)
             differences = _count_differences(
-                expected, _comparable(rows.frame, query.schema), most
+                expected, _spark_comparable_columns(rows.frame, query.schema), most
             ).collect()
-        return {tuple(map(_hashable, row))[:-1]: row[_COUNT] for row in differences}
+        return {tuple(map(_hashable_value, row))[:-1]: row[_COUNT] for row in differences}
 
-    def _session(self, query: Query) -> SparkSession:
+    def _query_session(self, query: Query) -> SparkSession:
         """A session in which SQL text finds the tables of its query and no others."""
         return lake_session(self._spark) if isinstance(query, Verbatim) else self._spark
 
@@ -111,7 +115,7 @@ class SparkRun:
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        return _write(self._run.changed[name].after, target)
+        return _write_sorted(self._run.changed[name].after, target)
 
 
 class SparkRelations(Mapping[Source, Input]):
@@ -123,7 +127,7 @@ class SparkRelations(Mapping[Source, Input]):
 
     def __getitem__(self, source: Source) -> Input:
         if source not in self._inputs:
-            self._inputs[source] = self._make(self._relations[source])
+            self._inputs[source] = self._input_of_relation(self._relations[source])
         return self._inputs[source]
 
     def __contains__(self, source: object) -> bool:
@@ -137,41 +141,41 @@ class SparkRelations(Mapping[Source, Input]):
 
     def of_leaf(self, leaf: Leaf) -> DataFrame:
         """The rows of a leaf of a query."""
-        return self._rows(source_of(leaf))
+        return self._source_frame(source_of(leaf))
 
     def of_table(self, name: str) -> DataFrame:
         """The rows of a table after the changes."""
-        return self._rows((name, "post"))
+        return self._source_frame((name, "post"))
 
-    def _rows(self, source: Source) -> DataFrame:
+    def _source_frame(self, source: Source) -> DataFrame:
         rows = self[source]
         if isinstance(rows, Scanned | Layered):
             return rows.frame
         return rows if isinstance(rows, DataFrame) else collect.local(self._spark, rows).frame
 
-    def _make(self, relation: Relation) -> Input:
+    def _input_of_relation(self, relation: Relation) -> Input:
         match relation:
             case StoredRows():
-                return self._stored(relation)
+                return self._scanned_rows(relation)
             case OverlaidRows():
-                base = self._stored(relation.base)
+                base = self._scanned_rows(relation.base)
                 return Layered(self._spark, base, relation.live, relation.covered)
             case NumberedRows():
-                return self._numbered(relation)
+                return self._numbered_frame(relation)
         return relation
 
-    def _numbered(self, rows: NumberedRows) -> DataFrame:
+    def _numbered_frame(self, rows: NumberedRows) -> DataFrame:
         """Spark filters by columns before it numbers, and numbers nothing that is not read."""
         names = [quote(name) for name in rows.base.names]
         over = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {names[0]})"
         number = f"CAST(row_number() {over} AS BIGINT) AS {quote(COPY)}"
-        return self._stored(rows.base).frame.selectExpr(*names, number)
+        return self._scanned_rows(rows.base).frame.selectExpr(*names, number)
 
-    def _stored(self, rows: StoredRows) -> Scanned:
+    def _scanned_rows(self, rows: StoredRows) -> Scanned:
         return Scanned(self._spark, rows.table, rows.snapshot, rows.files, rows.names)
 
 
-def _frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame:
+def _query_frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame:
     frames = SparkRelations(spark, relations)
     if isinstance(query, Verbatim):
         inputs = {name: frames.of_table(name) for name, _ in query.tables}
@@ -180,7 +184,7 @@ def _frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame
     return collect.with_schema(builder.frame(query), query.schema)
 
 
-def _write(frame: DataFrame, target: Target) -> list[DataFile]:
+def _write_sorted(frame: DataFrame, target: Target) -> list[DataFile]:
     """Write rows, sorted by the look-up columns so that each file holds a range of keys."""
     if target.order:
         frame = frame.repartitionByRange(*(F.col(quote(name)) for name in target.order))
@@ -189,7 +193,7 @@ def _write(frame: DataFrame, target: Target) -> list[DataFile]:
     return write_frame(frame.selectExpr(*columns), target.table, (), target.group_rows)
 
 
-def _comparable(rows: DataFrame, schema: tuple[Field, ...]) -> DataFrame:
+def _spark_comparable_columns(rows: DataFrame, schema: tuple[Field, ...]) -> DataFrame:
     columns = []
     for name, field in zip(rows.columns, schema, strict=True):
         value = quote(name)
@@ -209,13 +213,15 @@ def _count_differences(expected: DataFrame, table_rows: DataFrame, most: int) ->
     return counts.where(f"{quote(_COUNT)} <> 0").limit(most)
 
 
-def _hashable(value: Any) -> Any:
+def _hashable_value(value: Any) -> Any:
     """Nested values as tuples, which can be differences."""
     match value:
         case dict():
-            return tuple((_hashable(key), _hashable(each)) for key, each in value.items())
+            return tuple(
+                (_hashable_value(key), _hashable_value(each)) for key, each in value.items()
+            )
         case list() | tuple():
-            return tuple(map(_hashable, value))
+            return tuple(map(_hashable_value, value))
         case bytearray():
             return bytes(value)
     return value

@@ -43,7 +43,9 @@ class ExactColumn:
 def exact_columns(frame: DataFrame, table: Table) -> list[ExactColumn]:
     """How the columns of a DataFrame become those of a table."""
     types = {field.name: field.dataType for field in frame.schema}
-    return [_column(field, types[field.name], field.name in table.key) for field in table.columns]
+    return [
+        _exact_column(field, types[field.name], field.name in table.key) for field in table.columns
+    ]
 
 
 def refuse_misfit(name: str, table: Table, frame: DataFrame) -> None:
@@ -63,9 +65,9 @@ def refuse_misfit(name: str, table: Table, frame: DataFrame) -> None:
         raise SchemaError(f'table "{name}", rows: column "{field.name}" ({field.type}): {problem}')
 
 
-def _column(field: Field, source: DataType, in_key: bool) -> ExactColumn:
+def _exact_column(field: Field, source: DataType, in_key: bool) -> ExactColumn:
     name = quote(field.name)
-    fits, value = _exact(name, source, field)
+    fits, value = _exact_value(name, source, field)
     conditions = [] if fits == "TRUE" else [f"({name} IS NULL OR {fits})"]
     if in_key and field.type.name in _FLOATS:
         conditions.append(f"NOT isnan({name})")
@@ -74,7 +76,7 @@ def _column(field: Field, source: DataType, in_key: bool) -> ExactColumn:
     return ExactColumn(field, " AND ".join(conditions) or "TRUE", value)
 
 
-def _exact(name: str, source: DataType, field: Field) -> tuple[str, str]:
+def _exact_value(name: str, source: DataType, field: Field) -> tuple[str, str]:
     """When a value that is not NULL fits, and the value."""
     spark_target = spark_type(field.type)
     target = field.type.name
@@ -96,7 +98,7 @@ def _exact(name: str, source: DataType, field: Field) -> tuple[str, str]:
         top = f"{wide} {'<=' if target == 'bigint' else '<'} {most}D"
         return f"({wide} >= -{most}D AND {top} AND {wide} = floor({wide}))", cast
     if kind in _FLOATS and target in _FLOATS:
-        return _narrowed(name) if target == "float" else "TRUE", cast
+        return _narrowed_number(name) if target == "float" else "TRUE", cast
     if (kind in _INTS or kind == "decimal") and target == "decimal":
         tried = f"try_cast({name} AS {field.type})"
         # Compared in the given type: the common type of two decimals may have fewer digits.
@@ -109,7 +111,7 @@ def _exact(name: str, source: DataType, field: Field) -> tuple[str, str]:
     return "FALSE", f"CAST(NULL AS {field.type})"
 
 
-def _narrowed(name: str) -> str:
+def _narrowed_number(name: str) -> str:
     single = f"CAST({name} AS FLOAT)"
     infinite = f"abs({name}) = double('infinity')"
     near = f"abs({single}) < float('infinity') AND ({name} = 0 OR {single} <> 0)"

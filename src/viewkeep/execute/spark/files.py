@@ -40,7 +40,7 @@ def read_frame(
     marked = [each for each in files if each.vector is not None]
     frames = [_read_files(spark, snapshot, whole)[0]] if whole else []
     if marked:
-        frames.append(_live_rows(spark, table, snapshot, marked))
+        frames.append(_live_rows_frame(spark, table, snapshot, marked))
     names = [quote(each.name) for each in snapshot.fields]
     return reduce(DataFrame.union, (each.selectExpr(*names) for each in frames))
 
@@ -55,19 +55,19 @@ def _read_files(
     try:
         rows = reader.parquet(*places)
     except AnalysisException as error:
-        raise _missing_file(snapshot, str(error)) from error
-    readable = {_place(each): each for each in rows.inputFiles()}
+        raise _missing_file_error(snapshot, str(error)) from error
+    readable = {_log_path(each): each for each in rows.inputFiles()}
     # Spark may take a file that is not there for an empty one.
-    missing = [each for each in places if _place(each) not in readable]
+    missing = [each for each in places if _log_path(each) not in readable]
     if missing:
-        raise _missing_file(snapshot, missing[0])
-    paths = {_LOCAL.sub("file:/", readable[_place(p)]): each for p, each in places.items()}
+        raise _missing_file_error(snapshot, missing[0])
+    paths = {_LOCAL.sub("file:/", readable[_log_path(p)]): each for p, each in places.items()}
     if len(own) < len(snapshot.fields):
         rows = _with_partitions(spark, rows, snapshot, paths)
     return rows, paths
 
 
-def _live_rows(
+def _live_rows_frame(
     spark: SparkSession, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]
 ) -> DataFrame:
     """Files without the rows in their deletion vectors."""
@@ -94,7 +94,7 @@ def numbered_rows(
     return _joined_files(rows.withColumn(row, F.col("_metadata.row_index")), listed, file)
 
 
-def _missing_file(snapshot: Snapshot, which: str) -> StorageError:
+def _missing_file_error(snapshot: Snapshot, which: str) -> StorageError:
     return StorageError(
         f"{snapshot.uri}: files of version {snapshot.version} are gone, probably vacuumed; "
         f"repair the views that need this version ({which})"
@@ -156,7 +156,7 @@ def _joined_files(rows: DataFrame, files: DataFrame, mark: str) -> DataFrame:
     return joined.where(is_known).drop(_FILE)
 
 
-def _place(uri: str) -> str:
+def _log_path(uri: str) -> str:
     """A file as the log names it; Spark encodes what it answers.
 
     >>> _place("file:///lake/a%20b"), _place("/lake/a b")

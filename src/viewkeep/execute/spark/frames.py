@@ -51,21 +51,21 @@ class Builder:
     def frame(self, node: Node) -> DataFrame:
         """The rows of a query, with the node's column names."""
         if node not in self._built:
-            self._built[node] = self._build(node)
+            self._built[node] = self._node_frame(node)
         return self._built[node]
 
     def is_small(self, node: Node) -> bool:
         """Whether a query reads nothing but collected rows."""
         leaves = [each for each in walk(node) if isinstance(each, Leaf)]
-        return all(self._table(leaf) is not None for leaf in leaves)
+        return all(self._collected_table(leaf) is not None for leaf in leaves)
 
-    def _table(self, leaf: Leaf) -> pa.Table | None:
+    def _collected_table(self, leaf: Leaf) -> pa.Table | None:
         return None if isinstance(leaf, Scan) else self._relation(leaf).table
 
-    def _build(self, node: Node) -> DataFrame:
+    def _node_frame(self, node: Node) -> DataFrame:
         match node:
             case Scan():
-                columns = map(_as, map(quote, node.table.names), node.names)
+                columns = map(_named_expression, map(quote, node.table.names), node.names)
                 return self._relation(node).frame.selectExpr(*columns)
             case Stored():
                 return self._relation(node).frame.selectExpr(*map(quote, node.names))
@@ -74,16 +74,20 @@ class Builder:
             case Select():
                 return self.frame(node.child).where(expression(node.condition))
             case Project():
-                outputs = [_as(expression(o.expression), o.name) for o in node.outputs]
+                outputs = [
+                    _named_expression(expression(o.expression), o.name) for o in node.outputs
+                ]
                 return self.frame(node.child).selectExpr(*outputs)
             case GroupBy():
-                return self._grouped(node)
+                return self._group_frame(node)
             case Distinct():
                 return distinct(self.frame(node.child))
             case Window():
-                computed = [_as(SPARK.window(node, each), each.name) for each in node.columns]
+                computed = [
+                    _named_expression(SPARK.window(node, each), each.name) for each in node.columns
+                ]
                 names = map(quote, node.child.names)
-                rows = self._window_rows(node).selectExpr(*names, *computed)
+                rows = self._window_frame(node).selectExpr(*names, *computed)
                 if node.limit is None or not node.partition_by:
                     return rows
                 return rows.where(f"{quote(node.columns[0].name)} <= {node.limit}")
@@ -93,18 +97,18 @@ class Builder:
             case UnionAll():
                 return reduce(DataFrame.union, map(self.frame, node.inputs))
             case Join():
-                return self._joined(node)
+                return self._join_frame(node)
             case SemiJoin() | AntiJoin():
-                return self._restricted(node)
+                return self._semijoin_frame(node)
 
-    def _window_rows(self, node: Window) -> DataFrame:
+    def _window_frame(self, node: Window) -> DataFrame:
         rows = self.frame(node.child)
         if node.limit is None or node.partition_by:
             return rows
         order = [_sort_column(each) for each in node.whole_order]
         return (rows.orderBy(*order) if order else rows).limit(node.limit)
 
-    def _grouped(self, node: GroupBy) -> DataFrame:
+    def _group_frame(self, node: GroupBy) -> DataFrame:
         rows = self.frame(node.child)
         keys = [F.col(quote(key)) for key in node.keys]
         if not node.aggregates:
@@ -112,13 +116,15 @@ class Builder:
         own = [each for each in node.aggregates if each.type is None]
         of_user = [each for each in node.aggregates if each.type is not None]
         if not own or not of_user:
-            return _aggregated(rows, node, node.aggregates)
-        return _beside(_aggregated(rows, node, own), _aggregated(rows, node, of_user), node)
+            return _aggregate_frame(rows, node, node.aggregates)
+        return _join_of_groups(
+            _aggregate_frame(rows, node, own), _aggregate_frame(rows, node, of_user), node
+        )
 
     # --- joins ----------------------------------------------------------------------------------
 
-    def _joined(self, node: Join) -> DataFrame:
-        left, right = self._filtered(node, "left"), self._filtered(node, "right")
+    def _join_frame(self, node: Join) -> DataFrame:
+        left, right = self._filtered_side(node, "left"), self._filtered_side(node, "right")
         if self.is_small(node.right):
             right = F.broadcast(right)
         elif self.is_small(node.left):
@@ -127,33 +133,35 @@ class Builder:
             return left.crossJoin(right)
         return left.join(right, F.expr(expression(node.condition)))
 
-    def _restricted(self, node: SemiJoin | AntiJoin) -> DataFrame:
+    def _semijoin_frame(self, node: SemiJoin | AntiJoin) -> DataFrame:
         """A semijoin or antijoin; where keys can be listed, a filter is all it takes."""
         kind = "left_semi" if isinstance(node, SemiJoin) else "left_anti"
         pairs = equal_columns(node)
-        matches = self._key_test(node, pairs)
+        matches = self._has_right_key(node, pairs)
         if matches is not None:
             rows_to_keep = matches if kind == "left_semi" else misses(matches)
             return self.frame(node.left).where(rows_to_keep)
         condition = F.expr(expression(node.condition))
-        left = self.frame(node.left) if kind == "left_anti" else self._filtered(node, "left")
-        right = self._filtered(node, "right")
+        left = self.frame(node.left) if kind == "left_anti" else self._filtered_side(node, "left")
+        right = self._filtered_side(node, "right")
         if self.is_small(node.right):
             right = F.broadcast(right)
         elif self.is_small(node.left):
-            right = _partners(right, left, node, pairs)
+            right = _right_rows_of_small_left(right, left, node, pairs)
         return left.join(right, condition, kind)
 
-    def _key_test(self, node: SemiJoin | AntiJoin, pairs: list[Pair]) -> SparkColumn | None:
+    def _has_right_key(self, node: SemiJoin | AntiJoin, pairs: list[Pair]) -> SparkColumn | None:
         """Whether a left row has one of the right keys, where they can be listed."""
         if not len(pairs) == len(conjuncts(node.condition)) == 1 or self.is_small(node.left):
             return None
         left, right, null_safe = pairs[0]
-        keys = self._keys(node.right, right) if _same_type(node, left, right) else None
+        keys = (
+            self._keys_of_column(node.right, right) if _have_same_type(node, left, right) else None
+        )
         condition, exact = (None, False) if keys is None else meets(left, keys, null_safe)
         return condition if exact else None
 
-    def _filtered(self, node: Join | SemiJoin | AntiJoin, side: str) -> DataFrame:
+    def _filtered_side(self, node: Join | SemiJoin | AntiJoin, side: str) -> DataFrame:
         """One side, with the keys that the other has as a filter."""
         own, other = (node.left, node.right) if side == "left" else (node.right, node.left)
         rows = self.frame(own)
@@ -161,12 +169,14 @@ class Builder:
             return rows
         for left, right, null_safe in equal_columns(node):
             column, there = (left, right) if side == "left" else (right, left)
-            keys = self._keys(other, there) if _same_type(node, left, right) else None
+            keys = (
+                self._keys_of_column(other, there) if _have_same_type(node, left, right) else None
+            )
             if keys is not None:
                 rows = rows.where(meets(column, keys, null_safe)[0])
         return rows
 
-    def _keys(self, node: Node, column: str) -> Keys | None:
+    def _keys_of_column(self, node: Node, column: str) -> Keys | None:
         """Values of a column, from the collected rows that they come from."""
         match node:
             case Stored():
@@ -175,32 +185,38 @@ class Builder:
                 return Keys(table[column], True) if table is not None and listable else None
             case Project():
                 source = {o.name: o.expression for o in node.outputs}[column]
-                return self._keys(node.child, source.name) if isinstance(source, Column) else None
+                return (
+                    self._keys_of_column(node.child, source.name)
+                    if isinstance(source, Column)
+                    else None
+                )
             case Distinct():
-                return self._keys(node.child, column)
+                return self._keys_of_column(node.child, column)
             case Select():
-                return _wider(self._keys(node.child, column))
+                return _keys_in_wider_type(self._keys_of_column(node.child, column))
             case Join():
                 side = node.left if column in node.left.names else node.right
-                return _wider(self._keys(side, column))
+                return _keys_in_wider_type(self._keys_of_column(side, column))
             case SemiJoin() | AntiJoin():
-                return _wider(self._keys(node.left, column))
+                return _keys_in_wider_type(self._keys_of_column(node.left, column))
             case Window() | Unnest() if column in node.child.names:
-                return self._keys(node.child, column)
+                return self._keys_of_column(node.child, column)
             case GroupBy() if column in node.keys:
-                return self._keys(node.child, column)
+                return self._keys_of_column(node.child, column)
             case UnionAll():
-                return _together([self._keys(each, column) for each in node.inputs])
+                return _union_of_keys([self._keys_of_column(each, column) for each in node.inputs])
         return None
 
 
-def _aggregated(rows: DataFrame, node: GroupBy, aggregates: Sequence[AggregateColumn]) -> DataFrame:
+def _aggregate_frame(
+    rows: DataFrame, node: GroupBy, aggregates: Sequence[AggregateColumn]
+) -> DataFrame:
     keys = [F.col(quote(key)) for key in node.keys]
-    texts = [_as(SPARK.aggregate(e, node.child.schema), e.name) for e in aggregates]
+    texts = [_named_expression(SPARK.aggregate(e, node.child.schema), e.name) for e in aggregates]
     return rows.groupBy(*keys).agg(*map(F.expr, texts))
 
 
-def _beside(first: DataFrame, second: DataFrame, node: GroupBy) -> DataFrame:
+def _join_of_groups(first: DataFrame, second: DataFrame, node: GroupBy) -> DataFrame:
     """The same groups with the aggregates of both: Spark computes those of users by themselves."""
     names = list(map(quote, node.names))
     if not node.keys:
@@ -211,7 +227,7 @@ def _beside(first: DataFrame, second: DataFrame, node: GroupBy) -> DataFrame:
     return first.join(second, F.expr(" AND ".join(same))).selectExpr(*names)
 
 
-def _partners(
+def _right_rows_of_small_left(
     right: DataFrame, left: DataFrame, node: SemiJoin | AntiJoin, pairs: list[Pair]
 ) -> DataFrame:
     """The right rows that a small left side meets: Spark can only broadcast the right one.
@@ -225,19 +241,19 @@ def _partners(
     return F.broadcast(matches.selectExpr(*map(quote, names)).distinct())
 
 
-def _same_type(node: Join | SemiJoin | AntiJoin, left: str, right: str) -> bool:
+def _have_same_type(node: Join | SemiJoin | AntiJoin, left: str, right: str) -> bool:
     return find_field(left, node.left.schema).type == find_field(right, node.right.schema).type
 
 
-def _as(text: str, name: str) -> str:
+def _named_expression(text: str, name: str) -> str:
     return f"{text} AS {quote(name)}"
 
 
-def _wider(keys: Keys | None) -> Keys | None:
+def _keys_in_wider_type(keys: Keys | None) -> Keys | None:
     return None if keys is None else Keys(keys.values, exact=False)
 
 
-def _together(parts: list[Keys | None]) -> Keys | None:
+def _union_of_keys(parts: list[Keys | None]) -> Keys | None:
     lists = [keys for keys in parts if keys is not None]
     if len(lists) < len(parts) or len({keys.values.type for keys in lists}) > 1:
         return None

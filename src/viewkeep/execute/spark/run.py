@@ -139,16 +139,16 @@ class _Refresh:
         """The kept relations with their diffs, where those have rows."""
         for statement in self._script.applies():
             start = perf_counter()
-            part = self._part(statement)
+            part = self._diff_part(statement)
             if statement.diff not in self._relations.empty:
                 self._parts.setdefault(statement.target, []).append(part)
             self._rounds.seconds[str(statement)] += perf_counter() - start
-        changed = {name: self._changed(name, parts) for name, parts in self._parts.items()}
+        changed = {name: self._target_changes(name, parts) for name, parts in self._parts.items()}
         if self._find_changed:
-            self._look_up(changed)
+            self._fetch_changed_rows(changed)
         return changed
 
-    def _look_up(self, changed: dict[str, TargetChanges]) -> None:
+    def _fetch_changed_rows(self, changed: dict[str, TargetChanges]) -> None:
         """Fetch the rows that change; every change has a share of the time."""
         start = perf_counter()
         with named("looking the changed rows up"):
@@ -157,7 +157,7 @@ class _Refresh:
         for name in names:
             self._rounds.seconds[name] += (perf_counter() - start) / len(names)
 
-    def _part(self, statement: Apply) -> Part:
+    def _diff_part(self, statement: Apply) -> Part:
         target = self._relations.materialized.get(statement.target)
         if target is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
@@ -166,7 +166,7 @@ class _Refresh:
             check_effective(target, part)
         return part
 
-    def _changed(self, name: str, parts: list[Part]) -> TargetChanges:
+    def _target_changes(self, name: str, parts: list[Part]) -> TargetChanges:
         target = self._relations.materialized[name]
 
         def old() -> DataFrame:
@@ -183,7 +183,7 @@ class _Refresh:
         accesses: dict[str, int] = {}
         if count_accesses:
             with named("counting accesses"):
-                accesses = self._accesses(applies)
+                accesses = self._apply_accesses(applies)
         computed = [
             StatementReport(
                 name,
@@ -218,11 +218,13 @@ class _Refresh:
             )
         return counts
 
-    def _accesses(self, applies: list[Apply]) -> dict[str, int]:
+    def _apply_accesses(self, applies: list[Apply]) -> dict[str, int]:
         builder = self._relations.builder()
         accesses = compute_accesses(
             self._script.computes(), self._relations.materialized.keys(), builder
         )
-        parts = [(self._relations.materialized[each.target], self._part(each)) for each in applies]
+        parts = [
+            (self._relations.materialized[each.target], self._diff_part(each)) for each in applies
+        ]
         olds = {target.name: self._relations.frame(target.name) for target, _ in parts}
         return accesses | apply_accesses(parts, olds)

@@ -31,12 +31,12 @@ class SparkScans:
 
     def rows_near(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The rows that have one of the keys, and perhaps some others."""
-        near = _near_rows(self._spark, self._frame(rows), keys).toArrow()
+        near = _frame_near_keys(self._spark, self._frame_of_rows(rows), keys).toArrow()
         return near.cast(arrow_schema(rows.fields))
 
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into new files of their table."""
-        remaining = anti_join(self._spark, self._frame(rows), keys)
+        remaining = anti_join(self._spark, self._frame_of_rows(rows), keys)
         parallel = self._spark.sparkContext.defaultParallelism
         return write_frame(
             remaining.coalesce(max(1, -(-rows.size // FILE_BYTES), parallel)), rows.table
@@ -45,20 +45,20 @@ class SparkScans:
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The places of the rows that have one of the keys: `FILE` and `ROW`."""
         frame = numbered_rows(self._spark, rows.snapshot, rows.files, FILE, ROW)
-        near = _joined(self._spark, frame, keys, "left_semi")
+        near = _frame_by_keys(self._spark, frame, keys, "left_semi")
         with named(rows.table.uri):
             return near.select(F.col(quote(FILE)), F.col(quote(ROW))).toArrow()
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
-        changed = _unpaired(self._frame(old), self._frame(new))
+        changed = _unpaired_frame(self._frame_of_rows(old), self._frame_of_rows(new))
         rows = (changed if most is None else changed.limit(most)).toArrow()
         schema = arrow_schema(new.fields).append(pa.field(SIDE, pa.string()))
         return rows.cast(schema)
 
     def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
         """The rows that are one of the values, once each, and their number as `COPY`."""
-        near = _joined(self._spark, self._frame(rows), values, "left_semi")
+        near = _frame_by_keys(self._spark, self._frame_of_rows(rows), values, "left_semi")
         columns = [F.col(quote(name)) for name in rows.names]
         with named(rows.table.uri):
             copy_counts = near.groupBy(*columns).agg(F.count("*").alias(COPY)).toArrow()
@@ -68,7 +68,7 @@ class SparkScans:
         """A key that two rows have, if there is one."""
         keys = [F.col(quote(each)) for each in key]
         with named(rows.table.uri):
-            counts = self._frame(rows).groupBy(*keys).count()
+            counts = self._frame_of_rows(rows).groupBy(*keys).count()
             [*twice] = counts.where("count > 1").limit(1).collect()
         return tuple(twice[0])[:-1] if twice else None
 
@@ -78,7 +78,7 @@ class SparkScans:
             return []
         flags = [F.expr(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)") for name in names]
         with named(rows.table.uri):
-            [has_nulls] = self._frame(rows).agg(*flags).collect()
+            [has_nulls] = self._frame_of_rows(rows).agg(*flags).collect()
         return [name for name, has_null in zip(names, has_nulls, strict=True) if has_null]
 
     def write_frame(
@@ -87,12 +87,12 @@ class SparkScans:
         """Write the rows of a user's DataFrame, checked, into files of a new table."""
         return write_user_frame(name, declared, frame, table)
 
-    def _frame(self, rows: StoredRows) -> DataFrame:
+    def _frame_of_rows(self, rows: StoredRows) -> DataFrame:
         frame = read_frame(self._spark, rows.table, rows.snapshot, rows.files)
         return frame.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in rows.names.items()))
 
 
-def _unpaired(before: DataFrame, after: DataFrame) -> DataFrame:
+def _unpaired_frame(before: DataFrame, after: DataFrame) -> DataFrame:
     """The rows of each side without those that are the same in both, as EXCEPT ALL would give.
 
     EXCEPT does not take maps.
@@ -107,20 +107,20 @@ def _unpaired(before: DataFrame, after: DataFrame) -> DataFrame:
 
 def anti_join(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
     """The rows of a DataFrame that have none of the keys."""
-    return _joined(spark, rows, keys, "left_anti")
+    return _frame_by_keys(spark, rows, keys, "left_anti")
 
 
-def _near_rows(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
+def _frame_near_keys(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
     """The rows that have one of the keys, and perhaps some others."""
     if keys.num_rows > 1000:
-        return _joined(spark, rows, keys, "left_semi")
+        return _frame_by_keys(spark, rows, keys, "left_semi")
     for name in keys.column_names:
         if is_listable(keys.schema.field(name).type):
             rows = rows.where(meets(name, Keys(keys[name], True), null_safe=True)[0])
     return rows
 
 
-def _joined(spark: SparkSession, rows: DataFrame, keys: pa.Table, kind: str) -> DataFrame:
+def _frame_by_keys(spark: SparkSession, rows: DataFrame, keys: pa.Table, kind: str) -> DataFrame:
     names = keys.column_names
     if not names:
         return rows if (kind == "left_semi") == bool(keys.num_rows) else rows.where(F.lit(False))

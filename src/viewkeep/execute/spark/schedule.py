@@ -49,15 +49,19 @@ class Rounds:
         diffs = self._script.diffs
         if diffs and all(diff.name in relations.empty for diff in diffs):
             relations.empty.update(relations.computes)  # a script may recompute without any diff
-        left = [each for each in map(self._pruned, relations.computes.values()) if each is not None]
-        self._uses = _uses(self._script, left)
+        left = [
+            each
+            for each in map(self._pruned_statement, relations.computes.values())
+            if each is not None
+        ]
+        self._uses = _result_uses(self._script, left)
         while left:
             check_time()
             relations.queries |= {each.name: each.query for each in left}
-            left = self._round(left)
+            left = self._run_round(left)
             if left and relations.look_ups.read_here():
                 continue
-            if not self._collect(left) and left:
+            if not self._collect_round(left) and left:
                 raise RunError(f"{left[0].name} waits for rows that nothing can bring")
 
     def _collect_inputs(self) -> None:
@@ -71,13 +75,17 @@ class Rounds:
     def _input_names(self) -> list[str]:
         """The diffs that statements read, and those that tell whether anything changed."""
         relations = self._relations
-        read = [each for compute in relations.computes.values() for each in _names(compute.query)]
+        read = [
+            each
+            for compute in relations.computes.values()
+            for each in _relation_names(compute.query)
+        ]
         read += [apply.diff for apply in self._script.applies()]
         read += [diff.name for diff in self._script.diffs if relations.has_frame(diff.name)]
         computed = relations.computes.keys() | relations.materialized.keys()
         return [name for name in dict.fromkeys(read) if name not in computed]
 
-    def _pruned(self, statement: Compute) -> Compute | None:
+    def _pruned_statement(self, statement: Compute) -> Compute | None:
         """What is left of a statement when empty diffs are left out."""
         empty, query = self._relations.empty, None
         if statement.name not in empty:
@@ -90,12 +98,12 @@ class Rounds:
 
     # --- one round ------------------------------------------------------------------------------
 
-    def _round(self, statements: list[Compute]) -> list[Compute]:
+    def _run_round(self, statements: list[Compute]) -> list[Compute]:
         """Compute statements or set them aside for Spark; the rest, which has to wait."""
         late: dict[str, Compute] = {}
         for each in statements:
             start = perf_counter()
-            statement = self._pruned(each)
+            statement = self._pruned_statement(each)
             if statement is not None and not self._try_statement(statement, late):
                 late[statement.name] = statement
             self.seconds[each.name] += perf_counter() - start
@@ -120,7 +128,7 @@ class Rounds:
         """For Spark, unless something that it reads has to be collected first: what several
         statements read, so that it is computed once, and what is joined with a kept relation, so
         that Spark knows that it is small, and its keys."""
-        read = _names(statement.query)
+        read = _relation_names(statement.query)
         queued_names = [name for name in read if name in self._queue]
         shared = any(self._uses[name] > 1 for name in queued_names)
         if (
@@ -138,19 +146,21 @@ class Rounds:
 
     def _reads_kept(self, query: Node) -> bool:
         tables = any(isinstance(each, Scan) for each in walk(query))
-        return tables or any(name in self._relations.materialized for name in _names(query))
+        return tables or any(
+            name in self._relations.materialized for name in _relation_names(query)
+        )
 
     # --- one job --------------------------------------------------------------------------------
 
-    def _collect(self, late: list[Compute]) -> bool:
+    def _collect_round(self, late: list[Compute]) -> bool:
         """What was asked for, what several statements read, what is applied, what others need;
         whether there was any."""
         start = perf_counter()
-        frames = self._results(not late)
+        frames = self._frames_to_collect(not late)
         if self._find_changed:
-            self._ask_for_changed()
+            self._ask_for_changed_rows()
         fetches = self._relations.look_ups.frames()
-        tables = self._collected(frames | fetches)
+        tables = self._collected_tables(frames | fetches)
         self._relations.look_ups.fill(tables)
         for name, frame in frames.items():
             self._relations.take_collected(name, frame, tables[name])
@@ -159,7 +169,7 @@ class Rounds:
             self.seconds[name] += (perf_counter() - start) / len(waited)
         return bool(tables)
 
-    def _results(self, last: bool) -> dict[str, DataFrame]:
+    def _frames_to_collect(self, last: bool) -> dict[str, DataFrame]:
         frames = {}
         builder = self._relations.builder()
         for name in [n for n in self._queue if not last or n in self._applied]:
@@ -169,7 +179,7 @@ class Rounds:
                 frames[name] = with_schema(rows, schema)
         return frames
 
-    def _collected(self, frames: dict[str, DataFrame]) -> dict[str, pa.Table]:
+    def _collected_tables(self, frames: dict[str, DataFrame]) -> dict[str, pa.Table]:
         limit = self._relations.local_rows
         try:
             return collect(frames, limit)
@@ -183,14 +193,14 @@ class Rounds:
                     )
             return tables
 
-    def _ask_for_changed(self) -> None:
+    def _ask_for_changed_rows(self) -> None:
         """The rows that changes mean, as far as their keys are known, come with the same job."""
         driver = Driver(self._relations.inputs())
         for statement in self._script.applies():
             with suppress(MissingError, NotHereError):
-                self._ask_for(driver, statement)
+                self._ask_for_rows(driver, statement)
 
-    def _ask_for(self, driver: Driver, statement: Apply) -> None:
+    def _ask_for_rows(self, driver: Driver, statement: Apply) -> None:
         relations, target = self._relations, self._relations.materialized.get(statement.target)
         if target is None or statement.diff in relations.empty:
             return
@@ -207,13 +217,13 @@ class Rounds:
             relations.look_ups.look_up(target.name, ids, values)
 
 
-def _names(query: Node) -> list[str]:
+def _relation_names(query: Node) -> list[str]:
     """The stored relations that a query reads."""
     return list(dict.fromkeys(each.name for each in walk(query) if isinstance(each, Stored)))
 
 
-def _uses(script: Script, statements: list[Compute]) -> Counter[str]:
+def _result_uses(script: Script, statements: list[Compute]) -> Counter[str]:
     """How many statements read a result."""
-    uses = Counter(name for each in statements for name in _names(each.query))
+    uses = Counter(name for each in statements for name in _relation_names(each.query))
     uses.update(each.diff for each in script.applies())
     return uses

@@ -65,8 +65,8 @@ class ScriptRelations:
         self.queries: dict[str, Node] = {}
         """What is computed later, or in Spark as a part of something else."""
         self.by_name: dict[str, Relation] = {}
-        schemas = {**_read_columns(tuple(self.computes.values())), **self._kept_schemas()}
-        self.look_ups = LookUps(spark, self._to_look_up, schemas, local_rows)
+        schemas = {**_columns_of_tables(tuple(self.computes.values())), **self._kept_schemas()}
+        self.look_ups = LookUps(spark, self._look_up_base, schemas, local_rows)
 
     def _kept_schemas(self) -> dict[Source, Schema]:
         return {name: each.definition.schema for name, each in self.materialized.items()}
@@ -77,11 +77,11 @@ class ScriptRelations:
         """Take the diffs that are on the driver; the others have to be collected."""
         remote = {}
         for name in names:
-            rows = _input(self._frames, name)
+            rows = _input_of_name(self._frames, name)
             if isinstance(rows, pa.Table):
                 self.take(name, local(self.spark, rows))
                 continue
-            frame = _as_frame(self.spark, rows)
+            frame = _frame_of_input(self.spark, rows)
             if is_local(frame):
                 self.take(name, local(self.spark, collect_local(frame)))
             else:
@@ -111,11 +111,11 @@ class ScriptRelations:
 
     def frame(self, source: Source) -> DataFrame:
         """An input relation as a DataFrame."""
-        return _as_frame(self.spark, _input(self._frames, source))
+        return _frame_of_input(self.spark, _input_of_name(self._frames, source))
 
-    def _to_look_up(self, source: Source) -> DataFrame | Scanned | Layered:
-        rows = _input(self._frames, source)
-        return rows if isinstance(rows, Scanned | Layered) else _as_frame(self.spark, rows)
+    def _look_up_base(self, source: Source) -> DataFrame | Scanned | Layered:
+        rows = _input_of_name(self._frames, source)
+        return rows if isinstance(rows, Scanned | Layered) else _frame_of_input(self.spark, rows)
 
     def relation(self, name: str) -> Relation:
         """A relation that is given, collected, or computed in Spark when it is read."""
@@ -136,9 +136,9 @@ class ScriptRelations:
 
     def builder(self) -> Builder:
         """Makes DataFrames of queries."""
-        return Builder(self.spark, self._leaf)
+        return Builder(self.spark, self._relation_of_leaf)
 
-    def _leaf(self, leaf: Leaf) -> Relation:
+    def _relation_of_leaf(self, leaf: Leaf) -> Relation:
         if isinstance(leaf, Scan):
             return Relation(self.frame((leaf.name, leaf.state)))
         return self.relation(leaf.name)
@@ -156,11 +156,11 @@ class ScriptRelations:
             pending=self.queries.get,
             is_kept=self.materialized.__contains__,
             has_frame=self.has_frame,
-            in_spark=self._in_spark,
+            in_spark=self._rows_by_spark,
             limit=10 * self.local_rows,
         )
 
-    def _in_spark(self, node: Select | Project, rows: Rows) -> Rows:
+    def _rows_by_spark(self, node: Select | Project, rows: Rows) -> Rows:
         """By Spark's optimizer, over a local relation."""
         name = "viewkeep#rows"
         child = Collected(self.spark, node.child.schema, rows)
@@ -183,13 +183,13 @@ class ScriptRelations:
             frame.unpersist()
 
 
-def _as_frame(spark: SparkSession, rows: Input) -> DataFrame:
+def _frame_of_input(spark: SparkSession, rows: Input) -> DataFrame:
     if isinstance(rows, Scanned | Layered):
         return rows.frame
     return local(spark, rows).frame if isinstance(rows, pa.Table) else rows
 
 
-def _input(frames: Frames, name: Source) -> Input:
+def _input_of_name(frames: Frames, name: Source) -> Input:
     if name not in frames:
         what = name if isinstance(name, str) else f'table "{name[0]}" ({name[1]})'
         raise RunError(f"no DataFrame for {what}; give frames[{name!r}]")
@@ -198,11 +198,11 @@ def _input(frames: Frames, name: Source) -> Input:
 
 def input_frame(spark: SparkSession, frames: Frames, leaf: Leaf) -> DataFrame:
     """The relation of a leaf."""
-    return _as_frame(spark, _input(frames, source_of(leaf)))
+    return _frame_of_input(spark, _input_of_name(frames, source_of(leaf)))
 
 
 @lru_cache(maxsize=64)
-def _read_columns(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
+def _columns_of_tables(statements: tuple[Compute, ...]) -> dict[Source, Schema]:
     """Of every table, the columns that queries read."""
     schemas: dict[Source, Schema] = {}
     used: dict[Source, set[str]] = {}

@@ -44,7 +44,7 @@ def session(cores: int = 2, name: str = "viewkeep", **settings: str) -> SparkSes
     A name of a setting is written with `__` for every dot: `spark__sql__codegen__wholeStage`.
     """
     builder = SparkSession.Builder()
-    for key, value in _settings(cores, name, settings).items():
+    for key, value in _session_settings(cores, name, settings).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -59,19 +59,19 @@ def local_session(
 
     What Spark itself has to say goes to the file `log`.
     """
-    spark = _local_session(log)
+    spark = _start_local_session(log)
     register_functions(spark, functions or {})
     return spark
 
 
-def _local_session(log: str) -> SparkSession:
+def _start_local_session(log: str) -> SparkSession:
     _context_logger().setLevel(logging.CRITICAL)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # user-defined functions run in it
-    cores, memory = os.cpu_count() or 2, {"spark__driver__memory": f"{_megabytes() // 2}m"}
-    conf = SparkConf().setAll(list(_settings(cores, "viewkeep", memory).items()))
+    cores, memory = os.cpu_count() or 2, {"spark__driver__memory": f"{_memory_megabytes() // 2}m"}
+    conf = SparkConf().setAll(list(_session_settings(cores, "viewkeep", memory).items()))
     try:
         with open(log, "ab") as file:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
@@ -108,7 +108,7 @@ def _context_logger() -> logging.Logger:
     return logging.getLogger(_CONTEXT_LOGGER)
 
 
-def _settings(cores: int, name: str, more: Mapping[str, str]) -> dict[str, str]:
+def _session_settings(cores: int, name: str, more: Mapping[str, str]) -> dict[str, str]:
     return {
         **_SETTINGS,
         "spark.master": f"local[{cores}]",
@@ -170,10 +170,10 @@ class _LakeSession(_LazySession):
     """A lake's own session, which knows the functions of the user's."""
 
     def __init__(self, user: Callable[[], SparkSession]) -> None:
-        super().__init__(self._begin)
+        super().__init__(self._start_session)
         self._user = user
 
-    def _begin(self) -> SparkSession:
+    def _start_session(self) -> SparkSession:
         self._begun_from = self._user()
         return lake_session(self._begun_from)
 
@@ -192,7 +192,7 @@ def share_functions(user: SparkSession, own: SparkSession) -> None:
         theirs, ours = (
             cast(Any, each)._jsparkSession.sessionState().functionRegistry() for each in (user, own)
         )
-        names = theirs.listFunction().diff(_builtin(own))
+        names = theirs.listFunction().diff(_builtin_functions(own))
     except AttributeError:
         return
     for name in (names.apply(place) for place in range(names.size())):
@@ -201,13 +201,13 @@ def share_functions(user: SparkSession, own: SparkSession) -> None:
             ours.registerFunction(name, information.get(), builder.get())
 
 
-def _builtin(spark: SparkSession) -> Any:
+def _builtin_functions(spark: SparkSession) -> Any:
     """The names of the functions that every session has."""
     catalyst = cast(Any, spark)._jvm.org.apache.spark.sql.catalyst
     return catalyst.analysis.FunctionRegistry.builtin().listFunction()
 
 
-def _megabytes() -> int:
+def _memory_megabytes() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
     except (ValueError, OSError, AttributeError):  # not on every system

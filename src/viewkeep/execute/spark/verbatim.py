@@ -31,8 +31,8 @@ def analyzed_columns(spark: SparkSession, query: Verbatim) -> Schema:
         name: own.createDataFrame([], spark_schema(table.visible)) for name, table in query.tables
     }
     with _readable_errors(query):
-        fields = _text_frame(own, query, empty).schema.fields
-    return tuple(map(_field, fields))
+        fields = _frame_of_text(own, query, empty).schema.fields
+    return tuple(map(_field_of_spark, fields))
 
 
 def expression_type(spark: SparkSession, text: str, arguments: Sequence[Type]) -> str | None:
@@ -47,7 +47,7 @@ def expression_type(spark: SparkSession, text: str, arguments: Sequence[Type]) -
         return None
     try:
         is_variant = '"variant"' in field.dataType.json()  # Arrow would call it a struct
-        return None if is_variant else str(_field(field).type)
+        return None if is_variant else str(_field_of_spark(field).type)
     except SchemaError:
         return None
 
@@ -60,10 +60,12 @@ def verbatim_frame(
         name: rows[name].select(*(quote(field.name) for field in table.visible))
         for name, table in query.tables
     }
-    return _text_frame(spark, query, shown).toDF(*query.names)
+    return _frame_of_text(spark, query, shown).toDF(*query.names)
 
 
-def _text_frame(spark: SparkSession, query: Verbatim, rows: Mapping[str, DataFrame]) -> DataFrame:
+def _frame_of_text(
+    spark: SparkSession, query: Verbatim, rows: Mapping[str, DataFrame]
+) -> DataFrame:
     for name, frame in rows.items():
         frame.createOrReplaceTempView(quote(name))
     try:
@@ -75,7 +77,7 @@ def _text_frame(spark: SparkSession, query: Verbatim, rows: Mapping[str, DataFra
             spark.catalog.dropTempView(name)
 
 
-def _field(field: StructField) -> Field:
+def _field_of_spark(field: StructField) -> Field:
     try:
         return Field(field.name, parse_type(type_text(field.dataType)))
     except (SchemaError, TypeError, PySparkException):

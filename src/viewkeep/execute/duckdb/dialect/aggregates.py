@@ -35,37 +35,39 @@ def aggregate_text(aggregate: AggregateColumn, schema: Schema, over: str = "") -
     if aggregate.function in (*OF_PAIRS, "regr_count"):
         other = expression_text(aggregate.others[0], schema)
         pair = f"{cast(argument, DOUBLE).sql}, {cast(other, DOUBLE).sql}"
-        return _of_pairs(aggregate.function, pair, over)
+        return _correlation_sql(aggregate.function, pair, over)
     match aggregate.function:
         case "sum":
-            return _sum(argument, over).sql
+            return _sum_sql(argument, over).sql
         case "avg":
-            return _average(argument, over)
+            return _average_sql(argument, over)
         case "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
-            return _spread(aggregate.function, argument, over)
+            return _variance_sql(aggregate.function, argument, over)
         case "median":
             return f"quantile_cont({cast(argument, DOUBLE).sql}, 0.5){over}"
         case "percentile_cont" | "percentile_disc":
-            return _percentile(aggregate, argument)
+            return _percentile_sql(aggregate, argument)
         case "collect_list" | "collect_set":
-            return _collection(aggregate.function, argument, over)
+            return _collect_list_sql(aggregate.function, argument, over)
         case "max_by" | "min_by":
-            return _by_order(aggregate.function, argument, _other(aggregate, schema), over)
+            return _min_by_sql(
+                aggregate.function, argument, _other_aggregate_sql(aggregate, schema), over
+            )
         case "mode":
             descending = " DESC" * bool(aggregate.order)
             return f"mode({argument.sql} ORDER BY {argument.sql}{descending})"
         case "listagg":
-            order = ", ".join((*_order(aggregate.order, schema), argument.sql))
-            separator = _other(aggregate, schema).sql
+            order = ", ".join((*_aggregate_order_sql(aggregate.order, schema), argument.sql))
+            separator = _other_aggregate_sql(aggregate, schema).sql
             return f"string_agg({argument.sql}, {separator} ORDER BY {order})"
     return f"{aggregate.function}({argument.sql}){over}"
 
 
-def _other(aggregate: AggregateColumn, schema: Schema) -> Text:
+def _other_aggregate_sql(aggregate: AggregateColumn, schema: Schema) -> Text:
     return expression_text(aggregate.others[0], schema)
 
 
-def _order(keys: Sequence[SortKey], schema: Schema) -> list[str]:
+def _aggregate_order_sql(keys: Sequence[SortKey], schema: Schema) -> list[str]:
     return [
         f"{expression_text(key.expression, schema).sql} {'DESC' if key.descending else 'ASC'} "
         f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
@@ -73,7 +75,7 @@ def _order(keys: Sequence[SortKey], schema: Schema) -> list[str]:
     ]
 
 
-def _percentile(aggregate: AggregateColumn, argument: Text) -> str:
+def _percentile_sql(aggregate: AggregateColumn, argument: Text) -> str:
     """A share of the values; counted from the other end where they descend."""
     [share] = aggregate.others
     assert isinstance(share, Literal)
@@ -83,21 +85,21 @@ def _percentile(aggregate: AggregateColumn, argument: Text) -> str:
     return f"CAST({function}({cast(argument, DOUBLE).sql}, {place!r}) AS DOUBLE)"
 
 
-def _collection(function: str, argument: Text, over: str) -> str:
+def _collect_list_sql(function: str, argument: Text, over: str) -> str:
     """All values in ascending order; no values are an empty list."""
     value = f"DISTINCT {argument.sql}" if function == "collect_set" else argument.sql
     values = f"list({value}) FILTER ({argument.sql} IS NOT NULL){over}"
     return f"coalesce(list_sort({values}), [])"
 
 
-def _by_order(function: str, value: Text, key: Text, over: str) -> str:
+def _min_by_sql(function: str, value: Text, key: Text, over: str) -> str:
     """Among rows with the same key, the greatest or least value; NULL is less than others."""
     ranked = f"row({key.sql}, {value.sql} IS NOT NULL, {value.sql})"
     order_key = f"CASE WHEN {key.sql} IS NOT NULL THEN {ranked} END"
     return f"arg_{function[:3]}_null({value.sql}, {order_key}){over}"
 
 
-def _of_pairs(function: str, pair: str, over: str) -> str:
+def _correlation_sql(function: str, pair: str, over: str) -> str:
     """Of a constant column there is no correlation and no slope: NULL, not NaN as in DuckDB."""
     slope = f"CASE WHEN regr_sxx({pair}){over} <> 0 THEN regr_slope({pair}){over} END"
     match function:
@@ -113,26 +115,28 @@ def _of_pairs(function: str, pair: str, over: str) -> str:
     return f"{function}({pair}){over}"
 
 
-def _result(function: str, argument: Text) -> Type:
+def _aggregate_type(function: str, argument: Text) -> Type:
     return aggregate_result(function, [Typed(argument.type, True)], grouped=False).type
 
 
-def _sum(argument: Text, over: str) -> Text:
-    type_ = _result("sum", argument)
+def _sum_sql(argument: Text, over: str) -> Text:
+    type_ = _aggregate_type("sum", argument)
     if type_ == DOUBLE:
         argument = cast(argument, DOUBLE)
     return Text(f"CAST(sum({argument.sql}){over} AS {type_name(type_)})", type_)
 
 
-def _average(argument: Text, over: str) -> str:
+def _average_sql(argument: Text, over: str) -> str:
     """Spark divides the sum by the count: a decimal one exactly, any other as doubles."""
     count = Text(f"count({argument.sql}){over}", BIGINT, nullable=False)
     if is_decimal(argument.type):
-        return quotient(_sum(argument, over), cast(count, _COUNT), _result("avg", argument)).sql
+        return quotient(
+            _sum_sql(argument, over), cast(count, _COUNT), _aggregate_type("avg", argument)
+        ).sql
     return f"(sum({cast(argument, DOUBLE).sql}){over} / {count.sql})"
 
 
-def _spread(function: str, argument: Text, over: str) -> str:
+def _variance_sql(function: str, argument: Text, over: str) -> str:
     """A variance or its root; of values that are not finite it is NaN, where DuckDB fails."""
     value = cast(argument, DOUBLE).sql
     finite = f"{function}(CASE WHEN isfinite({value}) THEN {value} END){over}"

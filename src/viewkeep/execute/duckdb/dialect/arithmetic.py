@@ -32,11 +32,11 @@ def arithmetic(operator: str, arguments: list[Text], result: Type) -> Text:
         days = cast(right, INT)
         return strict([left, days], f"({{}} {operator} {{}})".format, DATE, fails=True)
     if is_decimal(result):
-        left, right = _decimals(left, right)
-        return _decimal(operator, left, right, result)
+        left, right = _decimal_operands(left, right)
+        return _decimal_arithmetic_sql(operator, left, right, result)
     left, right = cast(left, result), cast(right, result)
     if operator in ("/", "%"):
-        return _divided(operator, left, right, result)
+        return _division_sql(operator, left, right, result)
     fails = result in INTEGRAL
     return strict([left, right], f"({{}} {operator} {{}})".format, result, fails)
 
@@ -45,16 +45,16 @@ def whole_quotient(arguments: list[Text]) -> Text:
     """`div`: the quotient without its fraction."""
     left, right = arguments
     if left.type in INTEGRAL and right.type in INTEGRAL:
-        return _divided("//", cast(left, BIGINT), cast(right, BIGINT), BIGINT)
-    left, right = _decimals(left, right)
-    return _in_python("div", left, right, DECIMAL(MAX_PRECISION, 0), BIGINT)
+        return _division_sql("//", cast(left, BIGINT), cast(right, BIGINT), BIGINT)
+    left, right = _decimal_operands(left, right)
+    return _python_arithmetic_sql("div", left, right, DECIMAL(MAX_PRECISION, 0), BIGINT)
 
 
 def negative(argument: Text) -> Text:
     """The number with the other sign."""
     type_ = argument.type
     if is_decimal(type_) and digits(type_)[0] > _JAVA_DIGITS:
-        return _in_python("negate", argument, argument, type_, type_)
+        return _python_arithmetic_sql("negate", argument, argument, type_, type_)
     return strict([argument], "(-{})".format, type_, type_ in INTEGRAL)
 
 
@@ -72,7 +72,7 @@ def absolute(argument: Text) -> Text:
 
 def quotient(left: Text, right: Text, result: Type) -> Text:
     """An exact quotient, rounded half up to the digits of a decimal."""
-    return _decimal("/", left, right, result)
+    return _decimal_arithmetic_sql("/", left, right, result)
 
 
 def operand(text: Text, other: Text) -> Text:
@@ -82,7 +82,7 @@ def operand(text: Text, other: Text) -> Text:
     return text
 
 
-def _decimals(left: Text, right: Text) -> tuple[Text, Text]:
+def _decimal_operands(left: Text, right: Text) -> tuple[Text, Text]:
     """Both sides as decimals; a bare NULL as one of the other's type."""
     first, second = operand(left, right), operand(right, left)
     one = second if first.type == VOID else first
@@ -90,7 +90,7 @@ def _decimals(left: Text, right: Text) -> tuple[Text, Text]:
     return cast(first, decimal_type(one.type)), cast(second, decimal_type(other.type))
 
 
-def _divided(operator: str, left: Text, right: Text, result: Type) -> Text:
+def _division_sql(operator: str, left: Text, right: Text, result: Type) -> Text:
     """A division by zero is an error, but NULL divided by zero is NULL."""
     form = f"({{0}} {operator} {{1}})"
     if not right.value:
@@ -100,32 +100,32 @@ def _divided(operator: str, left: Text, right: Text, result: Type) -> Text:
     return strict([left, right], form.format, result, True, _RIGHT_FIRST)
 
 
-def _decimal(operator: str, left: Text, right: Text, result: Type) -> Text:
+def _decimal_arithmetic_sql(operator: str, left: Text, right: Text, result: Type) -> Text:
     match operator:
         case "+" | "-":
-            common = _wide(left.type, right.type)
+            common = _wide_decimal_type(left.type, right.type)
             if common is not None and digits(common)[1] == digits(result)[1]:
                 sides = [cast(left, common), cast(right, common)]
                 form = f"CAST({{}} {operator} {{}} AS {type_name(result)})"
                 return strict(sides, form.format, result, True)
         case "*":
             if digits(left.type)[1] + digits(right.type)[1] == digits(result)[1]:
-                left = cast(left, _in_two_words(left.type))
+                left = cast(left, _two_word_decimal(left.type))
                 form = f"CAST({{}} * {{}} AS {type_name(result)})"
                 return strict([left, right], form.format, result, True)
         case "%":
             common = common_type(left.type, right.type)
             if common is not None and digits(common)[1] == digits(result)[1]:
-                divided = _divided("%", cast(left, common), cast(right, common), common)
+                divided = _division_sql("%", cast(left, common), cast(right, common), common)
                 return strict([divided], f"CAST({{}} AS {type_name(result)})".format, result, True)
         case "/":
-            exact = _quotient(left, right, result)
+            exact = _quotient_sql(left, right, result)
             if exact is not None:
                 return exact
-    return _in_python(operator, left, right, result, result)
+    return _python_arithmetic_sql(operator, left, right, result, result)
 
 
-def _wide(first: Type, second: Type) -> Type | None:
+def _wide_decimal_type(first: Type, second: Type) -> Type | None:
     """The decimal type with all digits of two others, if there is one."""
     (p1, s1), (p2, s2) = digits(first), digits(second)
     scale = max(s1, s2)
@@ -133,7 +133,7 @@ def _wide(first: Type, second: Type) -> Type | None:
     return DECIMAL(precision, scale) if precision <= MAX_PRECISION else None
 
 
-def _in_two_words(type_: Type) -> Type:
+def _two_word_decimal(type_: Type) -> Type:
     """DuckDB multiplies decimals of up to 18 digits in one word, and fails where that is full."""
     precision, scale = digits(type_)
     return DECIMAL(max(precision, _WORD_DIGITS + 1), scale)
@@ -147,7 +147,7 @@ _QUOTIENT = (
 )
 
 
-def _quotient(left: Text, right: Text, result: Type) -> Text | None:
+def _quotient_sql(left: Text, right: Text, result: Type) -> Text | None:
     """The quotient of the integers without the points, where these fit into 127 bits.
 
     Spark first rounds to 39 digits, which changes nothing if they do.
@@ -163,8 +163,8 @@ def _quotient(left: Text, right: Text, result: Type) -> Text | None:
             first,
             second,
             zero=error("division by zero"),
-            a=_unscaled(first, s1, max(shift, 0)),
-            b=_unscaled(second, s2, max(-shift, 0)),
+            a=_unscaled_sql(first, s1, max(shift, 0)),
+            b=_unscaled_sql(second, s2, max(-shift, 0)),
             scale=scale,
             type=type_name(result),
         )
@@ -172,13 +172,15 @@ def _quotient(left: Text, right: Text, result: Type) -> Text | None:
     return strict([left, right], build, result, True, _RIGHT_FIRST)
 
 
-def _unscaled(value: str, scale: int, shift: int) -> str:
+def _unscaled_sql(value: str, scale: int, shift: int) -> str:
     """A decimal as an integer, times a power of ten."""
     power = 10 ** (scale + shift)
     return f"CAST({value} * CAST({power} AS DECIMAL(38, 0)) AS HUGEINT)"
 
 
-def _in_python(operator: str, left: Text, right: Text, result: Type, final: Type) -> Text:
+def _python_arithmetic_sql(
+    operator: str, left: Text, right: Text, result: Type, final: Type
+) -> Text:
     precision, scale = digits(result)
     form = (
         f"CAST(viewkeep_arithmetic({string(operator)}, CAST({{}} AS VARCHAR), "

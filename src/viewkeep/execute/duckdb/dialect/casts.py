@@ -53,31 +53,31 @@ def cast(text: Text, target: Type) -> Text:
     if source == VOID:
         return Text(f"CAST(NULL AS {type_name(target)})", target)
     if source == STRING:
-        return _from_string(text, target)
+        return _cast_from_string(text, target)
     if source in _FLOATING:
-        return _from_floating(text, target)
+        return _cast_from_floating(text, target)
     if is_decimal(source):
-        return _from_decimal(text, target)
+        return _cast_from_decimal(text, target)
     if (source, target) == (BINARY, STRING):
         return strict([text], "decode({})".format, target, fails=True)
     if source == BOOLEAN and is_decimal(target):
-        return cast(_plain(text, INTEGRAL[0], False), target)
+        return cast(_plain_cast_sql(text, INTEGRAL[0], False), target)
     if target == BOOLEAN:
         return strict([text], "({} <> 0)".format, target)
-    return _plain(text, target, not _widens(source, target))
+    return _plain_cast_sql(text, target, not _is_widening_cast(source, target))
 
 
-def _plain(text: Text, target: Type, fails: bool) -> Text:
+def _plain_cast_sql(text: Text, target: Type, fails: bool) -> Text:
     return strict([text], f"CAST({{}} AS {type_name(target)})".format, target, fails)
 
 
-def _widens(source: Type, target: Type) -> bool:
+def _is_widening_cast(source: Type, target: Type) -> bool:
     if source in INTEGRAL and target in INTEGRAL:
         return INTEGRAL.index(source) <= INTEGRAL.index(target)
     return not is_decimal(target)
 
 
-def _from_decimal(text: Text, target: Type) -> Text:
+def _cast_from_decimal(text: Text, target: Type) -> Text:
     precision, scale = digits(text.type)
     if target in INTEGRAL and target != BIGINT and precision > _WORD_DIGITS:
         return cast(cast(text, DOUBLE), target)  # Spark does so, too
@@ -91,15 +91,19 @@ def _from_decimal(text: Text, target: Type) -> Text:
     if target in _FLOATING and inexact:
         form = f"CAST(CAST({{}} AS VARCHAR) AS {type_name(target)})"
         return strict([text], form.format, target)
-    return _plain(text, target, is_decimal(target))
+    return _plain_cast_sql(text, target, is_decimal(target))
 
 
-def _from_floating(text: Text, target: Type) -> Text:
+def _cast_from_floating(text: Text, target: Type) -> Text:
     if target in INTEGRAL:
-        return strict([text], lambda sql: _whole(sql, target), target, True)
+        return strict([text], lambda sql: _cast_to_integer_sql(sql, target), target, True)
     if is_decimal(target):
         return strict(
-            [cast(text, DOUBLE)], lambda sql: _rounded(sql, target), target, True, nullable=True
+            [cast(text, DOUBLE)],
+            lambda sql: _cast_to_decimal_sql(sql, target),
+            target,
+            True,
+            nullable=True,
         )
     if target == BOOLEAN:
         return strict([text], "({} <> 0)".format, target)
@@ -112,10 +116,10 @@ def _from_floating(text: Text, target: Type) -> Text:
         return strict([text], form.format, target)
     if target == STRING:
         return strict([text], _NUMBER_TEXT.format, target)
-    return _plain(text, target, False)
+    return _plain_cast_sql(text, target, False)
 
 
-def _rounded(sql: str, target: Type) -> str:
+def _cast_to_decimal_sql(sql: str, target: Type) -> str:
     """Spark rounds what the number prints as; NaN and infinity are NULL."""
     precision, scale = digits(target)
     name, text = type_name(target), f"CAST({sql} AS VARCHAR)"
@@ -128,7 +132,7 @@ def _rounded(sql: str, target: Type) -> str:
     )
 
 
-def _whole(sql: str, target: Type) -> str:
+def _cast_to_integer_sql(sql: str, target: Type) -> str:
     """Spark takes 2^63, the double next to the largest bigint, for that one."""
     whole = f"CAST(trunc({sql}) AS {type_name(target)})"
     if target != BIGINT:
@@ -136,12 +140,12 @@ def _whole(sql: str, target: Type) -> str:
     return f"CASE WHEN {sql} = 9223372036854775808 THEN 9223372036854775807 ELSE {whole} END"
 
 
-def _from_string(text: Text, target: Type) -> Text:
+def _cast_from_string(text: Text, target: Type) -> Text:
     if target == BINARY:
         return strict([text], "encode({})".format, target)
     name = type_name(target)
     if target in INTEGRAL:
-        form = _guarded(
+        form = _guarded_cast_sql(
             _BLANKS + _WHOLE + _BLANKS,
             f"CAST(regexp_extract({{0}}, '{_WHOLE}') AS {name})",
             "an integer",
@@ -153,12 +157,14 @@ def _from_string(text: Text, target: Type) -> Text:
         native = f"CAST(regexp_extract({{0}}, '[^\\x00-\\x20]+') AS {name})"
         nan = f"regexp_full_match({{0}}, '{_SPACES}[nN][aA][nN]{_SPACES}')"
         special = f"CASE WHEN {nan} THEN CAST('NaN' AS {name}) "
-        form = _matched(pattern, native, f"{special}ELSE viewkeep_{target.name}({{0}}) END")
+        form = _matched_cast_sql(
+            pattern, native, f"{special}ELSE viewkeep_{target.name}({{0}}) END"
+        )
     elif is_decimal(target):
         pattern = f"{_SPACES}{_FRACTION.replace('{1,40}', '{1,38}', 1)}{_SPACES}"
         native = f"CAST(regexp_extract({{0}}, '[^\\x00-\\x20]+') AS {name})"
         precision, scale = digits(target)
-        form = _matched(
+        form = _matched_cast_sql(
             pattern, native, f"CAST(viewkeep_decimal({{0}}, {precision}, {scale}) AS {name})"
         )
     elif target == BOOLEAN:
@@ -169,7 +175,7 @@ def _from_string(text: Text, target: Type) -> Text:
         )
     elif target == DATE:
         native = f"CAST(regexp_extract({{0}}, '{_DATE}') AS DATE)"
-        form = _matched(
+        form = _matched_cast_sql(
             _BLANKS + _DATE + _BLANKS, native, "(DATE '1970-01-01' + viewkeep_days({0}))"
         )
     else:
@@ -179,11 +185,11 @@ def _from_string(text: Text, target: Type) -> Text:
     )
 
 
-def _guarded(pattern: str, native: str, wanted: str) -> str:
-    return _matched(pattern, native, error(f"not {wanted}"))
+def _guarded_cast_sql(pattern: str, native: str, wanted: str) -> str:
+    return _matched_cast_sql(pattern, native, error(f"not {wanted}"))
 
 
-def _matched(pattern: str, native: str, other: str) -> str:
+def _matched_cast_sql(pattern: str, native: str, other: str) -> str:
     return (
         f"CASE WHEN regexp_full_match({{0}}, '{pattern}') THEN {native} "
         f"WHEN {{0}} IS NOT NULL THEN {other} END"

@@ -20,36 +20,36 @@ from viewkeep.query.types.data_types import (
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
 
 
-def _date_part(name: str, arguments: list[Text], result: Type) -> Text:
+def _date_part_sql(name: str, arguments: list[Text], result: Type) -> Text:
     extra = " + 1" if name == "dayofweek" else ""
     form = f"CAST({name}({{}}){extra} AS INTEGER)"
-    return strict([_moment(arguments[0])], form.format, result)
+    return strict([_timestamp_sql(arguments[0])], form.format, result)
 
 
-def _moment(text: Text) -> Text:
+def _timestamp_sql(text: Text) -> Text:
     return cast(text, DATE) if text.type == VOID else text
 
 
-def _moved_days(operator: str, arguments: list[Text], result: Type) -> Text:
+def _date_add_sql(operator: str, arguments: list[Text], result: Type) -> Text:
     parts = [cast(arguments[0], DATE), cast(arguments[1], INT)]
     return strict(parts, f"({{}} {operator} {{}})".format, result, True)
 
 
-def _days_between(arguments: list[Text], result: Type) -> Text:
+def _datediff_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(argument, DATE) for argument in arguments]
     return strict(parts, "CAST({} - {} AS INTEGER)".format, result)
 
 
-def _moved_months(arguments: list[Text], result: Type) -> Text:
+def _add_months_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(arguments[0], DATE), cast(arguments[1], INT)]
     return strict(parts, "CAST({} + to_months({}) AS DATE)".format, result, True)
 
 
-def _last_day(arguments: list[Text], result: Type) -> Text:
+def _last_day_sql(arguments: list[Text], result: Type) -> Text:
     return strict([cast(arguments[0], DATE)], "last_day({})".format, result)
 
 
-def _moved_time(arguments: list[Text], result: Type) -> Text:
+def _timestampadd_sql(arguments: list[Text], result: Type) -> Text:
     unit, amount, moment = arguments
     assert isinstance(unit.value, str), "written by the front end"
     parts = [cast(amount, BIGINT), cast(moment, TIMESTAMP)]
@@ -73,11 +73,11 @@ _UNITS = {
 
 
 DATE_FUNCTIONS: dict[str, Build] = {
-    **{name: partial(_date_part, name) for name in (*_DATE_PARTS, "hour", "minute", "second")},
-    "date_add": partial(_moved_days, "+"),
-    "date_sub": partial(_moved_days, "-"),
-    "datediff": _days_between,
-    "add_months": _moved_months,
-    "last_day": _last_day,
-    "timestampadd": _moved_time,
+    **{name: partial(_date_part_sql, name) for name in (*_DATE_PARTS, "hour", "minute", "second")},
+    "date_add": partial(_date_add_sql, "+"),
+    "date_sub": partial(_date_add_sql, "-"),
+    "datediff": _datediff_sql,
+    "add_months": _add_months_sql,
+    "last_day": _last_day_sql,
+    "timestampadd": _timestampadd_sql,
 }

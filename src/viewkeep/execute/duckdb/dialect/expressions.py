@@ -29,13 +29,15 @@ def expression_text(expression: Expression, schema: Schema) -> Text:
             raise QueryError(f"only Spark computes {expression}")
         case Call():
             name = find_function(expression.function).name
-            parts = _chained(expression, name) if name in ("and", "or") else expression.arguments
+            parts = (
+                _parts_of_chain(expression, name) if name in ("and", "or") else expression.arguments
+            )
             arguments = [expression_text(each, schema) for each in parts]
             return FUNCTIONS[name](arguments, type_of(expression, schema).type)
 
 
-def _chained(expression: Expression, name: str) -> tuple[Expression, ...]:
+def _parts_of_chain(expression: Expression, name: str) -> tuple[Expression, ...]:
     """The parts of a chain of ANDs or ORs: nested, the text would double with each of them."""
     if isinstance(expression, Call) and expression.function == name:
-        return tuple(part for each in expression.arguments for part in _chained(each, name))
+        return tuple(part for each in expression.arguments for part in _parts_of_chain(each, name))
     return (expression,)

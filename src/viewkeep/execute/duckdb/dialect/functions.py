@@ -19,7 +19,7 @@ from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 
-def _compared(arguments: list[Text]) -> list[Text]:
+def _comparison_operands(arguments: list[Text]) -> list[Text]:
     left, right = arguments
     return alike([operand(left, right), operand(right, left)])
 
@@ -34,17 +34,17 @@ def alike(arguments: list[Text]) -> list[Text]:
     return [cast(argument, common) for argument in arguments]
 
 
-def _comparison(operator: str, arguments: list[Text], result: Type) -> Text:
-    return strict(_compared(arguments), f"({{}} {operator} {{}})".format, result)
+def _comparison_sql(operator: str, arguments: list[Text], result: Type) -> Text:
+    return strict(_comparison_operands(arguments), f"({{}} {operator} {{}})".format, result)
 
 
-def _null_safe_equal(arguments: list[Text], result: Type) -> Text:
-    left, right = _compared(arguments)
+def _null_safe_equal_sql(arguments: list[Text], result: Type) -> Text:
+    left, right = _comparison_operands(arguments)
     sql = f"({left.sql} IS NOT DISTINCT FROM {right.sql})"
     return Text(sql, result, False, left.fails or right.fails)
 
 
-def _connected(word: str, decided: str, arguments: list[Text], result: Type) -> Text:
+def _and_or_sql(word: str, decided: str, arguments: list[Text], result: Type) -> Text:
     """AND or OR of any number of parts; none is computed after one that decides."""
     parts = [cast(argument, BOOLEAN) for argument in arguments]
     sql = f"({f' {word} '.join(part.sql for part in parts)})"
@@ -57,16 +57,16 @@ def _connected(word: str, decided: str, arguments: list[Text], result: Type) -> 
     return Text(sql, result, nullable, fails)
 
 
-def _not(arguments: list[Text], result: Type) -> Text:
+def _not_sql(arguments: list[Text], result: Type) -> Text:
     return strict([cast(arguments[0], BOOLEAN)], "(NOT {})".format, result)
 
 
-def _is_null(negation: str, arguments: list[Text], result: Type) -> Text:
+def _is_null_sql(negation: str, arguments: list[Text], result: Type) -> Text:
     [argument] = arguments
     return Text(f"({argument.sql} IS {negation}NULL)", result, False, argument.fails)
 
 
-def _in(arguments: list[Text], result: Type) -> Text:
+def _in_sql(arguments: list[Text], result: Type) -> Text:
     item, *choices = alike(arguments)
     fails = any(choice.fails for choice in choices)
     nullable = any(argument.nullable for argument in arguments)
@@ -80,7 +80,7 @@ def _in(arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, nullable, True)
 
 
-def _case(arguments: list[Text], result: Type) -> Text:
+def _case_sql(arguments: list[Text], result: Type) -> Text:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     pairs = list(zip(arguments[:-1:2], arguments[1::2], strict=True))
     default = cast(arguments[-1], result) if len(arguments) % 2 else None
@@ -99,7 +99,7 @@ def _case(arguments: list[Text], result: Type) -> Text:
     )
 
 
-def _coalesce(arguments: list[Text], result: Type) -> Text:
+def _coalesce_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(argument, result) for argument in arguments]
     fails = any(part.fails for part in parts)
     nullable = all(part.nullable for part in parts)
@@ -109,7 +109,7 @@ def _coalesce(arguments: list[Text], result: Type) -> Text:
     return Text(f"coalesce({', '.join(part.sql for part in parts)})", result, nullable, fails)
 
 
-def _null_if(arguments: list[Text], result: Type) -> Text:
+def _null_if_sql(arguments: list[Text], result: Type) -> Text:
     first, second = arguments
     left, right = alike([first, operand(second, first)])  # the first one is no literal to Spark
     same = strict([left, right], "({} = {})".format, BOOLEAN)
@@ -118,7 +118,7 @@ def _null_if(arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, True, same.fails or value.fails)
 
 
-def _extreme(name: str, arguments: list[Text], result: Type) -> Text:
+def _extreme_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """The first of the largest or least; of floats, DuckDB would lose the sign of -0.0."""
     type_ = DOUBLE if result == FLOAT else result
     parts = [cast(argument, type_) for argument in arguments]
@@ -128,14 +128,14 @@ def _extreme(name: str, arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, nullable, any(part.fails for part in parts))
 
 
-def _comparable(arguments: list[Text], result: Type) -> Text:
+def _comparable_sql(arguments: list[Text], result: Type) -> Text:
     """The value with its text, in which 0.0 and -0.0 are not the same."""
     [argument] = arguments
     pair = "CASE WHEN {0} IS NOT NULL THEN row({0}, CAST({0} AS VARCHAR)) END"
     return strict([argument], pair.format, result)
 
 
-def _single(arguments: list[Text], result: Type) -> Text:
+def _single_sql(arguments: list[Text], result: Type) -> Text:
     value, rows = arguments
     failure = error("a scalar subquery has more than one row")
     sql = f"CASE WHEN {rows.sql} > 1 THEN {failure} ELSE {value.sql} END"
@@ -145,23 +145,23 @@ def _single(arguments: list[Text], result: Type) -> Text:
 # Numbers.
 
 
-def _rounded(arguments: list[Text], result: Type) -> Text:
+def _round_sql(arguments: list[Text], result: Type) -> Text:
     number = arguments[0]
     places = arguments[1].value if len(arguments) > 1 else 0
     assert isinstance(places, int), "typed before"
     if is_decimal(result):
-        return _rounded_decimal(number, places, result)
+        return _round_decimal_sql(number, places, result)
     if result in INTEGRAL:
         if places >= 0:
             return number
-        whole = _rounded_decimal(cast(number, decimal_type(result)), places, DECIMAL(38, 0))
+        whole = _round_decimal_sql(cast(number, decimal_type(result)), places, DECIMAL(38, 0))
         return strict([whole], f"CAST({{}} AS {type_name(result)})".format, result, True)
     rounded = f"CAST(viewkeep_round({{0}}, {places}) AS {type_name(result)})"
     form = f"CASE WHEN isfinite({{0}}) THEN {rounded} ELSE {{0}} END"
     return strict([number], form.format, result)
 
 
-def _rounded_decimal(number: Text, places: int, result: Type) -> Text:
+def _round_decimal_sql(number: Text, places: int, result: Type) -> Text:
     _, scale = digits(number.type)
     if places >= scale:
         return cast(number, result)
@@ -172,7 +172,7 @@ def _rounded_decimal(number: Text, places: int, result: Type) -> Text:
     return strict([number], form.format, result, True)
 
 
-def _whole(name: str, arguments: list[Text], result: Type) -> Text:
+def _floor_ceil_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """`floor` and `ceil`."""
     [number] = arguments
     if number.type in INTEGRAL:
@@ -183,43 +183,45 @@ def _whole(name: str, arguments: list[Text], result: Type) -> Text:
     return strict([cast(number, DOUBLE)], form.format, result, True)
 
 
-def _double(form: str, arguments: list[Text], result: Type) -> Text:
+def _double_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
     return strict([cast(argument, DOUBLE) for argument in arguments], form.format, result)
 
 
 FUNCTIONS: dict[str, Build] = {
-    COMPARABLE: _comparable,
-    SINGLE: _single,
+    COMPARABLE: _comparable_sql,
+    SINGLE: _single_sql,
     **{name: partial(arithmetic, name) for name in ("+", "-", "*", "/", "%")},
     "div": lambda arguments, result: whole_quotient(arguments),
     "negate": lambda arguments, result: negative(arguments[0]),
     "abs": lambda arguments, result: absolute(arguments[0]),
-    **{name: partial(_comparison, name) for name in ("=", "<>", "<", "<=", ">", ">=")},
-    "<=>": _null_safe_equal,
-    "and": partial(_connected, "AND", "FALSE"),
-    "or": partial(_connected, "OR", "TRUE"),
-    "not": _not,
-    "isnull": partial(_is_null, ""),
-    "isnotnull": partial(_is_null, "NOT "),
-    "in": _in,
-    "case": _case,
-    "coalesce": _coalesce,
-    "nullif": _null_if,
-    "greatest": partial(_extreme, "greatest"),
-    "least": partial(_extreme, "least"),
-    "round": _rounded,
-    "floor": partial(_whole, "floor"),
-    "ceil": partial(_whole, "ceil"),
-    "sqrt": partial(_double, "CASE WHEN {0} < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt({0}) END"),
-    "ln": partial(_double, "CASE WHEN {0} > 0 THEN ln({0}) END"),
-    "exp": partial(_double, "exp({0})"),
+    **{name: partial(_comparison_sql, name) for name in ("=", "<>", "<", "<=", ">", ">=")},
+    "<=>": _null_safe_equal_sql,
+    "and": partial(_and_or_sql, "AND", "FALSE"),
+    "or": partial(_and_or_sql, "OR", "TRUE"),
+    "not": _not_sql,
+    "isnull": partial(_is_null_sql, ""),
+    "isnotnull": partial(_is_null_sql, "NOT "),
+    "in": _in_sql,
+    "case": _case_sql,
+    "coalesce": _coalesce_sql,
+    "nullif": _null_if_sql,
+    "greatest": partial(_extreme_sql, "greatest"),
+    "least": partial(_extreme_sql, "least"),
+    "round": _round_sql,
+    "floor": partial(_floor_ceil_sql, "floor"),
+    "ceil": partial(_floor_ceil_sql, "ceil"),
+    "sqrt": partial(
+        _double_function_sql, "CASE WHEN {0} < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt({0}) END"
+    ),
+    "ln": partial(_double_function_sql, "CASE WHEN {0} > 0 THEN ln({0}) END"),
+    "exp": partial(_double_function_sql, "exp({0})"),
     "power": partial(
-        _double,
+        _double_function_sql,
         "CASE WHEN abs({0}) = 1 AND NOT isfinite({1}) THEN CAST('NaN' AS DOUBLE) "
         "ELSE power({0}, {1}) END",
     ),
     "sign": partial(
-        _double,
+        _double_function_sql,
         "CASE WHEN {0} > 0 AND NOT isnan({0}) THEN CAST(1 AS DOUBLE) "
         "WHEN {0} < 0 THEN CAST(-1 AS DOUBLE) ELSE {0} END",
     ),

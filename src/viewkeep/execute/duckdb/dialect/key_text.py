@@ -18,10 +18,10 @@ def without_negative_zero(value: str, type_: Type, depth: int = 1) -> str:
         return f"list_transform({value}, lambda e{depth}: {each})"
     if type_.name != "struct":
         return f"({value} + CAST(0 AS {type_name(type_)}))"
-    parts = [
-        f"{quote(part.name)} := {without_negative_zero(_part(value, part.name), part.type, depth)}"
-        for part in type_.parts
-    ]
+    parts = []
+    for part in type_.parts:
+        sql = without_negative_zero(_key_part_sql(value, part.name), part.type, depth)
+        parts.append(f"{quote(part.name)} := {sql}")
     return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(parts)}) END"
 
 
@@ -38,12 +38,12 @@ def in_order(value: str, type_: Type, depth: int = 1) -> str:
     if type_.name != "struct":
         return value
     parts = [
-        f"{_part(value, part.name)} IS NOT NULL, "
-        f"{in_order(_part(value, part.name), part.type, depth)}"
+        f"{_key_part_sql(value, part.name)} IS NOT NULL, "
+        f"{in_order(_key_part_sql(value, part.name), part.type, depth)}"
         for part in type_.parts
     ]
     return f"CASE WHEN {value} IS NOT NULL THEN row({', '.join(parts)}) END"
 
 
-def _part(value: str, name: str) -> str:
+def _key_part_sql(value: str, name: str) -> str:
     return f"struct_extract({value}, {string(name)})"

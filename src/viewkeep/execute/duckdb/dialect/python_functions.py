@@ -33,12 +33,14 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
             return
 
 
-def _arithmetic(operator: str, left: str, right: str, precision: int, scale: int) -> str:
+def _python_arithmetic(operator: str, left: str, right: str, precision: int, scale: int) -> str:
     """A decimal operation whose exact result may have more digits than any decimal."""
     first, second = Decimal(left), Decimal(right)
     match operator:
         case "div":
-            return str(_wrapped(int(decimal_arithmetic(operator, 38, 0, first, second))))
+            return str(
+                _python_wrapped_integer(int(decimal_arithmetic(operator, 38, 0, first, second)))
+            )
         case "negate":
             result = negative(precision, scale, first)
         case _:
@@ -46,19 +48,19 @@ def _arithmetic(operator: str, left: str, right: str, precision: int, scale: int
     return f"{result:f}"
 
 
-def _wrapped(value: int) -> int:
+def _python_wrapped_integer(value: int) -> int:
     """The lowest 64 bits: Spark does not look for an overflow here."""
     return (value + 2**63) % 2**64 - 2**63
 
 
-def _decimal(text: str, precision: int, scale: int) -> str:
+def _python_decimal(text: str, precision: int, scale: int) -> str:
     stripped = text.strip(_SPACES)
     if not _DECIMAL.fullmatch(stripped):
         raise ValueError(f"{text!r} is not a number")
     return f"{in_scale(Decimal(stripped), precision, scale):f}"
 
 
-def _double(text: str) -> float:
+def _python_double(text: str) -> float:
     stripped = text.strip(_SPACES)
     if _SPECIAL.fullmatch(stripped):
         return float(stripped)
@@ -73,29 +75,31 @@ def _double(text: str) -> float:
     raise ValueError(f"{text!r} is not a number")
 
 
-def _float(text: str) -> float:
+def _python_float(text: str) -> float:
     """The nearest number of 32 bits; the nearest of 64 bits may be in the middle of two."""
-    double = _double(text)
-    single = _single(double)
+    double = _python_double(text)
+    single = _python_single(double)
     stripped = text.strip(_SPACES).rstrip("dDfF")
     if not math.isfinite(double) or not _NUMBER.fullmatch(stripped):
         return single
     exact = Fraction(stripped)
     if exact != Fraction(double):
         return (
-            _single(math.nextafter(double, math.inf if exact > Fraction(double) else -math.inf))
-            if (_is_middle(double))
+            _python_single(
+                math.nextafter(double, math.inf if exact > Fraction(double) else -math.inf)
+            )
+            if (_is_between_floats(double))
             else single
         )
     return single
 
 
-def _is_middle(double: float) -> bool:
-    below = _single(math.nextafter(double, -math.inf))
-    return below != _single(math.nextafter(double, math.inf))
+def _is_between_floats(double: float) -> bool:
+    below = _python_single(math.nextafter(double, -math.inf))
+    return below != _python_single(math.nextafter(double, math.inf))
 
 
-def _single(value: float) -> float:
+def _python_single(value: float) -> float:
     try:
         result: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
@@ -103,17 +107,17 @@ def _single(value: float) -> float:
     return result
 
 
-def _days(text: str) -> int:
+def _python_days(text: str) -> int:
     """The days since 1970 of a date."""
     match = _DATE.fullmatch(text.strip(_BLANKS))
     if match is None:
         raise ValueError(f"{text!r} is not a date")
     sign, digits, month, day = match.groups()
     year = int(digits) * (-1 if sign == "-" else 1)
-    return _since_1970(year, int(month or 1), int(day or 1), text)
+    return _days_since_1970(year, int(month or 1), int(day or 1), text)
 
 
-def _since_1970(year: int, month: int, day: int, text: str) -> int:
+def _days_since_1970(year: int, month: int, day: int, text: str) -> int:
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
@@ -123,7 +127,7 @@ def _since_1970(year: int, month: int, day: int, text: str) -> int:
     return days + sum(lengths[: month - 1]) + day - 719163
 
 
-def _round(value: float, places: int) -> float:
+def _python_round(value: float, places: int) -> float:
     """Rounds half up, away from zero, what the number prints as."""
     if not math.isfinite(value):
         return value
@@ -134,7 +138,7 @@ def _round(value: float, places: int) -> float:
     return float(exact.quantize(Decimal(1).scaleb(-places), context=_WIDE)) + 0.0
 
 
-def _number(text: str) -> str:
+def _python_number_text(text: str) -> str:
     """A number that DuckDB has printed, as Java prints it."""
     exact = Decimal(text)
     if not exact.is_finite():
@@ -144,15 +148,15 @@ def _number(text: str) -> str:
     return f"{'-' * sign}{digits_text[0]}.{digits_text[1:] or '0'}E{exact.adjusted()}"
 
 
-def _upper(text: str) -> str:
-    return _stable_text(text).upper()
+def _python_upper(text: str) -> str:
+    return _text_of_stable_characters(text).upper()
 
 
-def _lower(text: str) -> str:
-    return _stable_text(text).lower()
+def _python_lower(text: str) -> str:
+    return _text_of_stable_characters(text).lower()
 
 
-def _stable_text(text: str) -> str:
+def _text_of_stable_characters(text: str) -> str:
     """A text of characters that this Python knows, and newer versions treat in the same way."""
     if any(category(each) == "Cn" or each in _CHANGED for each in text):
         raise ValueError(f"{text!r} in other case needs Spark: its characters are too new")
@@ -160,14 +164,18 @@ def _stable_text(text: str) -> str:
 
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {
-    "arithmetic": (_arithmetic, ["VARCHAR", "VARCHAR", "VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
-    "decimal": (_decimal, ["VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
-    "double": (_double, ["VARCHAR"], "DOUBLE"),
-    "float": (_float, ["VARCHAR"], "FLOAT"),
-    "number": (_number, ["VARCHAR"], "VARCHAR"),
-    "days": (_days, ["VARCHAR"], "INTEGER"),
-    "round": (_round, ["DOUBLE", "INTEGER"], "DOUBLE"),
-    "upper": (_upper, ["VARCHAR"], "VARCHAR"),
-    "lower": (_lower, ["VARCHAR"], "VARCHAR"),
+    "arithmetic": (
+        _python_arithmetic,
+        ["VARCHAR", "VARCHAR", "VARCHAR", "INTEGER", "INTEGER"],
+        "VARCHAR",
+    ),
+    "decimal": (_python_decimal, ["VARCHAR", "INTEGER", "INTEGER"], "VARCHAR"),
+    "double": (_python_double, ["VARCHAR"], "DOUBLE"),
+    "float": (_python_float, ["VARCHAR"], "FLOAT"),
+    "number": (_python_number_text, ["VARCHAR"], "VARCHAR"),
+    "days": (_python_days, ["VARCHAR"], "INTEGER"),
+    "round": (_python_round, ["DOUBLE", "INTEGER"], "DOUBLE"),
+    "upper": (_python_upper, ["VARCHAR"], "VARCHAR"),
+    "lower": (_python_lower, ["VARCHAR"], "VARCHAR"),
 }
 """Every function with the types of its arguments and of its result."""

@@ -44,7 +44,7 @@ class DuckdbDialect(Dialect):
     def value(self, node: Expression, schema: Schema) -> str:
         """A scalar expression; one that may fail is volatile."""
         text = expression_text(node, schema)
-        return _volatile(text.sql) if text.fails else text.sql
+        return _volatile_sql(text.sql) if text.fails else text.sql
 
     def aggregate(self, aggregate: AggregateColumn, schema: Schema, over: str = "") -> str:
         """An aggregate over rows of a schema, or over those of a window."""
@@ -64,9 +64,9 @@ class DuckdbDialect(Dialect):
         column, kinds = quote(node.column), node.schema[-len(node.elements) + 1 :]
         lists = [column] if len(kinds) == 1 else [f"map_keys({column})", f"map_values({column})"]
         numbers = f"range(len({lists[0]}))"
-        texts = [f"CAST({_unnested(numbers, lists[0], node.outer)} AS INTEGER)"]
+        texts = [f"CAST({_unnest_sql(numbers, lists[0], node.outer)} AS INTEGER)"]
         for text, field in zip(lists, kinds, strict=True):
-            value = _unnested(text, lists[0], node.outer)
+            value = _unnest_sql(text, lists[0], node.outer)
             texts.append(f"CAST({value} AS TIMESTAMP)" if field.type == TIMESTAMP else value)
         names = map(quote, node.elements)
         return ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
@@ -81,7 +81,7 @@ class DuckdbDialect(Dialect):
 
     def condition(self, parts: Sequence[Expression], schema: Schema) -> str:
         """A conjunction; what may fail is computed where the rest is true."""
-        return _guarded([expression_text(part, schema) for part in parts], None)
+        return _guarded_sql([expression_text(part, schema) for part in parts], None)
 
     def join_condition(self, parts: Sequence[Expression], left: Schema, right: Schema) -> str:
         """The conjunction by which rows are paired; what may fail reads both sides."""
@@ -92,20 +92,22 @@ class DuckdbDialect(Dialect):
             for part, text in zip(parts, texts, strict=True)
         ]
         either = " OR ".join(f"{quote(side[0].name)} IS NULL" for side in (left, right))
-        return _guarded(texts, None if any(pairs) else f"({either}) IN (TRUE, FALSE)")
+        return _guarded_sql(texts, None if any(pairs) else f"({either}) IN (TRUE, FALSE)")
 
     def separate_condition(self, parts: Sequence[Expression], schema: Schema) -> str | None:
         """A conjunction of which a part may fail, as a volatile column."""
         texts = [expression_text(part, schema) for part in parts]
-        return _volatile(_guarded(texts, None)) if any(text.fails for text in texts) else None
+        return (
+            _volatile_sql(_guarded_sql(texts, None)) if any(text.fails for text in texts) else None
+        )
 
 
-def _unnested(values: str, like: str, outer: bool) -> str:
+def _unnest_sql(values: str, like: str, outer: bool) -> str:
     some = f"CASE WHEN len({like}) > 0 THEN {values} ELSE [NULL] END"
     return f"unnest({some if outer else values})"
 
 
-def _guarded(texts: Sequence[Text], guard: str | None) -> str:
+def _guarded_sql(texts: Sequence[Text], guard: str | None) -> str:
     safe = [text.sql for text in texts if not text.fails]
     failing = [text.sql for text in texts if text.fails]
     if not failing:
@@ -119,7 +121,7 @@ def _guarded(texts: Sequence[Text], guard: str | None) -> str:
     return " AND ".join([*safe, last])
 
 
-def _volatile(sql: str) -> str:
+def _volatile_sql(sql: str) -> str:
     return f"CASE WHEN current_query_id() IS NOT NULL THEN {sql} END"
 
 

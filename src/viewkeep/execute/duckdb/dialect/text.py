@@ -51,7 +51,7 @@ def type_name(type_: Type) -> str:
     >>> print(type_name(parse_type("array<struct<a:decimal(4,1)>>")))
     STRUCT("a" DECIMAL(4, 1))[]
     """
-    parts = [_part_name(part.type) for part in type_.parts]
+    parts = [_nested_type_name(part.type) for part in type_.parts]
     match type_.name:
         case "array":
             return f"{parts[0]}[]"
@@ -63,7 +63,7 @@ def type_name(type_: Type) -> str:
     return _NAMES.get(type_.name, str(type_).upper())
 
 
-def _part_name(type_: Type) -> str:
+def _nested_type_name(type_: Type) -> str:
     """In values that are only carried, moments stay as they are read."""
     return "TIMESTAMP WITH TIME ZONE" if type_ == TIMESTAMP else type_name(type_)
 
@@ -82,7 +82,7 @@ def literal_text(node: Literal) -> Text:
     if node.value is None:
         sql = f"CAST(NULL AS {type_name(node.type)})"
     else:
-        sql = f"CAST({_value(node.value)} AS {type_name(node.type)})"
+        sql = f"CAST({_literal_value_sql(node.value)} AS {type_name(node.type)})"
     return Text(sql, node.type, node.value is None, value=node.value)
 
 
@@ -115,7 +115,7 @@ def strict(
     return Text(sql, type_, nullable, fails)
 
 
-def _value(value: Value) -> str:
+def _literal_value_sql(value: Value) -> str:
     match value:
         case None | bool():
             return {None: "NULL", True: "TRUE", False: "FALSE"}[value]

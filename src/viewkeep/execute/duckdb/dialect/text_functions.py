@@ -20,7 +20,7 @@ from viewkeep.query.types.data_types import (
 )
 
 
-def _text(form: str, arguments: list[Text], result: Type) -> Text:
+def _text_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
     """A function of texts and whole numbers, in a form where {0} is the first of them."""
     kinds = [cast(a, STRING if a.type in (STRING, VOID) else a.type) for a in arguments]
     return strict(kinds, form.format, result)
@@ -29,7 +29,7 @@ def _text(form: str, arguments: list[Text], result: Type) -> Text:
 _INVALID = r"^([^\\]|\\[%_\\])*(\\[^%_\\]|\\$)"
 
 
-def _like(arguments: list[Text], result: Type) -> Text:
+def _like_sql(arguments: list[Text], result: Type) -> Text:
     """Spark refuses a pattern with an escape before anything else but %, _ and itself."""
     text, pattern = (cast(argument, STRING) for argument in arguments)
     form = "({0} LIKE {1} ESCAPE '\\')"
@@ -42,14 +42,14 @@ def _like(arguments: list[Text], result: Type) -> Text:
     return strict([text, pattern], form.format, result)
 
 
-def _other_case(name: str, arguments: list[Text], result: Type) -> Text:
+def _upper_lower_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """DuckDB maps characters one by one; outside of ASCII, one may become several."""
     ascii_ = "strlen({0}) = length({0})"
     form = f"CASE WHEN {ascii_} THEN {name}({{0}}) ELSE viewkeep_{name}({{0}}) END"
     return strict([cast(arguments[0], STRING)], form.format, result)
 
 
-def _length(arguments: list[Text], result: Type) -> Text:
+def _length_sql(arguments: list[Text], result: Type) -> Text:
     [argument] = arguments
     name = "octet_length" if argument.type == BINARY else "length"
     argument = cast(argument, BINARY if argument.type == BINARY else STRING)
@@ -64,7 +64,7 @@ _SUBSTRING = (
 )
 
 
-def _substring(arguments: list[Text], result: Type) -> Text:
+def _substring_sql(arguments: list[Text], result: Type) -> Text:
     """Spark counts a start of 0 as 1, and a length from a start before the text."""
     text, *numbers = arguments
     parts = [cast(text, STRING), *(cast(number, BIGINT) for number in numbers)]
@@ -76,19 +76,19 @@ def _substring(arguments: list[Text], result: Type) -> Text:
     return strict(parts, _SUBSTRING.format, result)
 
 
-def _concat(arguments: list[Text], result: Type) -> Text:
+def _concat_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(argument, STRING) for argument in arguments]
     sql = f"({' || '.join(part.sql for part in parts)})"
     return Text(sql, result, any(p.nullable for p in parts), any(p.fails for p in parts))
 
 
-def _replace(arguments: list[Text], result: Type) -> Text:
+def _replace_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(argument, STRING) for argument in arguments]
     new = "{2}" if len(parts) > 2 else "''"
     return strict(parts, f"replace({{0}}, {{1}}, {new})".format, result)
 
 
-def _end(name: str, arguments: list[Text], result: Type) -> Text:
+def _left_right_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """`left` and `right`; of no characters there are none."""
     parts = [cast(arguments[0], STRING), cast(arguments[1], BIGINT)]
     form = f"{name}({{0}}, CASE WHEN {{1}} < 0 THEN 0 ELSE {{1}} END)"
@@ -96,19 +96,19 @@ def _end(name: str, arguments: list[Text], result: Type) -> Text:
 
 
 TEXT_FUNCTIONS: dict[str, Build] = {
-    "like": _like,
-    "upper": partial(_other_case, "upper"),
-    "lower": partial(_other_case, "lower"),
-    "trim": partial(_text, "trim({0}, ' ')"),
-    "ltrim": partial(_text, "ltrim({0}, ' ')"),
-    "rtrim": partial(_text, "rtrim({0}, ' ')"),
-    "length": _length,
-    "substring": _substring,
-    "concat": _concat,
-    "replace": _replace,
-    "left": partial(_end, "left"),
-    "right": partial(_end, "right"),
-    "locate": partial(_text, "CAST(strpos({1}, {0}) AS INTEGER)"),
-    "startswith": partial(_text, "starts_with({0}, {1})"),
-    "endswith": partial(_text, "ends_with({0}, {1})"),
+    "like": _like_sql,
+    "upper": partial(_upper_lower_sql, "upper"),
+    "lower": partial(_upper_lower_sql, "lower"),
+    "trim": partial(_text_function_sql, "trim({0}, ' ')"),
+    "ltrim": partial(_text_function_sql, "ltrim({0}, ' ')"),
+    "rtrim": partial(_text_function_sql, "rtrim({0}, ' ')"),
+    "length": _length_sql,
+    "substring": _substring_sql,
+    "concat": _concat_sql,
+    "replace": _replace_sql,
+    "left": partial(_left_right_sql, "left"),
+    "right": partial(_left_right_sql, "right"),
+    "locate": partial(_text_function_sql, "CAST(strpos({1}, {0}) AS INTEGER)"),
+    "startswith": partial(_text_function_sql, "starts_with({0}, {1})"),
+    "endswith": partial(_text_function_sql, "ends_with({0}, {1})"),
 }

@@ -36,9 +36,11 @@ def find_rows(
     rows: dict[str, RowChanges | None] = {}
     for name, changed in changes.items():
         if f"old {name}" in frames:
-            rows[name] = _collected(changed, tables[f"old {name}"], tables[f"new {name}"], limit)
+            rows[name] = _changed_rows_collected(
+                changed, tables[f"old {name}"], tables[f"new {name}"], limit
+            )
         else:
-            rows[name] = _on_driver(changed, look_ups)
+            rows[name] = _changed_on_driver(changed, look_ups)
     return rows
 
 
@@ -49,7 +51,7 @@ def looked_up(target: Materialized, parts: Sequence[Part], look_ups: LookUps) ->
     key = key_of(target.ids, target.definition.schema)
     for part in parts:
         try:
-            ids, values = matched_ids(target, part.schema), _values(target, part)
+            ids, values = matched_ids(target, part.schema), _values_by_key(target, part)
             rows = look_ups.look_up(target.name, ids, set(values))
             by_key |= {key(row): row for row in rows}
         except MissingError as error:
@@ -69,25 +71,29 @@ def rows_changed(target: Materialized, parts: Sequence[Part], look_ups: LookUps)
     return counts
 
 
-def _on_driver(changed: TargetChanges, look_ups: LookUps) -> RowChanges | None:
+def _changed_on_driver(changed: TargetChanges, look_ups: LookUps) -> RowChanges | None:
     try:
         old_rows = new_rows = looked_up(changed.target, changed.parts, look_ups)
         for part in changed.parts:
             new_rows, _ = applied(changed.target, part, new_rows)
     except NotHereError:
         return None
-    return _differing(changed.target, old_rows, new_rows)
+    return _rows_with_new_values(changed.target, old_rows, new_rows)
 
 
-def _collected(
+def _changed_rows_collected(
     changed: TargetChanges, old_rows_of_diff: pa.Table, new_rows_of_diff: pa.Table, limit: int
 ) -> RowChanges | None:
     if max(old_rows_of_diff.num_rows, new_rows_of_diff.num_rows) > limit:
         return None
-    return _differing(changed.target, to_rows(old_rows_of_diff), to_rows(new_rows_of_diff))
+    return _rows_with_new_values(
+        changed.target, to_rows(old_rows_of_diff), to_rows(new_rows_of_diff)
+    )
 
 
-def _differing(target: Materialized, old_rows_of_diff: Rows, new_rows_of_diff: Rows) -> RowChanges:
+def _rows_with_new_values(
+    target: Materialized, old_rows_of_diff: Rows, new_rows_of_diff: Rows
+) -> RowChanges:
     fields = target.definition.schema
     old, new = Counter(old_rows_of_diff), Counter(new_rows_of_diff)
     left = [list((each - other).elements()) for each, other in ((old, new), (new, old))]
@@ -96,10 +102,10 @@ def _differing(target: Materialized, old_rows_of_diff: Rows, new_rows_of_diff: R
 
 def applied(target: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
     """Rows changed by one diff, and how many it changed."""
-    return apply_to_rows(target, part.schema, _values(target, part), rows)
+    return apply_to_rows(target, part.schema, _values_by_key(target, part), rows)
 
 
-def _values(target: Materialized, part: Part) -> dict[Row, Row]:
+def _values_by_key(target: Materialized, part: Part) -> dict[Row, Row]:
     """The values that a collected diff sets for each key."""
     if part.diff.table is None:
         raise NotHereError(f"{part.name} was not collected")

@@ -259,20 +259,20 @@ def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
     The rows are limited partition by partition: to limit them all together takes a shuffle.
     """
     if len(frames) == 1:
-        return {name: _limited(frame, limit).toArrow() for name, frame in frames.items()}
-    slots = _slots(frames.values())
+        return {name: _limited_frame(frame, limit).toArrow() for name, frame in frames.items()}
+    slots = _union_slots(frames.values())
     tagged = [
-        _tagged(_limited(frame, limit), number, slots)
+        _tagged_frame(_limited_frame(frame, limit), number, slots)
         for number, frame in enumerate(frames.values())
     ]
     union = reduce(DataFrame.union, tagged).toArrow() if tagged else None
     return {
-        name: _untagged(union, number, frame, slots)
+        name: _rows_of_tag(union, number, frame, slots)
         for number, (name, frame) in enumerate(frames.items())
     }
 
 
-def _limited(frame: DataFrame, limit: int) -> DataFrame:
+def _limited_frame(frame: DataFrame, limit: int) -> DataFrame:
     number = f"monotonically_increasing_id() & {_IN_PARTITION}L AS {quote(_NUMBER)}"
     return frame.selectExpr("*", number).where(f"{quote(_NUMBER)} <= {limit}").drop(_NUMBER)
 
@@ -284,7 +284,7 @@ def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:
     return [value and value.astimezone(UTC) for value in values]
 
 
-def _types(frame: DataFrame) -> list[tuple[str, int]]:
+def _column_types(frame: DataFrame) -> list[tuple[str, int]]:
     """For each column its type, and how many columns of that type come before it."""
     counts_by_kind: dict[str, int] = {}
     types = []
@@ -295,22 +295,22 @@ def _types(frame: DataFrame) -> list[tuple[str, int]]:
     return types
 
 
-def _slots(frames: Iterable[DataFrame]) -> list[tuple[str, int]]:
+def _union_slots(frames: Iterable[DataFrame]) -> list[tuple[str, int]]:
     """Columns that all frames share, so that a union of many is not wide."""
-    return list(dict.fromkeys(slot for frame in frames for slot in _types(frame)))
+    return list(dict.fromkeys(slot for frame in frames for slot in _column_types(frame)))
 
 
-def _tagged(frame: DataFrame, number: int, slots: list[tuple[str, int]]) -> DataFrame:
-    own = dict(zip(_types(frame), frame.columns, strict=True))
+def _tagged_frame(frame: DataFrame, number: int, slots: list[tuple[str, int]]) -> DataFrame:
+    own = dict(zip(_column_types(frame), frame.columns, strict=True))
     values = (quote(own[slot]) if slot in own else f"CAST(NULL AS {slot[0]})" for slot in slots)
     named = [f"{value} AS s{i}" for i, value in enumerate(values)]
     return frame.selectExpr(f"{number} AS {quote(_TAG)}", *named)
 
 
-def _untagged(
+def _rows_of_tag(
     union: pa.Table, number: int, frame: DataFrame, slots: list[tuple[str, int]]
 ) -> pa.Table:
     rows = union.filter(pc.equal(union[_TAG], number))
-    return rows.select([f"s{slots.index(slot)}" for slot in _types(frame)]).rename_columns(
+    return rows.select([f"s{slots.index(slot)}" for slot in _column_types(frame)]).rename_columns(
         frame.columns
     )

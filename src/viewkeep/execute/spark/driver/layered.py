@@ -31,33 +31,35 @@ class Layered:
     @cached_property
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
-        names = [quote(name) for name in self._base.columns]
-        live_rows = local(self.spark, self.live, self._base.select(*self._names).schema).frame
-        return self._uncovered().union(live_rows.selectExpr(*names))
+        names = [quote(name) for name in self._base_frame.columns]
+        live_rows = local(
+            self.spark, self.live, self._base_frame.select(*self._layer_columns).schema
+        ).frame
+        return self._uncovered_frame().union(live_rows.selectExpr(*names))
 
     def completed(self, rows: pa.Table) -> Rows:
         """Rows of the base without those that are covered, and all rows that replace them."""
         ids = key_tuples(rows.select(self.covered.column_names))
-        hidden = self._hidden
+        hidden = self._hidden_keys
         base_rows = [row for row, key in zip(to_rows(rows), ids, strict=True) if key not in hidden]
         return base_rows + to_rows(self.live.select(rows.column_names))
 
     @property
-    def _base(self) -> DataFrame:
+    def _base_frame(self) -> DataFrame:
         return self.base.frame if isinstance(self.base, Scanned) else self.base
 
     @property
-    def _names(self) -> list[str]:
+    def _layer_columns(self) -> list[str]:
         return [quote(name) for name in self.live.column_names]
 
     @cached_property
-    def _hidden(self) -> set[tuple[object, ...]]:
+    def _hidden_keys(self) -> set[tuple[object, ...]]:
         return set(key_tuples(self.covered))
 
-    def _uncovered(self) -> DataFrame:
+    def _uncovered_frame(self) -> DataFrame:
         ids = self.covered
         if ids.num_columns == 1 and is_listable(ids.schema.field(0).type):
             mask, exact = meets(ids.column_names[0], Keys(ids[0], True), null_safe=True)
             if exact:
-                return self._base.where(misses(mask))
-        return anti_join(self.spark, self._base, ids)
+                return self._base_frame.where(misses(mask))
+        return anti_join(self.spark, self._base_frame, ids)

@@ -70,16 +70,16 @@ class LookUps:
 
     def look_up(self, source: Source, columns: Iterable[str], keys: Set[Row]) -> Rows:
         """The rows that have one of the keys in these columns, where NULL is a value."""
-        order, keys = self._ordered(source, tuple(columns), keys)
-        rows = self._from_indexes(source, order, keys)
+        order, keys = self._ordered_key_columns(source, tuple(columns), keys)
+        rows = self._rows_from_indexes(source, order, keys)
         if rows is not None:
             return rows
-        if self._is_refused(source, order, keys):
+        if self._is_refused_request(source, order, keys):
             raise NotHereError(f"too many rows of {source}")
-        whole = self._whole(source)
+        whole = self._whole_relation(source)
         if whole is not None:
-            self._take(source, {order: keys}, whole)
-            return self._from_indexes(source, order, keys) or []
+            self._take_rows(source, {order: keys}, whole)
+            return self._rows_from_indexes(source, order, keys) or []
         index = self._indexes.get(source, {}).get(order, {})
         pending = self._pending.setdefault(source, {}).setdefault(order, set())
         pending |= keys - index.keys()
@@ -87,28 +87,28 @@ class LookUps:
 
     def is_small(self, source: Source) -> bool:
         """Whether a relation has so few rows that all of them are read."""
-        return self._whole(source) is not None
+        return self._whole_relation(source) is not None
 
     def all_rows(self, source: Source) -> Rows:
         """All rows of a relation that is small; others are Spark's."""
-        rows = self._whole(source)
+        rows = self._whole_relation(source)
         if rows is None:
             raise NotHereError(f"{source} as a whole")
         self._scanned.add(source)
         return rows
 
-    def _whole(self, source: Source) -> Rows | None:
+    def _whole_relation(self, source: Source) -> Rows | None:
         """All rows of a small relation, read once; None if it is not small."""
         if source not in self._wholes:
             relation = self._relation_of(source)
-            base = _base(relation)
+            base = _base_of_relation(relation)
             table = None
             if isinstance(base, Scanned):
                 table = base.read(self._schemas[source], WHOLE_ROWS)
-            self._wholes[source] = None if table is None else self._rows(source, table)
+            self._wholes[source] = None if table is None else self._rows_of_answer(source, table)
         return self._wholes[source]
 
-    def _is_refused(self, source: Source, columns: Columns, keys: Set[Row]) -> bool:
+    def _is_refused_request(self, source: Source, columns: Columns, keys: Set[Row]) -> bool:
         """Whether a request with these keys, or with some or more of them, had too many rows."""
         return any(
             (source, columns) == (s, c)
@@ -117,7 +117,7 @@ class LookUps:
             for s, c, refused, limit in self._refused
         )
 
-    def _ordered(
+    def _ordered_key_columns(
         self, source: Source, columns: Columns, keys: Set[Row]
     ) -> tuple[Columns, Set[Row]]:
         """The columns in the order of names, without those whose values cannot be listed."""
@@ -128,21 +128,27 @@ class LookUps:
             raise NotHereError(f"{source} has no key that can be listed")
         return order, project_keys(columns, keys, order)
 
-    def _from_indexes(self, source: Source, columns: Columns, keys: Set[Row]) -> Rows | None:
+    def _rows_from_indexes(self, source: Source, columns: Columns, keys: Set[Row]) -> Rows | None:
         """The rows, where they were fetched by these columns or by some of them."""
         for by, index in self._indexes.get(source, {}).items():
             if set(by) <= set(columns):
                 own = project_keys(columns, keys, by)
                 if own <= index.keys():
                     rows = [row for key in own for row in index[key]]
-                    return rows if by == columns else self._having(source, rows, columns, keys)
+                    return (
+                        rows
+                        if by == columns
+                        else self._rows_having_keys(source, rows, columns, keys)
+                    )
         return None if keys else []
 
-    def _having(self, source: Source, rows: Rows, columns: Columns, keys: Set[Row]) -> Rows:
-        places = self._places(source, columns)
+    def _rows_having_keys(
+        self, source: Source, rows: Rows, columns: Columns, keys: Set[Row]
+    ) -> Rows:
+        places = self._column_places(source, columns)
         return [row for row in rows if tuple([row[i] for i in places]) in keys]
 
-    def _places(self, source: Source, columns: Columns) -> list[int]:
+    def _column_places(self, source: Source, columns: Columns) -> list[int]:
         names = [field.name for field in self._schemas[source]]
         return [names.index(column) for column in columns]
 
@@ -152,7 +158,7 @@ class LookUps:
         """Read requested rows from files that the driver may read; whether there were any."""
         any_here = False
         for name, request in self.requests().items():
-            rows = self._read_here(*request)
+            rows = self._read_on_driver(*request)
             if rows is None:
                 self._for_spark.append(name)
             else:
@@ -160,8 +166,8 @@ class LookUps:
                 self.fill({name: rows})
         return any_here
 
-    def _read_here(self, source: Source, key_sets: KeySets) -> pa.Table | None:
-        base = _base(self._relation_of(source))
+    def _read_on_driver(self, source: Source, key_sets: KeySets) -> pa.Table | None:
+        base = _base_of_relation(self._relation_of(source))
         return base.look_up(self._schemas[source], key_sets) if isinstance(base, Scanned) else None
 
     # --- one job --------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ class LookUps:
         """The DataFrames of all open requests: one scan of each relation."""
         self.read_here()
         names, self._for_spark = self._for_spark, []
-        return {name: self._frame(*self._requests[name]) for name in names}
+        return {name: self._request_frame(*self._requests[name]) for name in names}
 
     def requests(self) -> dict[str, tuple[Source, KeySets]]:
         """The keys that were looked up and are not here, as requests by name; they are open now."""
@@ -184,19 +190,19 @@ class LookUps:
         self._requests |= requests
         return requests
 
-    def _frame(self, source: Source, key_sets: KeySets) -> DataFrame:
+    def _request_frame(self, source: Source, key_sets: KeySets) -> DataFrame:
         schema = self._schemas[source]
         names = [quote(field.name) for field in schema]
-        base = _base(self._relation_of(source))
+        base = _base_of_relation(self._relation_of(source))
         frame = base.frame if isinstance(base, Scanned) else base
         rows = with_schema(frame.selectExpr(*names), schema)
-        rows = rows.where(" OR ".join(_condition(c, keys) for c, keys in key_sets.items()))
+        rows = rows.where(" OR ".join(_key_condition(c, keys) for c, keys in key_sets.items()))
         for columns, keys in key_sets.items():
             if not _has_short_list(columns, keys):
-                rows = self._with_keys(rows, source, columns, keys)
+                rows = self._frame_with_keys(rows, source, columns, keys)
         return rows
 
-    def _with_keys(
+    def _frame_with_keys(
         self, rows: DataFrame, source: Source, columns: Columns, keys: Set[Row]
     ) -> DataFrame:
         """The rows with one of many keys; NULL equals NULL."""
@@ -214,29 +220,29 @@ class LookUps:
                 source, key_sets = self._requests.pop(name)
                 self._refused += [(source, c, keys, self.limit) for c, keys in key_sets.items()]
             else:
-                self.put(name, self._rows(self._requests[name][0], tables[name]))
+                self.put(name, self._rows_of_answer(self._requests[name][0], tables[name]))
 
-    def _rows(self, source: Source, table: pa.Table) -> Rows:
+    def _rows_of_answer(self, source: Source, table: pa.Table) -> Rows:
         relation = self._relation_of(source)
         return relation.completed(table) if isinstance(relation, Layered) else to_rows(table)
 
     def put(self, name: str, rows: Rows) -> None:
         """Take the rows of a request; rows with other keys are ignored."""
         source, key_sets = self._requests.pop(name)
-        self._take(source, key_sets, rows)
+        self._take_rows(source, key_sets, rows)
 
-    def _take(self, source: Source, key_sets: Mapping[Columns, Set[Row]], rows: Rows) -> None:
+    def _take_rows(self, source: Source, key_sets: Mapping[Columns, Set[Row]], rows: Rows) -> None:
         for columns, keys in key_sets.items():
             index = self._indexes.setdefault(source, {}).setdefault(columns, {})
             index.update({key: [] for key in keys})
-            places = self._places(source, columns)
+            places = self._column_places(source, columns)
             for row in rows:
                 key = tuple([row[i] for i in places])
                 if key in keys:
                     index[key].append(row)
 
 
-def _base(relation: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
+def _base_of_relation(relation: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
     return relation.base if isinstance(relation, Layered) else relation
 
 
@@ -257,7 +263,7 @@ def _has_short_list(columns: Columns, keys: Set[Row]) -> bool:
     return any(len({key[i] for key in keys}) <= MAX_KEYS for i in range(len(columns)))
 
 
-def _condition(columns: Columns, keys: Set[Row]) -> str:
+def _key_condition(columns: Columns, keys: Set[Row]) -> str:
     """Where each column has one of its values: a little more than the keys."""
     values = {column: {key[i] for key in keys} for i, column in enumerate(columns)}
     parts = [

@@ -25,8 +25,8 @@ def merged(spark: SparkSession, target: Materialized, parts: list[Part]) -> list
     groups: dict[object, list[Part]] = {}
     for part in parts:
         alone = not matched_ids(target, part.schema)
-        groups.setdefault(id(part) if alone else _signature(target, part), []).append(part)
-    return [_one(spark, target, group) for group in groups.values()]
+        groups.setdefault(id(part) if alone else _diff_signature(target, part), []).append(part)
+    return [_merged_diff(spark, target, group) for group in groups.values()]
 
 
 def check_effective(target: Materialized, part: Part) -> None:
@@ -35,18 +35,18 @@ def check_effective(target: Materialized, part: Part) -> None:
     if part.schema.kind == DELETE or not (ids or values):
         return
     names = tuple(dict.fromkeys((*ids, *values)))
-    conflict = _conflict_in_spark if part.diff.table is None else _conflict
+    conflict = _has_conflict_in_spark if part.diff.table is None else _has_conflict
     if conflict(part, names, len(ids)):
         raise RunError(f"{part.name}: two rows of the diff set the same row differently")
 
 
-def _conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
+def _has_conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
     values_by_key: dict[Key, Key] = {}
-    rows = ((row[:ids], row[ids:]) for row in to_rows(_columns(part, names)))
+    rows = ((row[:ids], row[ids:]) for row in to_rows(_diff_columns(part, names)))
     return any(not same(values_by_key.setdefault(key, values), values) for key, values in rows)
 
 
-def _conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
+def _has_conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
     columns = [quote(part.schema.value_after(name)) for name in names]
     rows = distinct(part.diff.frame.selectExpr(*columns))
     counts = rows.groupBy(*map(F.col, columns[:ids])).count()
@@ -58,7 +58,7 @@ def set_columns(schema: DiffSchema) -> tuple[str, ...]:
     return schema.after if schema.kind == INSERT else schema.changed
 
 
-def _signature(target: Materialized, part: Part) -> object:
+def _diff_signature(target: Materialized, part: Part) -> object:
     """Kind, IDs, columns and types: diffs are merged where these are equal."""
     ids = matched_ids(target, part.schema)
     values = tuple(sorted(set(set_columns(part.schema)) - set(ids)))
@@ -67,7 +67,7 @@ def _signature(target: Materialized, part: Part) -> object:
     return part.schema.kind, frozenset(ids), values, types
 
 
-def _one(spark: SparkSession, target: Materialized, group: list[Part]) -> Part:
+def _merged_diff(spark: SparkSession, target: Materialized, group: list[Part]) -> Part:
     if len(group) == 1:
         return group[0]
     first = group[0]
@@ -76,16 +76,16 @@ def _one(spark: SparkSession, target: Materialized, group: list[Part]) -> Part:
     schema = DiffSchema(first.schema.kind, ids, (), values, values)
     name = " and ".join(part.name for part in group)
     if any(part.diff.table is None for part in group):
-        return Part(name, schema, Relation(_united(group, schema, (*ids, *values))))
+        return Part(name, schema, Relation(_merged_frame(group, schema, (*ids, *values))))
     # Without the tables' schemas, which may differ in what can be NULL.
-    picked = [_columns(part, (*ids, *values)).columns for part in group]
+    picked = [_diff_columns(part, (*ids, *values)).columns for part in group]
     tables = [pa.Table.from_arrays(columns, list(schema.columns)) for columns in picked]
     table = pa.concat_tables(tables)
     last = {row[: len(ids)]: i for i, row in enumerate(to_rows(table))}
     return Part(name, schema, local(spark, table.take(list(last.values()))))
 
 
-def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> DataFrame:
+def _merged_frame(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> DataFrame:
     """Merge diffs in Spark that are too large to collect; rows with the same IDs are equal."""
     frames = []
     for part in group:
@@ -95,6 +95,6 @@ def _united(group: list[Part], schema: DiffSchema, names: tuple[str, ...]) -> Da
     return reduce(DataFrame.union, frames)
 
 
-def _columns(part: Part, names: tuple[str, ...]) -> pa.Table:
+def _diff_columns(part: Part, names: tuple[str, ...]) -> pa.Table:
     assert part.diff.table is not None
     return part.diff.table.select([part.schema.value_after(name) for name in names])

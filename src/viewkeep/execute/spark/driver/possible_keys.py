@@ -57,13 +57,13 @@ class PossibleKeys:
     def values(self, node: Node, columns: Columns) -> set[Row] | None:
         """A superset of the values that some columns will have; None if there is no bound."""
         if (node, columns) not in self._memory:
-            self._memory[node, columns] = self._values(node, columns)
+            self._memory[node, columns] = self._values_of_node(node, columns)
         return self._memory[node, columns]
 
-    def _values(self, node: Node, columns: Columns) -> set[Row] | None:
+    def _values_of_node(self, node: Node, columns: Columns) -> set[Row] | None:
         match node:
             case Stored():
-                return self._stored(node, columns)
+                return self._values_of_leaf(node, columns)
             case Project():
                 sources = {o.name: o.expression for o in node.outputs}
                 own = tuple(e.name for c in columns if isinstance(e := sources[c], Column))
@@ -81,17 +81,17 @@ class PossibleKeys:
                 sets = [each for each in parts if each is not None]
                 return set().union(*sets) if len(sets) == len(parts) else None
             case Join() | SemiJoin() | AntiJoin():
-                return self._joined(node, columns)
+                return self._values_of_join(node, columns)
         return None
 
-    def _stored(self, leaf: Stored, columns: Columns) -> set[Row] | None:
+    def _values_of_leaf(self, leaf: Stored, columns: Columns) -> set[Row] | None:
         rows = self._inputs.rows(leaf.name)
         if rows is not None:
             return set(map(key_of(columns, leaf.schema), rows))
         query = self._inputs.pending(leaf.name)
         return None if query is None else self.values(query, columns)
 
-    def _joined(self, node: Paired, columns: Columns) -> set[Row] | None:
+    def _values_of_join(self, node: Paired, columns: Columns) -> set[Row] | None:
         """The values of one side of a join that has all columns, or columns equal to them."""
         pairs = () if isinstance(node, AntiJoin) else looked_up_columns(node)
         to_left = {right: left for left, right, _ in pairs}

@@ -40,7 +40,7 @@ class Driver:
         self.possible = PossibleKeys(inputs)
         self.read = 0
         self._evaluation = Evaluation(
-            self, inputs.limit, self._left_to_spark, self._is_readable, self._keys_ahead
+            self, inputs.limit, self._operator_in_spark, self._is_small_leaf, self._keys_ahead
         )
 
     def rows(self, node: Node) -> Rows:
@@ -55,7 +55,7 @@ class Driver:
             raise NotHereError("too many rows")
         return rows
 
-    def _left_to_spark(self, node: Node, inputs: Sequence[Rows], error: Exception) -> Rows:
+    def _operator_in_spark(self, node: Node, inputs: Sequence[Rows], error: Exception) -> Rows:
         """An operator whose expressions Spark computes without a job."""
         if isinstance(node, Select | Project):
             return self._inputs.in_spark(node, inputs[0]) if inputs[0] else []
@@ -72,18 +72,18 @@ class Driver:
         key = source_of(leaf), leaf.names
         if key not in self._memory:
             rows = None if isinstance(leaf, Scan) else self._inputs.rows(leaf.name)
-            self._memory[key] = self._all_rows(leaf) if rows is None else rows
+            self._memory[key] = self._rows_of_leaf(leaf) if rows is None else rows
             self.read += len(self._memory[key])
         return self._memory[key]
 
-    def _all_rows(self, leaf: Leaf) -> Rows:
+    def _rows_of_leaf(self, leaf: Leaf) -> Rows:
         if not isinstance(leaf, Scan) and self._inputs.pending(leaf.name) is not None:
             raise MissingError(leaf.name)
         if not self._inputs.has_frame(source_of(leaf)):
             raise NotHereError(f"{leaf.name} as a whole")
-        return self._arranged(leaf, self._inputs.look_ups.all_rows(source_of(leaf)))
+        return self._rows_in_leaf_order(leaf, self._inputs.look_ups.all_rows(source_of(leaf)))
 
-    def _is_readable(self, leaf: Leaf) -> bool:
+    def _is_small_leaf(self, leaf: Leaf) -> bool:
         """Whether a relation is so small that all of it is read."""
         source = source_of(leaf)
         return self._inputs.has_frame(source) and self._inputs.look_ups.is_small(source)
@@ -92,20 +92,20 @@ class Driver:
         """The rows that have one of the keys; all rows, where these cannot be looked up."""
         memory_key = source_of(leaf), leaf.names, keys
         if memory_key not in self._memory:
-            below = dict(zip(leaf.names, _below(leaf), strict=True))
+            below = dict(zip(leaf.names, _storage_columns(leaf), strict=True))
             columns = tuple(below[name] for name in keys.names)
             try:
                 rows = self._inputs.look_ups.look_up(source_of(leaf), columns, keys.values)
             except NotHereError:
                 return self.whole(leaf)
-            self._memory[memory_key] = self._arranged(leaf, rows)
+            self._memory[memory_key] = self._rows_in_leaf_order(leaf, rows)
             self.read += len(rows)
         return self._memory[memory_key]
 
-    def _arranged(self, leaf: Leaf, rows: Rows) -> Rows:
+    def _rows_in_leaf_order(self, leaf: Leaf, rows: Rows) -> Rows:
         """Rows in the order of a leaf's columns; one that no query reads is NULL."""
         have = [field.name for field in self._inputs.look_ups.schema(source_of(leaf))]
-        names = list(_below(leaf))
+        names = list(_storage_columns(leaf))
         if have == names:
             return rows
         places = [have.index(name) if name in have else None for name in names]
@@ -117,14 +117,14 @@ class Driver:
         """All values that columns of missing rows may have, if these are few."""
         values = self.possible.values(first, tuple(columns))
         is_few = values is not None and len(values) <= MOST_AHEAD
-        return values if is_few and self._has_tables(second) else None
+        return values if is_few and self._has_all_tables(second) else None
 
-    def _has_tables(self, node: Node) -> bool:
+    def _has_all_tables(self, node: Node) -> bool:
         """Whether all tables are there; one that turns out not to be needed need not be."""
         scans = [each for each in walk(node) if isinstance(each, Scan)]
         return all(self._inputs.has_frame((scan.name, scan.state)) for scan in scans)
 
 
-def _below(leaf: Leaf) -> Columns:
+def _storage_columns(leaf: Leaf) -> Columns:
     """The columns of a leaf by their names in storage."""
     return leaf.table.names if isinstance(leaf, Scan) else leaf.names

@@ -55,34 +55,34 @@ class Scanned:
         """Rows with these columns that have one of the keys, and perhaps some others; None if
         Spark should read them."""
         fields = {field.name: field for field in self.snapshot.fields}
-        columns = self._stored(schema)
+        columns = self._file_columns(schema)
         if columns is None:
             return None
-        keys = [self._keys(fields, names, values) for names, values in key_sets.items()]
+        keys = [self._key_table(fields, names, values) for names, values in key_sets.items()]
         files = [each for each in self.files if any(may_hold(each, some) for some in keys)]
         if sum(each.size for each in files) > DRIVER_BYTES:
             return None
-        return _typed(look_up(Folder(self.table), files, columns, keys), schema)
+        return _typed_rows(look_up(Folder(self.table), files, columns, keys), schema)
 
     def read(self, schema: Schema, most_rows: int) -> pa.Table | None:
         """All rows with these columns; None if they are more, or Spark should read them."""
-        columns = self._stored(schema)
+        columns = self._file_columns(schema)
         counts = [each.rows for each in self.files]
         size = sum(each.size for each in self.files)
         if columns is None or min(counts, default=0) < 0 or size > min(DRIVER_BYTES, WHOLE_BYTES):
             return None
         if sum(counts) > most_rows:
             return None
-        return _typed(Folder(self.table).read(self.files, columns), schema)
+        return _typed_rows(Folder(self.table).read(self.files, columns), schema)
 
-    def _stored(self, schema: Schema) -> list[Field] | None:
+    def _file_columns(self, schema: Schema) -> list[Field] | None:
         """The columns as the files have them; Spark takes names of another case, too."""
         fields = {field.name: field for field in self.snapshot.fields}
         own = [fields.get(self.names.get(field.name, "")) for field in schema]
         columns = [field for field in own if field is not None]
         return columns if len(columns) == len(own) else None
 
-    def _keys(
+    def _key_table(
         self, fields: Mapping[str, Field], names: tuple[str, ...], values: set[tuple[object, ...]]
     ) -> pa.Table:
         own = [fields[self.names[name]] for name in names]
@@ -91,5 +91,5 @@ class Scanned:
         return pa.Table.from_arrays(arrays, [field.name for field in own])
 
 
-def _typed(rows: pa.Table, schema: Schema) -> pa.Table:
+def _typed_rows(rows: pa.Table, schema: Schema) -> pa.Table:
     return rows.rename_columns([field.name for field in schema]).cast(arrow_schema(schema))
