@@ -95,7 +95,7 @@ class Live:
             for row, payload in engine.maps[part.map].items():
                 again.maps[part.map].add(row, payload)
         for block in again.program.loading:
-            again._load_block(block)
+            again._run_load_block(block)
         for name, content in engine.maps.items():
             assert dict(content.items()) == dict(again.maps[name].items()), name
 

@@ -32,12 +32,12 @@ def write_state(path: str | os.PathLike[str], state: State) -> None:
     """Write the state; a file that was there is replaced only when all is written."""
     try:
         content = MAGIC + pickle.dumps(state, protocol=5)
-        put_in_place(Path(path), lambda place: _write(place, content))
+        put_in_place(Path(path), lambda place: _write_content(place, content))
     except Exception as error:  # values of the user's own classes may refuse in any way
         raise ViewkeepError(f"cannot save to {path}: {error}") from error
 
 
-def _write(place: Path, content: bytes) -> None:
+def _write_content(place: Path, content: bytes) -> None:
     place.write_bytes(content)
 
 

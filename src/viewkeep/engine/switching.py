@@ -87,7 +87,7 @@ class Engines:
             return None
         if missing := missing_libraries():
             self.reason = f"{missing} is not installed"
-            _tell_once(missing)
+            _warn_once(missing)
             return None
         try:
             return self.with_coder(None)
@@ -124,7 +124,7 @@ def missing_libraries() -> str:
     return ", ".join(name for name in NEEDED if find_spec(name) is None)
 
 
-def _tell_once(missing: str) -> None:
+def _warn_once(missing: str) -> None:
     """A warning shows once for each place in the code."""
     warnings.warn(
         f"{missing} is not installed, so updates run in pure Python: {INSTALL}", stacklevel=2

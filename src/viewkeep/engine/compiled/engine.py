@@ -56,7 +56,7 @@ class CompiledEngine(Instance):
         self.counter = [0]
         self._until_tidy = 0
         self._parameters = {t.atom: t.parameters for t in program.triggers}
-        self.triggers = {atom: self._trigger(atom) for atom in self._parameters}
+        self.triggers = {atom: self._compiled_trigger(atom) for atom in self._parameters}
         self._output = OutputReader(self)
         self.partitions: CompiledPartitions | None = None
         if program.splits:
@@ -110,7 +110,7 @@ class CompiledEngine(Instance):
 
     # --- updates ----------------------------------------------------------------------------------
 
-    def _trigger(self, atom: int) -> Callable[[Row, Any], None]:
+    def _compiled_trigger(self, atom: int) -> Callable[[Row, Any], None]:
         def update(row: Row, payload: Any) -> None:
             self.apply([(atom, row, payload)])
 
@@ -130,10 +130,10 @@ class CompiledEngine(Instance):
         for atom, columns in batches:
             batches_run.append((atom, columns))
             if self.run(f"batch_{atom}", columns):
-                self._take_back(batches_run)
+                self._undo_batches(batches_run)
                 raise Overflow("a sum or a product does not fit 64 bits")
 
-    def _take_back(self, batches_run: list[tuple[int, Columns]]) -> None:
+    def _undo_batches(self, batches_run: list[tuple[int, Columns]]) -> None:
         """Words wrap, so that taking the same changes away gives back what was there exactly."""
         for atom, columns in reversed(batches_run):
             arity = len(self._parameters[atom])
@@ -195,14 +195,14 @@ class CompiledEngine(Instance):
             for atom, columns in contents.items():
                 overflow |= bool(columns and self.run(f"put_{atom}", columns))
         else:
-            overflow = bool(self._partition({a: c for a, c in contents.items() if c}, layout))
+            overflow = bool(self._fill_partitions({a: c for a, c in contents.items() if c}, layout))
         overflow |= bool(self.call("fill"))
         self.call("finish")
         self.state.words[LOADING] = 0
         if overflow:
             raise Overflow("a sum or a product does not fit 64 bits")
 
-    def _partition(self, contents: dict[int, Columns], layout: Layout | None) -> int:
+    def _fill_partitions(self, contents: dict[int, Columns], layout: Layout | None) -> int:
         assert self.partitions is not None
         words, parts = self.state.words, [p for p in self.program.parts if p.levels]
         words[SIZE] = sum(len(columns[0]) for columns in contents.values())
@@ -243,12 +243,12 @@ class CompiledEngine(Instance):
             return None
         for part in self.program.parts:
             store = self.source.memory.stores[part.map]
-            element = self._find(store, codes) if part.atom == atom else None
+            element = self._find_payload(store, codes) if part.atom == atom else None
             if element is not None:
                 return element
         return None
 
-    def _find(self, store: Store, codes: list[Any]) -> Any:
+    def _find_payload(self, store: Store, codes: list[Any]) -> Any:
         table = store.table
         address = self.state.address + 8 * table.at
         if table.key:

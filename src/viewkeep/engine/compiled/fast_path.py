@@ -63,19 +63,19 @@ class Inlets:
         if not self._direct or not available():
             return ""
         singles = [
-            single_text(self._name(relation), *self._triggers(relation))
+            single_text(self._inlet_name(relation), *self._trigger_functions(relation))
             for relation in self._direct
         ]
         return "\n".join(
-            [api_text(), *singles, update_text(list(map(self._triggers, self._direct)))]
+            [api_text(), *singles, update_text(list(map(self._trigger_functions, self._direct)))]
         )
 
-    def _triggers(self, relation: str) -> tuple[int, list[str]]:
+    def _trigger_functions(self, relation: str) -> tuple[int, list[str]]:
         """The arity of a relation, and the functions that its rows are passed to."""
         atoms = [i for i, atom in enumerate(self._query.atoms) if atom.relation == relation]
         return len(self._query.atoms[atoms[0]].variables), [f"call_{atom}" for atom in atoms]
 
-    def _name(self, relation: str) -> str:
+    def _inlet_name(self, relation: str) -> str:
         return f"single_{self._query.relations.index(relation)}"
 
     def single(
@@ -87,7 +87,7 @@ class Inlets:
             return None
         if not self._intakes[relation].only_integers:
             return None
-        return code.builtin(self._name(relation), address)
+        return code.builtin(self._inlet_name(relation), address)
 
     def update(
         self, code: Code, python: Callable[..., None], on_overflow: Callable[..., None]

@@ -30,15 +30,15 @@ Make = Callable[[Header, Coder], CompiledEngine]
 
 def write_engine(path: str | os.PathLike[str], engine: CompiledEngine, header: Header) -> None:
     """Write all memory and the header; a file is replaced only when all is written."""
-    own = {"coder": engine.coder, "layout": _layout(engine)}
+    own = {"coder": engine.coder, "layout": _memory_layout(engine)}
     try:
         pickled = pickle.dumps({**header, **own}, protocol=5)
-        put_in_place(Path(path), lambda place: _write(place, engine, pickled))
+        put_in_place(Path(path), lambda place: _write_memory(place, engine, pickled))
     except Exception as error:  # values of the user's own classes may refuse in any way
         raise ViewkeepError(f"cannot save to {path}: {error}") from error
 
 
-def _write(place: Path, engine: CompiledEngine, pickled: bytes) -> None:
+def _write_memory(place: Path, engine: CompiledEngine, pickled: bytes) -> None:
     schema = pa.schema([(_COLUMN, pa.int64())], metadata={_KEY: pickled})
     words = engine.state.words
     content = [
@@ -65,15 +65,15 @@ def read_engine(path: str | os.PathLike[str], make: Make) -> tuple[CompiledEngin
     except Exception as error:
         problem = f"the compiled engine cannot be made here ({type(error).__name__}: {error})"
         raise ViewkeepError(f"cannot restore {path}: {problem}") from error
-    if layout != _layout(engine):
+    if layout != _memory_layout(engine):
         raise ViewkeepError(f"cannot restore {path}: it was written by another version of Viewkeep")
     columns = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]
-    _take_up(engine, [np.asarray(column.to_numpy()) for column in columns])
+    _map_memory(engine, [np.asarray(column.to_numpy()) for column in columns])
     engine.state.borrowed = mapped
     return engine, header
 
 
-def _take_up(engine: CompiledEngine, content: list[Words]) -> None:
+def _map_memory(engine: CompiledEngine, content: list[Words]) -> None:
     """Point to the mapped blocks, whose own memory is not to be freed."""
     engine.state.release()
     words = engine.state.words
@@ -85,6 +85,6 @@ def _take_up(engine: CompiledEngine, content: list[Words]) -> None:
         words[borrowed] = 1
 
 
-def _layout(engine: CompiledEngine) -> str:
+def _memory_layout(engine: CompiledEngine) -> str:
     text = "\n".join(function.text for function in engine.source.main.functions)
     return sha256(text.encode()).hexdigest()

@@ -42,10 +42,10 @@ class Instance:
         self.code = machine.load(self.source.main, self.inlets.module())
         self.state = State(self.source.memory, self.code.function("start", 1))
         self.functions: dict[str, Callable[..., int]] = {}
-        self._domains = self._domains_of(query)
+        self._domains = self._domains_of_query(query)
         self._part_keys = {p.atom: program.map(p.map).key for p in program.parts}
 
-    def _domains_of(self, query: ConjunctiveQuery) -> dict[str, Domain]:
+    def _domains_of_query(self, query: ConjunctiveQuery) -> dict[str, Domain]:
         """The domains of all variables of the program; copies of inputs are like the inputs."""
         domains = dict(self.coder.domains)
         for copy, original in self.program.inputs:

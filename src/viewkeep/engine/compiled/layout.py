@@ -120,7 +120,7 @@ def lay_out(
 ) -> Memory:
     """Tables for fused maps, rows in tables, indexes behind them; areas of so many words."""
     builder = _Builder(program, shape)
-    for maps in _fused(program, dropped):
+    for maps in _fused_maps(program, dropped):
         builder.add_table(maps)
     for local in locals_:
         builder.add_local(local)
@@ -141,7 +141,7 @@ class _Builder:
         self._use = _Usage(program)
 
     def add_table(self, maps: tuple[Map, ...]) -> None:
-        indexes = {each.name: self._indexes(each, len(maps) > 1) for each in maps}
+        indexes = {each.name: self._index_uses(each, len(maps) > 1) for each in maps}
         shapes = {each.name: COUNT if each.live else self.shape for each in maps}
         key, name = maps[0].key, identifier(maps[0].name)
         word, offsets = len(key), dict[str, int]()
@@ -152,7 +152,7 @@ class _Builder:
         for each in maps:
             places[each.name] = word
             word += len(indexes[each.name])
-        table = self._table(name, key, word)
+        table = self._new_table(name, key, word)
         for each in maps:
             self.stores[each.name] = Store(
                 each.name,
@@ -169,20 +169,20 @@ class _Builder:
         if local.listed and local.key:
             groups[()] = (True, False)
         stride = len(local.key) + local.shape.width + len(groups)
-        table = self._table(identifier(local.name), local.key, stride)
+        table = self._new_table(identifier(local.name), local.key, stride)
         place = len(local.key) + local.shape.width
         indexes = self._place_indexes(local.name, local.key, groups, place)
         self.stores[local.name] = Store(
             local.name, local.key, table, len(local.key), local.shape, indexes
         )
 
-    def _table(self, name: str, key: tuple[str, ...], stride: int) -> Table:
+    def _new_table(self, name: str, key: tuple[str, ...], stride: int) -> Table:
         table = Table(name, key, self.words, stride)
         self.words += TABLE_WORDS if key else stride
         self.tables.append(table)
         return table
 
-    def _indexes(self, each: Map, fused: bool) -> dict[Group, tuple[bool, bool]]:
+    def _index_uses(self, each: Map, fused: bool) -> dict[Group, tuple[bool, bool]]:
         """The groups to keep, each with whether it carries payloads and is temporary."""
         groups = [*each.indexes] if each.key else []
         if each.key and (self._use.scanned_with_others(each.name) or fused):
@@ -201,7 +201,7 @@ class _Builder:
         indexes = []
         for number, (columns, (carries, temporary)) in enumerate(uses.items()):
             title = f"{identifier(name)}_by{number}"
-            table = self._table(title, columns, len(columns) + 3)
+            table = self._new_table(title, columns, len(columns) + 3)
             rest = tuple(v for v in key if v not in columns)
             indexes.append(
                 Index(columns, rest, place + number, self.words, table, carries, temporary)
@@ -223,10 +223,10 @@ class _Usage:
             for join, bound_before in joins(steps, bound):
                 for access in join.accesses if join.opens else ():
                     columns = tuple(v for v in keys[access.map] if v in bound_before)
-                    self._note(access, columns, changes, len(join.accesses) > 1)
-        for steps, bound in _loads(program, skewed_only=True):
-            self._keep(program, steps, bound)
-        for steps, bound in _loads(program, skewed_only=False):
+                    self._note_access(access, columns, changes, len(join.accesses) > 1)
+        for steps, bound in _loading_steps(program, skewed_only=True):
+            self._note_steps(program, steps, bound)
+        for steps, bound in _loading_steps(program, skewed_only=False):
             for join, bound_before in joins(steps, bound):
                 for access in join.accesses if join.opens and len(join.accesses) > 1 else ():
                     if not any(v in bound_before for v in keys[access.map]):
@@ -237,7 +237,7 @@ class _Usage:
                 variables = program.splits[number].variables
                 self.lasting.add((part.map, tuple(v for v in keys[part.map] if v in variables)))
 
-    def _note(self, access: Access, columns: Group, changes: bool, several: bool) -> None:
+    def _note_access(self, access: Access, columns: Group, changes: bool, several: bool) -> None:
         self.lasting.add((access.map, columns))
         if changes and access.weigh:
             self.weighed.add((access.map, columns))
@@ -246,7 +246,7 @@ class _Usage:
             if several:
                 self._scanned_with_others.add(access.map)
 
-    def _keep(self, program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
+    def _note_steps(self, program: Program, steps: tuple[Step, ...], bound: frozenset[str]) -> None:
         for join, bound_before in joins(steps, bound):
             for access in join.accesses if join.opens else ():
                 columns = tuple(v for v in program.map(access.map).key if v in bound_before)
@@ -279,7 +279,7 @@ def writes_skewed(program: Program, block: Block) -> bool:
     return any(isinstance(step, Update) and step.target in skewed for step in block.steps)
 
 
-def _loads(
+def _loading_steps(
     program: Program, skewed_only: bool
 ) -> Iterator[tuple[tuple[Step, ...], frozenset[str]]]:
     for block in program.loading:
@@ -292,7 +292,7 @@ def _loads(
 
 def unread_inputs(program: Program) -> frozenset[str]:
     """Inputs that are read by nothing but loading: results do not need them afterwards."""
-    read = {name for steps, _, _ in reads(program) for name in _accessed(steps)}
+    read = {name for steps, _, _ in reads(program) for name in _maps_accessed(steps)}
     for trigger in program.triggers:
         steps = [step for block in trigger.blocks for step in block.steps]
         read |= {step.target for step in steps if isinstance(step, Update) and step.live}
@@ -300,19 +300,19 @@ def unread_inputs(program: Program) -> frozenset[str]:
     return frozenset(inputs - read)
 
 
-def _accessed(steps: tuple[Step, ...]) -> Iterator[str]:
+def _maps_accessed(steps: tuple[Step, ...]) -> Iterator[str]:
     for step in steps:
         match step:
             case Join(accesses=accesses):
                 yield from (access.map for access in accesses)
             case Union(branches=branches):
                 for branch in branches:
-                    yield from _accessed((*branch.over, *branch.steps))
+                    yield from _maps_accessed((*branch.over, *branch.steps))
             case Update() | Collect():
                 pass
 
 
-def _fused(program: Program, dropped: frozenset[str]) -> Iterator[tuple[Map, ...]]:
+def _fused_maps(program: Program, dropped: frozenset[str]) -> Iterator[tuple[Map, ...]]:
     """The maps, those together that share a table."""
     # Partitions count the entries of inputs, which a shared table does not tell.
     split = {part.map for part in program.parts if program.splits} | dropped

@@ -51,8 +51,8 @@ def _aggregate_words(query: ConjunctiveQuery) -> Lifted | None:
         if aggregate.argument is None:
             continue
         terms = aggregate.terms if aggregate.function != "count" else ()
-        products = [_term(query, term) for term in terms]
-        if None in products or not _plain_lifts(aggregate):
+        products = [_term_factors(query, term) for term in terms]
+        if None in products or not _has_plain_lifts(aggregate):
             return None
         components += [each for each in products if each is not None]
         components.append({})
@@ -62,12 +62,12 @@ def _aggregate_words(query: ConjunctiveQuery) -> Lifted | None:
     }
 
 
-def _plain_lifts(aggregate: Aggregate) -> bool:
+def _has_plain_lifts(aggregate: Aggregate) -> bool:
     """Plain columns: those that hold a null are never coded as plain integers."""
     return all(isinstance(lift, Variable) for lift in aggregate.lifts)
 
 
-def _term(query: ConjunctiveQuery, term: Term) -> dict[int, list[Factor]] | None:
+def _term_factors(query: ConjunctiveQuery, term: Term) -> dict[int, list[Factor]] | None:
     factors: dict[int, list[Factor]] = {}
     for constant in term.constants:
         if not isinstance(constant, Literal) or type(constant.value) is not int:
@@ -76,11 +76,11 @@ def _term(query: ConjunctiveQuery, term: Term) -> dict[int, list[Factor]] | None
     for lift in term.lifts:
         if not isinstance(lift, Variable):
             return None
-        factors.setdefault(_first_atom(query, lift), []).append(lift.name)
+        factors.setdefault(_atom_of_lift(query, lift), []).append(lift.name)
     return factors
 
 
-def _first_atom(query: ConjunctiveQuery, lift: Expression) -> int:
+def _atom_of_lift(query: ConjunctiveQuery, lift: Expression) -> int:
     assert isinstance(lift, Variable)
     return next(i for i, atom in enumerate(query.atoms) if lift.name in atom.schema)
 
@@ -116,16 +116,16 @@ class Lifter:
         columns = []
         for kind, word in zip(self.shape.kinds, self.words, strict=True):
             column = (
-                self._float(counts, word, codes, numbers)
+                self._float_word(counts, word, codes, numbers)
                 if kind == "f"
-                else self._integer(counts, word, codes, whole)
+                else self._integer_word(counts, word, codes, whole)
             )
             if column is None:
                 return None
             columns.append(column)
         return columns
 
-    def _integer(
+    def _integer_word(
         self, counts: Column, word: Word, codes: dict[str, Column], whole: Set[str]
     ) -> NDArray[np.int64] | None:
         if word is None:
@@ -135,12 +135,12 @@ class Lifter:
             values = np.int64(factor) if isinstance(factor, int) else codes[factor]
             if isinstance(factor, str) and not (factor in whole and is_plain(codes[factor])):
                 return None
-            if _largest(total) * _largest(values) >= 2**63:
+            if _largest_magnitude(total) * _largest_magnitude(values) >= 2**63:
                 return None
             total = total * values
         return np.ascontiguousarray(total)
 
-    def _float(
+    def _float_word(
         self,
         counts: Column,
         word: Word,
@@ -167,7 +167,7 @@ def is_plain(codes: Column) -> bool:
     return not len(codes) or int(codes.max()) < PLAIN
 
 
-def _largest(values: Any) -> int:
+def _largest_magnitude(values: Any) -> int:
     array = np.asarray(values)
     return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
 

@@ -35,11 +35,11 @@ class State:
         self.borrowed: object = None
         """What owns the blocks that are not this state's own: a mapped file."""
         start(self.address)
-        self._finalizer = weakref.finalize(self, _free, memory, self.words)
+        self._finalizer = weakref.finalize(self, _free_blocks, memory, self.words)
 
     def release(self) -> None:
         """Free all blocks; whoever does so puts others in their place."""
-        _free(self.memory, self.words)
+        _free_blocks(self.memory, self.words)
 
     def rows(self, table: Table) -> Words:
         """The used rows of a table, copied."""
@@ -52,7 +52,7 @@ class State:
     def entries(self, store: Store) -> Words:
         """The rows of a table in which a map has an entry."""
         rows = self.rows(store.table)
-        return rows[_present(rows, store)]
+        return rows[_entries_present(rows, store)]
 
     def count(self, store: Store) -> int:
         """How many entries a map has."""
@@ -77,7 +77,7 @@ def payload_columns(rows: Words, store: Store) -> Iterator[NDArray[Any]]:
         yield column.view(np.float64) if kind == "f" else column
 
 
-def _present(rows: Words, store: Store) -> NDArray[np.bool_]:
+def _entries_present(rows: Words, store: Store) -> NDArray[np.bool_]:
     present = np.zeros(len(rows), np.bool_)
     for column in payload_columns(rows, store):
         present |= column != 0
@@ -95,7 +95,7 @@ def blocks(memory: Memory, words: Words) -> Iterator[tuple[int, int, int]]:
             yield index.pool, index.pool + 3, int(words[index.pool + 2])
 
 
-def _free(memory: Memory, words: Words) -> None:
+def _free_blocks(memory: Memory, words: Words) -> None:
     for place, borrowed, _ in blocks(memory, words):
         if not words[borrowed]:
             _release(int(words[place]))

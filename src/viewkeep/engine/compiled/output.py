@@ -28,9 +28,9 @@ def batches_of(
     rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """The output in portions; counts as they are, other payloads as the user sees them."""
-    names = [*query.outputs, *(_titles(query) if query.aggregates else [COUNT])]
+    names = [*query.outputs, *(_result_titles(query) if query.aggregates else [COUNT])]
     if isinstance(engine, ReferenceEngine):
-        yield from _row_by_row(enumerate_rows(inputs), names, query, payload, rows)
+        yield from _batches_row_by_row(enumerate_rows(inputs), names, query, payload, rows)
         return
     domains = engine.domains(query.outputs)
     for count, columns in engine.portions(inputs, max(rows, 2)):
@@ -43,7 +43,7 @@ def batches_of(
             results = [pa.array(words[0].copy())]
         else:
             elements = map(engine.shape.decode, zip(*(w.tolist() for w in words), strict=True))
-            results = _columns(map(payload.result, elements), query)
+            results = _result_columns(map(payload.result, elements), query)
         yield pa.RecordBatch.from_arrays([*keys, *results], names=names)
 
 
@@ -57,14 +57,14 @@ def decoded(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.Array:
     return pa.array(coder.decode(codes, domain))
 
 
-def _columns(results: Iterable[Any], query: ConjunctiveQuery) -> list[pa.Array]:
+def _result_columns(results: Iterable[Any], query: ConjunctiveQuery) -> list[pa.Array]:
     payloads = list(results)
     if not query.aggregates:
         return [pa.array(payloads)]
     return [pa.array(list(column)) for column in zip(*payloads, strict=True)]
 
 
-def _row_by_row(
+def _batches_row_by_row(
     output: Iterator[tuple[Row, Any]],
     names: list[str],
     query: ConjunctiveQuery,
@@ -73,10 +73,10 @@ def _row_by_row(
 ) -> Iterator[pa.RecordBatch]:
     while portion := list(islice(output, max(rows, 1))):
         keys = zip(*(row[: len(query.outputs)] for row, _ in portion), strict=True)
-        results = _columns((payload.result(element) for _, element in portion), query)
+        results = _result_columns((payload.result(element) for _, element in portion), query)
         columns = [*(pa.array(list(key)) for key in keys), *results]
         yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _titles(query: ConjunctiveQuery) -> list[str]:
+def _result_titles(query: ConjunctiveQuery) -> list[str]:
     return [str(aggregate) for aggregate in query.aggregates]

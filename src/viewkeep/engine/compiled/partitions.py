@@ -48,9 +48,9 @@ class CompiledPartitions:
     @property
     def levels(self) -> list[dict[Row, int]]:
         """The values above the lowest level of each split."""
-        return [self._levels(number) for number in range(len(self.splits))]
+        return [self._levels_of_split(number) for number in range(len(self.splits))]
 
-    def _levels(self, number: int) -> dict[Row, int]:
+    def _levels_of_split(self, number: int) -> dict[Row, int]:
         store = self._state.memory.stores[level_name(number)]
         rows = self._state.rows(store.table)
         domains = self._domains(self.splits[number].variables)
@@ -73,25 +73,27 @@ class CompiledPartitions:
         """What is heavy now, split by split."""
         partitions = []
         for number, split in enumerate(self.splits):
-            levels = self._levels(number)
+            levels = self._levels_of_split(number)
             thetas = tuple(self.base**threshold for threshold in split.thresholds)
-            partitions.append(Partition(split, thetas, levels, self._degrees(number, levels)))
+            partitions.append(
+                Partition(split, thetas, levels, self._degrees_of_split(number, levels))
+            )
         return tuple(partitions)
 
-    def _degrees(self, number: int, levels: dict[Row, int]) -> dict[Row, int]:
+    def _degrees_of_split(self, number: int, levels: dict[Row, int]) -> dict[Row, int]:
         """The largest degree of each value in the atoms of a split."""
         split, most = self.splits[number], dict.fromkeys(levels, 0)
         for atom in split.atoms:
             counted: dict[Row, int] = dict.fromkeys(levels, 0)
             for part in self.parts:
                 if part.atom == atom:
-                    for value in self._values(part.map, split.variables):
+                    for value in self._values_of_map(part.map, split.variables):
                         if value in counted:
                             counted[value] += 1
             most = {value: max(degree, counted[value]) for value, degree in most.items()}
         return most
 
-    def _values(self, name: str, variables: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+    def _values_of_map(self, name: str, variables: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         store = self._state.memory.stores[name]
         rows = self._state.entries(store)
         columns = [rows[:, store.key.index(v)] for v in variables]

@@ -45,19 +45,19 @@ class OutputReader:
             return
         input_codes = [code for code in codes if code is not None]
         if not self._instance.source.collects:
-            yield from self._portions("tell", input_codes, rows)
+            yield from self._read_portions("tell", input_codes, rows)
             return
         # Others may read before this reading ends, so what was summed up is copied at once.
         overflow = self._instance.call("collect", *input_codes)
         summed = [
             (count, [column[:count].copy() for column in columns])
-            for count, columns in self._portions("tell_output", [], rows)
+            for count, columns in self._read_portions("tell_output", [], rows)
         ]
         self._instance.call("empty_output")
         self._instance.check_output(overflow)
         yield from summed
 
-    def _portions(
+    def _read_portions(
         self, function: str, input_codes: list[int], limit: int
     ) -> Iterator[tuple[int, Columns]]:
         head, kinds = self._program.enumerator.head, self._shape.kinds
@@ -92,14 +92,14 @@ class OutputReader:
         """The change of the output that this tuple of an atom makes."""
         columns = self._instance.encode(atom, [(row, payload)])
         words = [int(column.view(np.int64)[0]) for column in columns]
-        overflow = self._change(atom, words)
+        overflow = self._run_output_change(atom, words)
         output = self._instance.source.memory.stores[OUTPUT]
         change = dict(self._instance.items(output))
         self._instance.call("empty_output")
         self._instance.check_output(overflow)
         return change
 
-    def _change(self, atom: int, words: list[int]) -> int:
+    def _run_output_change(self, atom: int, words: list[int]) -> int:
         """The change of the output by one tuple; compiled when it is first asked for."""
         kinds = "i" * (len(words) - self._shape.width) + self._shape.kinds
         numbers = [

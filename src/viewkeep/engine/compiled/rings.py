@@ -44,7 +44,7 @@ class Shape:
 
     def add(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
         """left + right, word by word."""
-        return [_plus(*each) for each in zip(self.kinds, left, right, strict=True)]
+        return [_sum_text(*each) for each in zip(self.kinds, left, right, strict=True)]
 
     def negate(self, element: Sequence[str]) -> list[str]:
         """Minus the element."""
@@ -76,9 +76,9 @@ def shape_of(ring: Ring[Any]) -> Shape | str:
         case Reals():
             return _FLOAT
         case ProductRing(rings=rings):
-            return _product(rings)
+            return _product_shape(rings)
         case MatrixRing():
-            return _matrix(ring)
+            return _matrix_shape(ring)
     raise AssertionError(ring)  # all are named above
 
 
@@ -86,18 +86,18 @@ COUNT: Shape
 """The shape of counts: one integer."""
 
 
-def _plus(kind: str, left: str, right: str) -> str:
+def _sum_text(kind: str, left: str, right: str) -> str:
     return f"{left} + {right}" if kind == "f" else f"add({left}, {right})"
 
 
-def _times(kind: str, left: str, right: str) -> str:
+def _product_text(kind: str, left: str, right: str) -> str:
     return f"({left}) * ({right})" if kind == "f" else f"multiply({left}, {right})"
 
 
-def _scalar(kind: str, encode: Callable[[Any], int | float]) -> Shape:
+def _scalar_shape(kind: str, encode: Callable[[Any], int | float]) -> Shape:
     return Shape(
         kind,
-        lambda left, right: [_times(kind, left[0], right[0])],
+        lambda left, right: [_product_text(kind, left[0], right[0])],
         lambda element: [encode(element)],
         lambda words: words[0],
         (1.0 if kind == "f" else 1,),
@@ -120,12 +120,12 @@ def _encode_number(element: Any) -> int:
     return encode_integer(element)
 
 
-_INTEGER = COUNT = _scalar("i", encode_integer)
-_NUMBER = _scalar("i", _encode_number)
-_FLOAT = _scalar("f", float)
+_INTEGER = COUNT = _scalar_shape("i", encode_integer)
+_NUMBER = _scalar_shape("i", _encode_number)
+_FLOAT = _scalar_shape("f", float)
 
 
-def _product(rings: tuple[Ring[Any], ...]) -> Shape | str:
+def _product_shape(rings: tuple[Ring[Any], ...]) -> Shape | str:
     shapes = [shape_of(ring) for ring in rings]
     for shape in shapes:
         if isinstance(shape, str):
@@ -134,7 +134,7 @@ def _product(rings: tuple[Ring[Any], ...]) -> Shape | str:
     kinds = "".join(part.kinds for part in parts)
     if len(kinds) > WORDS_AT_MOST:
         return f"elements of {len(kinds)} words are too long"
-    places = list(_places(parts))
+    places = list(_word_places(parts))
 
     def multiply(left: Sequence[str], right: Sequence[str]) -> list[str]:
         return [w for part, cut in places for w in part.multiply(left[cut], right[cut])]
@@ -148,14 +148,14 @@ def _product(rings: tuple[Ring[Any], ...]) -> Shape | str:
     )
 
 
-def _places(parts: list[Shape]) -> Iterator[tuple[Shape, slice]]:
+def _word_places(parts: list[Shape]) -> Iterator[tuple[Shape, slice]]:
     start = 0
     for part in parts:
         yield part, slice(start, start + part.width)
         start += part.width
 
 
-def _matrix(ring: MatrixRing) -> Shape | str:
+def _matrix_shape(ring: MatrixRing) -> Shape | str:
     """Moments as vectors: the count, the sums, then the products on and above the diagonal."""
     scalar = shape_of(ring.scalars)
     if isinstance(scalar, str) or scalar.width > 1:
@@ -180,25 +180,31 @@ def _matrix(ring: MatrixRing) -> Shape | str:
         return Moments(words[0], sums, {cell: word for cell, word in rest if word})
 
     def multiply(left: Sequence[str], right: Sequence[str]) -> list[str]:
-        return _matrix_product(kind, size, cells, left, right)
+        return _matrix_product_text(kind, size, cells, left, right)
 
     return Shape(kind * width, multiply, encode, decode, (one, *[zero] * (width - 1)))
 
 
-def _matrix_product(
+def _matrix_product_text(
     kind: str, size: int, cells: list[tuple[int, int]], left: Sequence[str], right: Sequence[str]
 ) -> list[str]:
     """(c1 c2, c2 s1 + c1 s2, c2 Q1 + c1 Q2 + s1 s2^T + s2 s1^T)."""
 
     def crossed(place: int) -> str:
-        return _plus(kind, _times(kind, left[place], right[0]), _times(kind, right[place], left[0]))
-
-    words = [_times(kind, left[0], right[0]), *(crossed(1 + i) for i in range(size))]
-    for place, (i, j) in enumerate(cells, start=1 + size):
-        outer = _plus(
+        return _sum_text(
             kind,
-            _times(kind, left[1 + i], right[1 + j]),
-            _times(kind, left[1 + j], right[1 + i]),
+            _product_text(kind, left[place], right[0]),
+            _product_text(kind, right[place], left[0]),
         )
-        words.append(_plus(kind, f"({crossed(place)})" if kind == "f" else crossed(place), outer))
+
+    words = [_product_text(kind, left[0], right[0]), *(crossed(1 + i) for i in range(size))]
+    for place, (i, j) in enumerate(cells, start=1 + size):
+        outer = _sum_text(
+            kind,
+            _product_text(kind, left[1 + i], right[1 + j]),
+            _product_text(kind, left[1 + j], right[1 + i]),
+        )
+        words.append(
+            _sum_text(kind, f"({crossed(place)})" if kind == "f" else crossed(place), outer)
+        )
     return words

@@ -65,17 +65,17 @@ class ColumnIntake:
         """The changes as columns, atom by atom; None if they are left to the other intake."""
         if not self.usable or (self._static and not loading):
             return None
-        columns = self._coded(rows)
+        columns = self._coded_columns(rows)
         if columns is None:
             return None
-        counts = _counts(multiplicities, len(columns[0].codes) if columns else -1)
+        counts = _count_column(multiplicities, len(columns[0].codes) if columns else -1)
         if counts is None or (self._no_deletes and len(counts) and int(counts.min()) < 0):
             return None
-        batches = [self._of_atom(*atom, columns, counts) for atom in self._atoms]
+        batches = [self._columns_of_atom(*atom, columns, counts) for atom in self._atoms]
         ready = [each for each in batches if each is not None]
         return ready if len(ready) == len(batches) else None
 
-    def _of_atom(
+    def _columns_of_atom(
         self,
         number: int,
         names: tuple[str, ...],
@@ -100,22 +100,22 @@ class ColumnIntake:
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _coded(self, rows: Any) -> list["_Coded"] | None:
+    def _coded_columns(self, rows: Any) -> list["_Coded"] | None:
         if isinstance(rows, list):
-            return self._from_list(rows)
+            return self._coded_list(rows)
         columns = self._table_columns(rows)
         if columns is None or not columns:
             return None
-        coded = [self._code(c, d) for c, d in zip(columns, self._domains, strict=True)]
+        coded = [self._code_column(c, d) for c, d in zip(columns, self._domains, strict=True)]
         usable = [each for each in coded if each is not None]
         return usable if len(usable) == len(coded) else None
 
-    def _from_list(self, rows: list[Any]) -> list["_Coded"] | None:
+    def _coded_list(self, rows: list[Any]) -> list["_Coded"] | None:
         if not rows or not self.columns or not available():
             return None
         columns = [np.empty(len(rows), np.int64) for _ in self.columns]
         places = np.array([column.ctypes.data for column in columns], np.int64)
-        if not _parser()(rows, len(columns), places.ctypes.data):
+        if not _row_parser()(rows, len(columns), places.ctypes.data):
             return None
         for domain in self._domains:
             domain.note(int)
@@ -133,10 +133,10 @@ class ColumnIntake:
             return [rows[:, place] for place in range(rows.shape[1])]
         return None
 
-    def _code(self, column: Any, domain: Domain) -> "_Coded | None":
+    def _code_column(self, column: Any, domain: Domain) -> "_Coded | None":
         if hasattr(column, "combine_chunks"):
-            column = _unpacked(column)
-            values = None if column is None else _from_arrow(column)
+            column = _unpacked_column(column)
+            values = None if column is None else _arrow_numbers(column)
         elif isinstance(column, np.ndarray):
             values = column if column.dtype.kind in "iuf" else None
         else:
@@ -162,7 +162,7 @@ class ColumnIntake:
 
     def _code_distinct(self, column: Any, domain: Domain) -> "_Coded | None":
         """Strings, dates and so on: every distinct value is coded once."""
-        dictionary = _distinct(column)
+        dictionary = _distinct_values(column)
         if dictionary is None:
             return None
         places, values = dictionary
@@ -187,7 +187,7 @@ class _Coded:
     values are rounded, or shown, otherwise."""
 
 
-def _unpacked(column: Any) -> Any:
+def _unpacked_column(column: Any) -> Any:
     """An Arrow column in one piece, without dictionary or runs; None where Arrow cannot do that."""
     import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
     import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -204,7 +204,7 @@ def _unpacked(column: Any) -> Any:
     return None if hasattr(column, "num_chunks") else column  # too long for one piece
 
 
-def _from_arrow(column: Any) -> NDArray[Any] | None:
+def _arrow_numbers(column: Any) -> NDArray[Any] | None:
     """Numbers without nulls as an array."""
     import pyarrow as pa
 
@@ -214,7 +214,7 @@ def _from_arrow(column: Any) -> NDArray[Any] | None:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _distinct(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
+def _distinct_values(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
     """Which distinct value each row has, and those values."""
     if hasattr(column, "dictionary_encode"):
         import pyarrow as pa
@@ -237,7 +237,7 @@ def _distinct(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
     return None
 
 
-def _counts(multiplicities: Any, length: int) -> Column | None:
+def _count_column(multiplicities: Any, length: int) -> Column | None:
     if length < 0:
         return None
     if multiplicities is None:
@@ -255,5 +255,5 @@ def _counts(multiplicities: Any, length: int) -> Column | None:
 
 
 @cache
-def _parser() -> Any:
+def _row_parser() -> Any:
     return machine.load(Module(()), parse_module()).builtin("parse")

@@ -49,7 +49,7 @@ class Coder:
         """Places in `values` that stand for nothing now."""
         self.kept = 0
         """How many values there were when the others were last forgotten."""
-        self.domains = _domains(query)
+        self.domains = _query_domains(query)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({"free": [], "kept": 0, **state})  # files may be older than these
@@ -62,7 +62,7 @@ class Coder:
         earlier = self.codes.get(value)
         if earlier is not None:
             return earlier
-        whole = _whole(value)
+        whole = _integer_of_value(value)
         if whole is not None:
             domain.note(type(value.item()) if isinstance(value, np.generic) else type(value))
             return whole
@@ -90,7 +90,7 @@ class Coder:
         if type(value) is int and -PLAIN < value < PLAIN:
             return value
         code = self.codes.get(value)
-        return code if code is not None else _whole(value)
+        return code if code is not None else _integer_of_value(value)
 
     def value(self, code: int, domain: Domain) -> Any:
         """The value of a code."""
@@ -126,7 +126,7 @@ class Coder:
         return np.fromiter(map(codes.__getitem__, column), np.int64, len(column))
 
 
-def _whole(value: Any) -> int | None:
+def _integer_of_value(value: Any) -> int | None:
     """The plain integer that a value equals, if there is one."""
     if not isinstance(value, _LIKE_INTEGERS):
         return None
@@ -137,7 +137,7 @@ def _whole(value: Any) -> int | None:
     return whole if value == whole and -PLAIN < whole < PLAIN else None
 
 
-def _domains(query: ConjunctiveQuery) -> dict[str, Domain]:
+def _query_domains(query: ConjunctiveQuery) -> dict[str, Domain]:
     """One domain for variables that share values: those of the same column of a relation."""
     first: dict[tuple[str, int], str] = {}
     group = {v: v for v in query.variables}

@@ -59,12 +59,12 @@ class Checker:
         partitions = engine.partitions
         if partitions is None:
             return
-        _check_size(engine, partitions)
+        _check_partition_size(engine, partitions)
         for number in range(len(partitions.splits)):
-            _check_split(engine, partitions, number)
-        self._check_views(engine, partitions)
+            _check_split_levels(engine, partitions, number)
+        self._check_view_contents(engine, partitions)
 
-    def _check_views(self, engine: Checked, partitions: Balanced) -> None:
+    def _check_view_contents(self, engine: Checked, partitions: Balanced) -> None:
         """Every map equals what it is computed to from the same parts."""
         fresh = self._fresh.maps
         for relation in fresh.values():
@@ -75,16 +75,16 @@ class Checker:
         self._fresh.fill()
         for name, relation in engine.maps.items():
             problem = f"{name} holds\n{relation}\ninstead of\n{fresh[name]}"
-            _require(relation == fresh[name], problem)
+            _require_invariant(relation == fresh[name], problem)
 
 
-def _check_size(engine: Checked, partitions: Balanced) -> None:
+def _check_partition_size(engine: Checked, partitions: Balanced) -> None:
     size, base = sum(1 for _ in engine.inputs()), partitions.base
-    _require(size == partitions.size, f"{size} tuples, {partitions.size} counted")
-    _require(base // 4 <= size < base, f"size {size} is not within [{base // 4}, {base})")
+    _require_invariant(size == partitions.size, f"{size} tuples, {partitions.size} counted")
+    _require_invariant(base // 4 <= size < base, f"size {size} is not within [{base // 4}, {base})")
 
 
-def _check_split(engine: Checked, partitions: Balanced, number: int) -> None:
+def _check_split_levels(engine: Checked, partitions: Balanced, number: int) -> None:
     """Every value at one level, and its largest degree within the slack of that level."""
     split, levels = partitions.splits[number], dict[Row, set[int]]()
     degrees: dict[int, Counter[Row]] = {atom: Counter() for atom in split.atoms}
@@ -98,21 +98,25 @@ def _check_split(engine: Checked, partitions: Balanced, number: int) -> None:
                 degrees[part.atom][value_of(row)] += 1
     thetas = [partitions.base**threshold for threshold in split.thresholds]
     for value, own_levels in levels.items():
-        _require(len(own_levels) == 1, f"{value} is at levels {sorted(own_levels)} of {split}")
+        _require_invariant(
+            len(own_levels) == 1, f"{value} is at levels {sorted(own_levels)} of {split}"
+        )
         [level] = own_levels
         stored_level = partitions.levels[number].get(value, 0)
-        _require(
+        _require_invariant(
             stored_level == level, f"{value} is at level {level}, not {stored_level} of {split}"
         )
         degree = max(counted[value] for counted in degrees.values())
         light = level == len(thetas) or degree < 1.5 * thetas[level]
-        _require(light, f"{value} with degree {degree} is too heavy for level {level}")
+        _require_invariant(light, f"{value} with degree {degree} is too heavy for level {level}")
         heavy = level == 0 or degree >= 0.5 * thetas[level - 1]
-        _require(heavy, f"{value} with degree {degree} is too light for level {level}")
+        _require_invariant(heavy, f"{value} with degree {degree} is too light for level {level}")
     stale_values = partitions.levels[number].keys() - levels.keys()
-    _require(not stale_values, f"{sorted(stale_values, key=repr)} have a level, but no tuple")
+    _require_invariant(
+        not stale_values, f"{sorted(stale_values, key=repr)} have a level, but no tuple"
+    )
 
 
-def _require(condition: bool, problem: str) -> None:
+def _require_invariant(condition: bool, problem: str) -> None:
     if not condition:
         raise InvariantError(f"invariant violated: {problem}")

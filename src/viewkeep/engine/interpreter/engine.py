@@ -90,7 +90,7 @@ class ReferenceEngine:
     def fill(self) -> None:
         """Compute every map that is no input from those that are."""
         for block in self.program.loading:
-            self._load_block(block)
+            self._run_load_block(block)
 
     def layout(self) -> Layout | None:
         """What is heavy now, if relations are split."""
@@ -113,7 +113,7 @@ class ReferenceEngine:
         """How many entries each map has."""
         return {name: len(relation) for name, relation in self.maps.items()}
 
-    def _load_block(self, block: Block) -> None:
+    def _run_load_block(self, block: Block) -> None:
         run = self._compiler.on_row(block.steps, block.variables)
         if block.source == NOTHING:
             run((), self.ring.one)
@@ -126,18 +126,18 @@ class ReferenceEngine:
 
     def enumerate(self, inputs: dict[str, Any]) -> Iterator[tuple[Row, Any]]:
         """Distinct output tuples with their payloads; the inputs are given."""
-        bindings = self._bind_inputs(inputs)
+        bindings = self._bindings_of_inputs(inputs)
         head = [self._numbers[v] for v in self.program.enumerator.head]
         payloads = self._enumerate(bindings, self.ring.one)
         rows = ((tuple([bindings[i] for i in head]), payload) for payload in payloads)
         if self.program.enumerator.distinct:
             is_zero = self.ring.is_zero
             return ((row, payload) for row, payload in rows if not is_zero(payload))
-        return iter(self._summed(rows).items())
+        return iter(self._summed_rows(rows).items())
 
     def lookup(self, row: Row, inputs: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
-        bindings = self._bind_inputs(inputs)
+        bindings = self._bindings_of_inputs(inputs)
         for variable, value in zip(self.program.enumerator.head, row, strict=True):
             bindings[self._numbers[variable]] = value
         total = self.ring.zero
@@ -145,13 +145,13 @@ class ReferenceEngine:
             total = self.ring.add(total, payload)
         return total
 
-    def _bind_inputs(self, inputs: dict[str, Any]) -> Bindings:
+    def _bindings_of_inputs(self, inputs: dict[str, Any]) -> Bindings:
         bindings: Bindings = [None] * len(self._numbers)
         for copy, original in self.program.inputs:
             bindings[self._numbers[copy]] = inputs[original]
         return bindings
 
-    def _summed(self, rows: Iterable[tuple[Row, Any]]) -> dict[Row, Any]:
+    def _summed_rows(self, rows: Iterable[tuple[Row, Any]]) -> dict[Row, Any]:
         total: dict[Row, Any] = {}
         for row, payload in rows:
             accumulate(self.ring, total, row, payload)
@@ -180,26 +180,26 @@ class ReferenceEngine:
             self.maps,
             self.counter,
             {k: compile_trigger(t.blocks, t.parameters) for k, t in own.items()},
-            {k: compile_trigger(self._moving(t), t.parameters) for k, t in own.items()},
+            {k: compile_trigger(self._blocks_of_moves(t), t.parameters) for k, t in own.items()},
             self.ring.negate,
-            self._reload,
+            self._reload_views,
         )
 
-    def _moving(self, trigger: Trigger) -> tuple[Block, ...]:
+    def _blocks_of_moves(self, trigger: Trigger) -> tuple[Block, ...]:
         moving, sources = list[Block](), set[str]()
         for block in reversed(trigger.blocks):
             locals_ = {step.local for step in block.steps if isinstance(step, Collect)}
-            if self._writes_skewed(block) or locals_ & sources:
+            if self._writes_skewed_map(block) or locals_ & sources:
                 moving.insert(0, block)
                 sources.add(block.source)
         return tuple(moving)
 
-    def _reload(self) -> None:
+    def _reload_views(self) -> None:
         for block in self.program.loading:
-            if self._writes_skewed(block):
-                self._load_block(block)
+            if self._writes_skewed_map(block):
+                self._run_load_block(block)
 
-    def _writes_skewed(self, block: Block) -> bool:
+    def _writes_skewed_map(self, block: Block) -> bool:
         return any(isinstance(step, Update) and self._parts[step.target] for step in block.steps)
 
 

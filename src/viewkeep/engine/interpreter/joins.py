@@ -31,11 +31,11 @@ class JoinCompiler:
         self.maps, self.ring, self.counter = maps, ring, counter
         self._numbers = numbers
 
-    def _groups(
+    def _compile_groups(
         self, accesses: tuple[Access, ...], before: frozenset[str], opens: tuple[str, ...]
     ) -> Read:
         """A generator of weights that binds the opened variables, over the smallest group."""
-        sides = [self._side(access, before, opens) for access in accesses]
+        sides = [self._compile_side(access, before, opens) for access in accesses]
         counter, multiply = self.counter, self.ring.multiply
 
         def over_one(bindings: Bindings, payload: Any) -> Iterator[Any]:
@@ -73,7 +73,7 @@ class JoinCompiler:
 
         return over_one if len(sides) == 1 else over_smallest
 
-    def _side(
+    def _compile_side(
         self, access: Access, before: frozenset[str], opens: tuple[str, ...]
     ) -> tuple[Any, list[int], list[int], Any, bool]:
         """How to find a group, what it binds, how to find one entry, and whether it weighs."""
@@ -81,7 +81,7 @@ class JoinCompiler:
         columns = tuple(v for v in relation.schema if v in before)
         places = [relation.schema.index(v) for v in opens]
         numbers = [self._numbers[v] for v in opens]
-        find, key = relation.find_entry, self._key(access.arguments)
+        find, key = relation.find_entry, self._key_reader(access.arguments)
 
         def entry(bindings: Bindings) -> Any:
             return find(key(bindings))
@@ -89,7 +89,7 @@ class JoinCompiler:
         if not columns:
             everything = relation.entries
             return (lambda bindings: everything), places, numbers, entry, access.weigh
-        group_of, group_key = relation.index_on(columns).find_group, self._key(columns)
+        group_of, group_key = relation.index_on(columns).find_group, self._key_reader(columns)
         return (
             (lambda bindings: group_of(group_key(bindings))),
             places,
@@ -98,7 +98,7 @@ class JoinCompiler:
             access.weigh,
         )
 
-    def _key(self, variables: tuple[str, ...]) -> Key:
+    def _key_reader(self, variables: tuple[str, ...]) -> Key:
         """The function that reads these variables from the bindings, as a tuple."""
         numbers = [self._numbers[v] for v in variables]
         match numbers:

@@ -74,9 +74,11 @@ class LevelNote:
 
     def layout(self, levels: list[dict[Row, int]]) -> Layout:
         """The layout when the note was begun, from the levels that there are now."""
-        return Layout(self._base, tuple(self._undone(n, now) for n, now in enumerate(levels)))
+        return Layout(
+            self._base, tuple(self._levels_before(n, now) for n, now in enumerate(levels))
+        )
 
-    def _undone(self, number: int, now: dict[Row, int]) -> dict[Row, int]:
+    def _levels_before(self, number: int, now: dict[Row, int]) -> dict[Row, int]:
         replaced = self._replaced[number]
         levels = dict(now if replaced is None else replaced)
         for value, level in self._before[number].items():
@@ -153,11 +155,11 @@ class Rebalancer:
             grown = len(part) - before
             if grown:
                 self.size += grown
-                self._rebalance(row, places)
+                self._rebalance_row(row, places)
 
         return update
 
-    def _rebalance(self, row: Row, places: list[tuple[int, Callable[[Row], Row]]]) -> None:
+    def _rebalance_row(self, row: Row, places: list[tuple[int, Callable[[Row], Row]]]) -> None:
         if self.size >= self.base:
             self.set_base(2 * self.base)
             self._rebalance_all()
@@ -172,25 +174,25 @@ class Rebalancer:
         """Minor rebalancing: move the tuples of one value if its degree has left its level."""
         default, thetas = self.splits[number].default, self._thetas[number]
         level = self.levels[number].get(value, default)
-        degree = self._degree(number, value, level)
+        degree = self._largest_degree(number, value, level)
         above = level < len(thetas) and degree >= 1.5 * thetas[level]
         below = level > default and degree < 0.5 * thetas[level - 1]
         if above or below:
-            self._move(number, value, level, _level_of(degree, thetas, default))
+            self._move_tuples(number, value, level, _level_of_degree(degree, thetas, default))
         elif not degree or level > 0:
             self._write_level(number, value, level if degree else 0)
 
-    def _degree(self, number: int, value: Row, level: int) -> int:
+    def _largest_degree(self, number: int, value: Row, level: int) -> int:
         members = self._members[number]
         self._counter[0] += sum(member.look_ups for member in members)
         return max(member.degree(value, level) for member in members)
 
-    def _move(self, number: int, value: Row, source: int, target: int) -> None:
+    def _move_tuples(self, number: int, value: Row, source: int, target: int) -> None:
         self.minor += 1
         moves, negate, counter = self._moves, self._negate, self._counter
         for member in self._members[number]:
             for part, rows in member.rows(value, source):
-                other = self._by_levels[part.atom, _replaced(part.levels, number, target)]
+                other = self._by_levels[part.atom, _levels_with(part.levels, number, target)]
                 leave, join = moves[part.atom, part.map], moves[part.atom, other.map]
                 here, there = self._maps[part.map], self._maps[other.map]
                 for row, payload in rows:
@@ -240,7 +242,7 @@ class Rebalancer:
         ]
         for relation in self._skewed:
             relation.clear()
-        self._partition(rows)
+        self._partition_rows(rows)
         self._reload()
 
     def load(self, rows: list[tuple[int, Row, Any]], layout: Layout | None = None) -> None:
@@ -248,11 +250,11 @@ class Rebalancer:
         self.size = len(rows)
         if layout is None:
             self.set_base(2 * self.size + 1)
-            self._partition(rows)
+            self._partition_rows(rows)
         else:
             self.set_base(layout.base)
             self.levels[:] = [dict(levels) for levels in layout.levels]
-            self._fill(rows)
+            self._fill_parts(rows)
 
     def begin_note(self) -> LevelNote:
         """Note from now on how levels change, until `end_note`."""
@@ -267,7 +269,7 @@ class Rebalancer:
         """What is heavy now, for a load that must give just this state."""
         return Layout(self.base, tuple(dict(levels) for levels in self.levels))
 
-    def _partition(self, rows: list[tuple[int, Row, Any]]) -> None:
+    def _partition_rows(self, rows: list[tuple[int, Row, Any]]) -> None:
         degrees = [Counter[tuple[int, Row]]() for _ in self.splits]
         for atom, row, _ in rows:
             self._counter[0] += 1
@@ -282,11 +284,11 @@ class Rebalancer:
             thetas, levels = self._thetas[number], dict[Row, int]()
             self.levels[number] = levels
             for value, degree in largest.items():
-                if level := _level_of(degree, thetas, split.default):
+                if level := _level_of_degree(degree, thetas, split.default):
                     levels[value] = level
-        self._fill(rows)
+        self._fill_parts(rows)
 
-    def _fill(self, rows: list[tuple[int, Row, Any]]) -> None:
+    def _fill_parts(self, rows: list[tuple[int, Row, Any]]) -> None:
         for atom, row, payload in rows:
             self._counter[0] += 1
             places = self._places[atom]
@@ -360,9 +362,9 @@ class _Member:
                 yield from ((self._value(entry[ROW]), level) for entry in relation.entries)
 
 
-def _level_of(degree: int, thetas: tuple[float, ...], default: int) -> int:
+def _level_of_degree(degree: int, thetas: tuple[float, ...], default: int) -> int:
     return max(sum(degree >= theta for theta in thetas), default)
 
 
-def _replaced(levels: tuple[tuple[int, int], ...], number: int, level: int) -> tuple[int, ...]:
+def _levels_with(levels: tuple[tuple[int, int], ...], number: int, level: int) -> tuple[int, ...]:
     return tuple(level if own == number else level_before for own, level_before in levels)

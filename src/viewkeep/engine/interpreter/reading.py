@@ -17,7 +17,7 @@ class ReadCompiler(JoinCompiler):
         for step in steps:
             assert isinstance(step, Join | Union)  # enumerators only read
             bound_before.append(bound_before[-1] | set(step.opens))
-        read: Read = _one
+        read: Read = _read_once
         for step, before in zip(reversed(steps), reversed(bound_before[:-1]), strict=True):
             if isinstance(step, Union):
                 read = self._compile_union(step, before, read)
@@ -27,8 +27,8 @@ class ReadCompiler(JoinCompiler):
 
     def _compile_union(self, step: Union, before: frozenset[str], then: Read) -> Read:
         opens = tuple(v for v in step.opens if v not in before)
-        families = [self._family(branch, before, step.opens) for branch in step.branches]
-        numbers, key = [self._numbers[v] for v in opens], self._key(opens)
+        families = [self._compile_family(branch, before, step.opens) for branch in step.branches]
+        numbers, key = [self._numbers[v] for v in opens], self._key_reader(opens)
         ring = self.ring
 
         def members(bindings: Bindings) -> Iterator[tuple[Bindings, Read, Read]]:
@@ -48,7 +48,7 @@ class ReadCompiler(JoinCompiler):
                 weight for own, _, look_up in members(bindings) for weight in look_up(own, payload)
             ]
             if weights:
-                yield from then(bindings, _sum(ring, weights))
+                yield from then(bindings, _sum_of_weights(ring, weights))
 
         def distinct(bindings: Bindings, payload: Any) -> Iterator[Any]:
             sets = [
@@ -59,13 +59,13 @@ class ReadCompiler(JoinCompiler):
                 for number, each in zip(numbers, value):  # noqa: B905 - built together
                     bindings[number] = each
                 weights = [weight for each in sets for weight in each.weights(value)]
-                yield from then(bindings, _sum(ring, weights))
+                yield from then(bindings, _sum_of_weights(ring, weights))
 
         if not opens:
             return look_up_all
         return in_turn if step.disjoint else distinct
 
-    def _family(
+    def _compile_family(
         self, branch: Branch, before: frozenset[str], opens: tuple[str, ...]
     ) -> tuple[Callable[[Bindings], Iterator[Bindings]], Read, Read]:
         """The sets of a branch, how each is enumerated, and how one value is looked up in it."""
@@ -84,7 +84,7 @@ class ReadCompiler(JoinCompiler):
     def _compile_read(self, step: Join, before: frozenset[str], then: Read) -> Read:
         opens = tuple(v for v in step.opens if v not in before)
         if opens:
-            groups = self._groups(step.accesses, before, opens)
+            groups = self._compile_groups(step.accesses, before, opens)
 
             def loop(bindings: Bindings, payload: Any) -> Iterator[Any]:
                 for weight in groups(bindings, payload):
@@ -92,7 +92,8 @@ class ReadCompiler(JoinCompiler):
 
             return loop
         finds = [
-            (self.maps[a.map].find_entry, self._key(a.arguments), a.weigh) for a in step.accesses
+            (self.maps[a.map].find_entry, self._key_reader(a.arguments), a.weigh)
+            for a in step.accesses
         ]
         counter, multiply = self.counter, self.ring.multiply
 
@@ -157,12 +158,12 @@ def union(sets: list[_Set]) -> Iterator[Row]:
             yield value
 
 
-def _sum(ring: Ring[Any], weights: list[Any]) -> Any:
+def _sum_of_weights(ring: Ring[Any], weights: list[Any]) -> Any:
     total = weights[0]
     for weight in weights[1:]:
         total = ring.add(total, weight)
     return total
 
 
-def _one(bindings: Bindings, payload: Any) -> Iterator[Any]:
+def _read_once(bindings: Bindings, payload: Any) -> Iterator[Any]:
     yield payload

@@ -72,19 +72,19 @@ class StepCompiler(JoinCompiler):
         bound = frozenset(variables)
         opening = (i for i, step in enumerate(steps) if isinstance(step, Join) and step.opens)
         loop = next(opening, len(steps))
-        then = self._compile_binding(steps[loop:], variables) if steps[loop:] else _do_nothing
+        then = self._compile_binding(steps[loop:], variables) if steps[loop:] else _run_nothing
 
         def key(names: tuple[str, ...]) -> Callable[[Row], Row]:
             # A tuple of a tuple is that tuple: nothing is copied where the whole row is wanted.
-            return tuple if names == variables else key_function(_places(variables, names))
+            return tuple if names == variables else key_function(_variable_places(variables, names))
 
-        return self._compile(steps[:loop], bound, key, then)
+        return self._compile_steps(steps[:loop], bound, key, then)
 
     def _compile_binding(
         self, steps: tuple[Step, ...], variables: tuple[str, ...]
     ) -> Callable[[Row, Any], None]:
         """The steps as a function of a row, whose values are bound before they run."""
-        run = self._compile(steps, frozenset(variables), self._key)
+        run = self._compile_steps(steps, frozenset(variables), self._key_reader)
         numbers, size = [self._numbers[v] for v in variables], len(self._numbers)
 
         def bind(row: Row, payload: Any) -> None:
@@ -95,7 +95,7 @@ class StepCompiler(JoinCompiler):
 
         return bind
 
-    def _compile(
+    def _compile_steps(
         self, steps: tuple[Step, ...], bound: frozenset[str], key: Keys, then: Run | None = None
     ) -> Run:
         """The steps as one function, built from the last to the first; `then` comes after them."""
@@ -103,7 +103,7 @@ class StepCompiler(JoinCompiler):
         for step in steps:
             opens = step.opens if isinstance(step, Join) else ()
             bound_before.append(bound_before[-1] | set(opens))
-        run: Run = then or _do_nothing
+        run: Run = then or _run_nothing
         for step, before in zip(reversed(steps), reversed(bound_before[:-1]), strict=True):
             match step:
                 case Join():
@@ -147,7 +147,7 @@ class StepCompiler(JoinCompiler):
         opens = tuple(v for v in step.opens if v not in before)
         if not opens:
             return self._compile_lookup(step.accesses, key, then)
-        groups = self._groups(step.accesses, before, opens)
+        groups = self._compile_groups(step.accesses, before, opens)
 
         def loop(bindings: Bindings, payload: Any) -> None:
             for weight in groups(bindings, payload):
@@ -160,15 +160,15 @@ class StepCompiler(JoinCompiler):
         run = then
         for access in reversed(accesses):
             find, key_of = self.maps[access.map].find_entry, key(access.arguments)
-            run = _lookup(find, key_of, access.weigh, counter, multiply, run)
+            run = _lookup_step(find, key_of, access.weigh, counter, multiply, run)
         return run
 
 
-def _places(variables: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+def _variable_places(variables: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(map(variables.index, names))
 
 
-def _lookup(
+def _lookup_step(
     find: Callable[[Row], Any],
     key: Key,
     weigh: bool,
@@ -194,7 +194,7 @@ def _lookup(
     return checked
 
 
-def _do_nothing(bindings: Bindings, payload: Any) -> None:
+def _run_nothing(bindings: Bindings, payload: Any) -> None:
     """The end of a list of steps."""
 
 

@@ -29,7 +29,7 @@ def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) ->
     skewed = [n for n, block in enumerate(program.loading) if writes_skewed(program, block)]
     yield Function("reload", "s", [f"    load_{number}(s)" for number in skewed])
     for number, trigger in enumerate(program.triggers):
-        blocks = _moving(program, trigger)
+        blocks = _blocks_that_move(program, trigger)
         arguments = joined(["s"], keys(len(trigger.parameters)), memory.shape.names("p"))
         body = [f"    trigger_{number}({arguments})"]
         if tuple(blocks) != trigger.blocks:
@@ -38,7 +38,7 @@ def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) ->
     yield from _Splits(program, memory).parts()
 
 
-def _moving(program: Program, trigger: Trigger) -> list[Block]:
+def _blocks_that_move(program: Program, trigger: Trigger) -> list[Block]:
     """The blocks that change what depends on how relations are split, and what they need."""
     moving, sources = list[Block](), set[str]()
     for block in reversed(trigger.blocks):
@@ -53,29 +53,29 @@ class _Splits(PartWriter):
     """Writes the functions of all splits."""
 
     def parts(self) -> Iterator[Function]:
-        yield self._set_base()
+        yield self._set_base_text()
         for number, split in enumerate(self.program.splits):
-            yield from self._levels(number, split)
-            yield self._degree(number, split)
+            yield from self._level_functions(number, split)
+            yield self._degree_text(number, split)
         gathers: dict[str, Function] = {}
         for part in self.split_parts:
-            gathers[function_name("gather", self._store(part))] = self._gather_all(part)
+            gathers[function_name("gather", self._part_store(part))] = self._gather_all_text(part)
             for number, _ in part.levels:
-                gathers[self._gather_name(part, number)] = self._gather(part, number)
+                gathers[self._gather_function_name(part, number)] = self._gather_text(part, number)
         yield from gathers.values()
         for number, split in enumerate(self.program.splits):
-            yield self._move(number, split)
-            yield self._balance_value(number, split)
-        yield self._count_degrees()
-        yield self._set_levels()
-        yield self._spread()
-        yield self._distribute()
-        yield self._rebalance_all()
+            yield self._move_text(number, split)
+            yield self._balance_value_text(number, split)
+        yield self._count_degrees_text()
+        yield self._set_levels_text()
+        yield self._spread_text()
+        yield self._distribute_text()
+        yield self._rebalance_all_text()
         for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
-            yield self._balance(atom)
-            yield self._update(atom)
+            yield self._balance_text(atom)
+            yield self._split_update_text(atom)
 
-    def _set_base(self) -> Function:
+    def _set_base_text(self) -> Function:
         lines = list[str]()
         for number, split in enumerate(self.program.splits):
             at = self.memory.areas[theta_name(number)]
@@ -84,7 +84,7 @@ class _Splits(PartWriter):
                 lines.append(f"    set_float_at(s, {at + i}, {value})")
         return Function("set_base", "s", lines, public=True)
 
-    def _levels(self, number: int, split: Split) -> Iterator[Function]:
+    def _level_functions(self, number: int, split: Split) -> Iterator[Function]:
         """Read, set and forget the level of a value; the level that a degree asks for."""
         store, names = self.memory.stores[level_name(number)], keys(len(split.variables))
         table, at = store.table, self.memory.areas[theta_name(number)]
@@ -116,15 +116,15 @@ class _Splits(PartWriter):
         lines += [f"    if level < {split.default}:", f"        level = {split.default}"]
         yield Function(f"wanted_{number}", "s, degree", [*lines, "    return level"])
 
-    def _degree(self, number: int, split: Split) -> Function:
+    def _degree_text(self, number: int, split: Split) -> Function:
         """The largest degree of a value in the atoms of a split; it is in parts of its level."""
         names = dict(zip(split.variables, keys(len(split.variables)), strict=True))
         lines = ["    most = 0"]
         for atom in split.atoms:
             lines.append("    total = 0")
-            for part in self._members(number):
+            for part in self._parts_of_level(number):
                 if part.atom == atom:
-                    index = self._index(part, number)
+                    index = self._split_index(part, number)
                     group, key = index.groups, joined([names[v] for v in index.columns])
                     lines += [
                         f"    if level == {dict(part.levels)[number]}:",
@@ -138,20 +138,22 @@ class _Splits(PartWriter):
 
     # --- minor rebalancing ------------------------------------------------------------------------
 
-    def _move(self, number: int, split: Split) -> Function:
+    def _move_text(self, number: int, split: Split) -> Function:
         names = keys(len(split.variables), "x")
         lines = [f"    s[{MINOR}] += 1"]
-        for part in self._members(number):
+        for part in self._parts_of_level(number):
             own = dict(part.levels)[number]
             lines += [f"    if level == {own}:"]
-            store = self._store(part)
+            store = self._part_store(part)
             rows = f"{descriptor(store.table.at)}, {joined(names)}"
-            lines += [f"        start = {self._gather_name(part, number)}({rows})"]
+            lines += [f"        start = {self._gather_function_name(part, number)}({rows})"]
             lines += ["        copy = start + 8", "        for i in range(start[0]):"]
-            lines += [f"            {line}" for line in self._read_copy(store)]
+            lines += [f"            {line}" for line in self._read_copy_lines(store)]
             for level in range(len(split.thresholds) + 1):
                 if level != own:
-                    lines += [f"            {line}" for line in self._one_move(part, number, level)]
+                    lines += [
+                        f"            {line}" for line in self._move_lines(part, number, level)
+                    ]
             lines += [f"            copy += {8 * (len(store.key) + store.shape.width)}"]
             lines += ["        release(start)"]
         lines += [
@@ -161,20 +163,20 @@ class _Splits(PartWriter):
         ]
         return Function(f"shift_{number}", joined(["s"], names, ["level", "target"]), lines)
 
-    def _one_move(self, part: Part, number: int, level: int) -> list[str]:
+    def _move_lines(self, part: Part, number: int, level: int) -> list[str]:
         levels = tuple((n, level if n == number else old) for n, old in part.levels)
         other = next(
             each for each in self.split_parts if each.atom == part.atom and each.levels == levels
         )
-        arity, payload = len(self._store(part).key), self.shape.names("p")
+        arity, payload = len(self._part_store(part).key), self.shape.names("p")
         negation = self.shape.negate(payload)
         return [
             f"if target == {level}:",
-            f"    move_{self._trigger(part)}(s, {joined(keys(arity), negation)})",
-            f"    move_{self._trigger(other)}(s, {joined(keys(arity), payload)})",
+            f"    move_{self._part_trigger(part)}(s, {joined(keys(arity), negation)})",
+            f"    move_{self._part_trigger(other)}(s, {joined(keys(arity), payload)})",
         ]
 
-    def _balance_value(self, number: int, split: Split) -> Function:
+    def _balance_value_text(self, number: int, split: Split) -> Function:
         names, at = keys(len(split.variables)), self.memory.areas[theta_name(number)]
         top, value = len(split.thresholds), joined(names)
         body = f"""\
@@ -198,28 +200,28 @@ class _Splits(PartWriter):
 
     # --- major rebalancing ------------------------------------------------------------------------
 
-    def _over_copies(self, inner: Callable[[Part], list[str]]) -> list[str]:
+    def _copies_loop(self, inner: Callable[[Part], list[str]]) -> list[str]:
         """Lines over the copies of all parts, whose addresses are in `copies`."""
         lines = list[str]()
         for place, part in enumerate(self.split_parts):
-            store = self._store(part)
+            store = self._part_store(part)
             lines += [
                 f"    start = copies[{place}]",
                 "    if start != 0:",
                 "        copy = start + 8",
                 "        for i in range(start[0]):",
-                *(f"            {line}" for line in self._read_copy(store)),
+                *(f"            {line}" for line in self._read_copy_lines(store)),
                 *(f"            {line}" for line in inner(part)),
                 f"            copy += {8 * (len(store.key) + store.shape.width)}",
             ]
         return lines
 
-    def _count_degrees(self) -> Function:
+    def _count_degrees_text(self) -> Function:
         def count(part: Part) -> list[str]:
             lines = []
             for number, _ in part.levels:
                 store = self.memory.stores[degree_name(number, part.atom)]
-                table, value = store.table, joined(self._values(part, number))
+                table, value = store.table, joined(self._split_value_names(part, number))
                 lines += [
                     f"row = find_{table.shape}({descriptor(table.at)}, {value})",
                     "if row == 0:",
@@ -228,9 +230,9 @@ class _Splits(PartWriter):
                 ]
             return lines
 
-        return Function("count_degrees", "s, copies", self._over_copies(count))
+        return Function("count_degrees", "s, copies", self._copies_loop(count))
 
-    def _set_levels(self) -> Function:
+    def _set_levels_text(self) -> Function:
         """Strictly by the thresholds, from the largest degree in any atom of a split."""
         lines = list[str]()
         for number, split in enumerate(self.program.splits):
@@ -266,54 +268,54 @@ class _Splits(PartWriter):
             ]
         return Function("set_levels", "s", lines)
 
-    def _spread(self) -> Function:
+    def _spread_text(self) -> Function:
         """Rows into the parts that the levels of their values name."""
 
         def into(part: Part) -> list[str]:
             lines = [
-                f"l{number} = level_{number}(s, {joined(self._values(part, number))}, 0)"
+                f"l{number} = level_{number}(s, {joined(self._split_value_names(part, number))}, 0)"
                 for number, _ in part.levels
             ]
             for other in self.split_parts:
                 if other.atom == part.atom:
                     test = " and ".join(f"l{number} == {level}" for number, level in other.levels)
-                    lines += [f"if {test}:", *(f"    {line}" for line in self._added(other))]
+                    lines += [f"if {test}:", *(f"    {line}" for line in self._add_lines(other))]
             return lines
 
-        lines = [*self._over_copies(into), "    return s[0]"]
+        lines = [*self._copies_loop(into), "    return s[0]"]
         return Function("spread", "s, copies", lines, public=True)
 
-    def _added(self, part: Part) -> list[str]:
-        store, writer = self._store(part), StepWriter(self.memory)
+    def _add_lines(self, part: Part) -> list[str]:
+        store, writer = self._part_store(part), StepWriter(self.memory)
         names = dict(zip(store.key, keys(len(store.key)), strict=True))
         writer.add(store, names, Payload(self.shape, tuple(self.shape.names("p"))))
         writer.settle()
         return [line.removeprefix("    ") for line in writer.lines]
 
-    def _distribute(self) -> Function:
+    def _distribute_text(self) -> Function:
         calls = ["    count_degrees(s, copies)", "    set_levels(s)", "    spread(s, copies)"]
         return Function("distribute", "s, copies", [*calls, "    return s[0]"], public=True)
 
-    def _rebalance_all(self) -> Function:
+    def _rebalance_all_text(self) -> Function:
         """Partition anew by the new thresholds, and compute what depends on the parts."""
         lines = [f"    s[{MAJOR}] += 1", "    set_base(s)"]
         lines += [f"    copies = claim({8 * len(self.split_parts)})"]
         for place, part in enumerate(self.split_parts):
-            gather = function_name("gather", self._store(part))
-            at = descriptor(self._store(part).table.at)
+            gather = function_name("gather", self._part_store(part))
+            at = descriptor(self._part_store(part).table.at)
             lines.append(f"    copies[{place}] = {gather}({at})")
         for each in self.program.maps:
             if each.parts:
-                lines += [f"    {line}" for line in _cleared(self.memory, each.name)]
+                lines += [f"    {line}" for line in _clear_lines(self.memory, each.name)]
         lines += ["    distribute(s, copies)", "    reload(s)"]
         lines += [f"    release(copies[{place}])" for place in range(len(self.split_parts))]
         return Function("rebalance_all", "s", [*lines, "    release(copies)"])
 
     # --- updates ----------------------------------------------------------------------------------
 
-    def _balance(self, atom: int) -> Function:
+    def _balance_text(self, atom: int) -> Function:
         part = next(each for each in self.program.parts if each.atom == atom)
-        names = joined(keys(len(self._store(part).key)))
+        names = joined(keys(len(self._part_store(part).key)))
         lines = [
             f"    if s[{SIZE}] >= s[{BASE}]:",
             f"        s[{BASE}] = 2 * s[{BASE}]",
@@ -325,24 +327,24 @@ class _Splits(PartWriter):
             "        return 0",
         ]
         lines += [
-            f"    balance_value_{number}(s, {joined(self._values(part, number))})"
+            f"    balance_value_{number}(s, {joined(self._split_value_names(part, number))})"
             for number, _ in part.levels
         ]
         return Function(f"balance_{atom}", f"s, {names}", [*lines, "    return 0"])
 
-    def _update(self, atom: int) -> Function:
+    def _split_update_text(self, atom: int) -> Function:
         own = [part for part in self.program.parts if part.atom == atom]
-        arity, payload = len(self._store(own[0]).key), self.shape.names("p")
+        arity, payload = len(self._part_store(own[0]).key), self.shape.names("p")
         lines = ["    grown = 0"]
         for number, _ in own[0].levels:
             default = self.program.splits[number].default
-            value = joined(self._values(own[0], number))
+            value = joined(self._split_value_names(own[0], number))
             lines.append(f"    l{number} = level_{number}(s, {value}, {default})")
         for part in own:
             test = " and ".join(f"l{number} == {level}" for number, level in part.levels)
-            trigger = f"trigger_{self._trigger(part)}(s, {joined(keys(arity), payload)})"
+            trigger = f"trigger_{self._part_trigger(part)}(s, {joined(keys(arity), payload)})"
             lines.append(f"    if {test or '1'}:")
-            lines += [f"        {line}" for line in _growth(self._store(part), trigger)]
+            lines += [f"        {line}" for line in _growth_lines(self._part_store(part), trigger)]
         lines += [
             "    if grown != 0:",
             f"        s[{SIZE}] += grown",
@@ -352,7 +354,7 @@ class _Splits(PartWriter):
         return Function(f"update_{atom}", arguments, lines, inline=True, heat=Heat.HOT)
 
 
-def _growth(store: Store, trigger: str) -> list[str]:
+def _growth_lines(store: Store, trigger: str) -> list[str]:
     """Lines that run a trigger, and tell by how many tuples the map of an atom grows."""
     at = store.table.at
     if store.key:
@@ -365,7 +367,7 @@ def _growth(store: Store, trigger: str) -> list[str]:
     ]
 
 
-def _cleared(memory: Memory, name: str) -> Iterator[str]:
+def _clear_lines(memory: Memory, name: str) -> Iterator[str]:
     """Lines that empty a map; the others of its table, which are emptied too, come in turn."""
     store = memory.stores[name]
     if not store.key:

@@ -21,7 +21,7 @@ class LoopWriter(TextWriter):
         if len(join.accesses) == 1:
             self.over_one(join.accesses[0], join.opens, names, payload, then)
         else:
-            self._over_smallest(join, names, payload, then)
+            self._write_smallest_loop(join, names, payload, then)
 
     def over_one(
         self, access: Access, opens: Sequence[str], names: Names, payload: Payload, then: Then
@@ -31,18 +31,18 @@ class LoopWriter(TextWriter):
         columns = tuple(v for v in store.key if v in names)
         index = store.index(columns)
         if index is None:
-            self._scan(store, access.weigh, names, payload, then)
+            self._write_scan(store, access.weigh, names, payload, then)
             return
         at, count = self.list_of(store, index, names)
         with self.turns(count) as i:
             entry = self.fresh("entry")
             width = entry_width(store, index)
             self.emit(f"{entry} = {at} + {i} * {8 * width}")
-            bound = names | self._entry_names(index, opens, entry)
+            bound = names | self._names_of_entry(index, opens, entry)
             if not access.weigh:
                 then(bound, payload)
             elif index.carries:
-                then(bound, self.times(payload, self._carried(store, index, entry)))
+                then(bound, self.times(payload, self._payload_of_entry(store, index, entry)))
             else:
                 row = self.row(store, bound)
                 then(bound, self.times(payload, words(store, row)))
@@ -53,12 +53,12 @@ class LoopWriter(TextWriter):
         for block in self._blocks:
             if place in block.lists:
                 return block.lists[place]
-        list_ = self._find_list(index, names)
+        list_ = self._write_list_search(index, names)
         if store.name in self._stable:
             self._blocks[-1].lists[place] = list_
         return list_
 
-    def _find_list(self, index: Index, names: Names) -> tuple[str, str]:
+    def _write_list_search(self, index: Index, names: Names) -> tuple[str, str]:
         at, count, g, pool = (self.fresh(stem) for stem in ("at", "count", "g", "pool"))
         group, arity = index.groups, len(index.columns)
         self.emit(f"{at} = 0", f"{count} = 0")
@@ -92,21 +92,23 @@ class LoopWriter(TextWriter):
             yield i
         self.cursors.pop()
 
-    def _entry_names(self, index: Index, opens: Sequence[str], entry: str) -> Names:
+    def _names_of_entry(self, index: Index, opens: Sequence[str], entry: str) -> Names:
         names = {}
         for variable in opens:
             names[variable] = self.fresh(f"v_{identifier(variable)}")
             self.emit(f"{names[variable]} = {entry}[{index.rest.index(variable)}]")
         return names
 
-    def _carried(self, store: Store, index: Index, entry: str) -> list[str]:
+    def _payload_of_entry(self, store: Store, index: Index, entry: str) -> list[str]:
         start = len(index.rest)
         return [
             f"float_at({entry}, {start + i})" if kind == "f" else f"{entry}[{start + i}]"
             for i, kind in enumerate(store.shape.kinds)
         ]
 
-    def _scan(self, store: Store, weigh: bool, names: Names, payload: Payload, then: Then) -> None:
+    def _write_scan(
+        self, store: Store, weigh: bool, names: Names, payload: Payload, then: Then
+    ) -> None:
         """All entries of a map that has its table for itself."""
         table, row = store.table, self.fresh("row")
         room = self.fresh("room")
@@ -127,7 +129,7 @@ class LoopWriter(TextWriter):
             self.known_row(store, row)
             then(bound, self.times(payload, words(store, row)) if weigh else payload)
 
-    def _over_smallest(self, join: Join, names: Names, payload: Payload, then: Then) -> None:
+    def _write_smallest_loop(self, join: Join, names: Names, payload: Payload, then: Then) -> None:
         """The smallest group is iterated; the others are asked for each of its entries."""
         sides = [_Side.of(self, access, names) for access in join.accesses]
         present = " and ".join(f"{side.count} != 0" for side in sides)
@@ -139,10 +141,10 @@ class LoopWriter(TextWriter):
                 self.emit(f"    {count} = {side.count}", f"    {at} = {side.at}")
             with self.turns(count) as i:
                 if self._stable and len(sides) == 2:  # a trigger; what runs once is better small
-                    self._look_ahead(sides, join.opens, (which, count, at, i), names)
-                self._one_of_smallest(sides, join.opens, (which, at, i), names, payload, then)
+                    self._write_prefetch(sides, join.opens, (which, count, at, i), names)
+                self._write_smallest_entry(sides, join.opens, (which, at, i), names, payload, then)
 
-    def _look_ahead(
+    def _write_prefetch(
         self,
         sides: list["_Side"],
         opens: Sequence[str],
@@ -154,7 +156,7 @@ class LoopWriter(TextWriter):
         later = self.fresh("later")
         bound = names | {v: self.fresh("v") for v in opens}
         with self.inside(f"if {i} + {TURNS_AHEAD} < {count}:"):
-            self._by_side(
+            self._write_by_side(
                 which, [s.entry(later, at, f"({i} + {TURNS_AHEAD})", opens, bound) for s in sides]
             )
             for number, side in enumerate(sides):
@@ -163,7 +165,7 @@ class LoopWriter(TextWriter):
                 self.emit(f"if {which} != {number}:")
                 self.emit(f"    hint_{table.shape}({descriptor(table.at)}, {key})")
 
-    def _by_side(self, which: str, lines: list[list[str]]) -> None:
+    def _write_by_side(self, which: str, lines: list[list[str]]) -> None:
         """The lines for the side that is iterated, without a branch where all sides have the
         same."""
         if all(each == lines[0] for each in lines):
@@ -172,7 +174,7 @@ class LoopWriter(TextWriter):
         for number, each in enumerate(lines):
             self.emit(f"if {which} == {number}:", *(f"    {line}" for line in each))
 
-    def _one_of_smallest(
+    def _write_smallest_entry(
         self,
         sides: list["_Side"],
         opens: Sequence[str],
@@ -184,12 +186,12 @@ class LoopWriter(TextWriter):
         which, at, i = place
         bound = names | {v: self.fresh(f"v_{identifier(v)}") for v in opens}
         entry = self.fresh("entry")
-        self._by_side(which, [side.entry(entry, at, i, opens, bound) for side in sides])
+        self._write_by_side(which, [side.entry(entry, at, i, opens, bound) for side in sides])
         for number, side in enumerate(sides):
             weights = side.store.shape.names(self.fresh("w") + "_") if side.weigh else []
             own = side.index.carries or not side.weigh
             if own and weights:
-                carried = self._carried(side.store, side.index, entry)
+                carried = self._payload_of_entry(side.store, side.index, entry)
                 self.emit(f"if {which} == {number}:")
                 self.emit(*(f"    {w} = {c}" for w, c in zip(weights, carried, strict=True)))
             # Where the list has no payloads, the iterated side is asked too.

@@ -75,15 +75,19 @@ def store_text(store: Store) -> Iterator[Function]:
     lines += ["            return 0"]
     for number, index in enumerate(store.indexes):
         arguments = joined(names, new if index.carries else [])
-        lines += _guarded(index, f"{_index_name('append', store, number)}(b, row, {arguments})")
+        lines += _guarded_call(
+            index, f"{_index_function_name('append', store, number)}(b, row, {arguments})"
+        )
     lines += ["        return 1", f"    if {shape.zero_test(new)}:"]
     for number, index in enumerate(store.indexes):
-        lines += _guarded(index, f"{_index_name('leave', store, number)}(b, row, {joined(names)})")
+        lines += _guarded_call(
+            index, f"{_index_function_name('leave', store, number)}(b, row, {joined(names)})"
+        )
     lines += ["        return -1"]
     for number, index in enumerate(store.indexes):
         if index.carries:
-            call = f"{_index_name('rewrite', store, number)}(b, row, {joined(names, new)})"
-            lines += [line[4:] for line in _guarded(index, call)]
+            call = f"{_index_function_name('rewrite', store, number)}(b, row, {joined(names, new)})"
+            lines += [line[4:] for line in _guarded_call(index, call)]
     yield Function(
         function_name("add", store),
         f"s, b, row, {joined(names, payload)}",
@@ -92,29 +96,29 @@ def store_text(store: Store) -> Iterator[Function]:
         heat=Heat.HOT,
     )
     for number, index in enumerate(store.indexes):
-        yield from _index_text(store, index, number)
+        yield from _index_functions(store, index, number)
 
 
-def _guarded(index: Index, call: str) -> list[str]:
+def _guarded_call(index: Index, call: str) -> list[str]:
     if index.temporary:
         return [f"        if s[{LOADING}] != 0:", f"            {call}"]
     return [f"        {call}"]
 
 
-def _index_name(verb: str, store: Store, number: int) -> str:
+def _index_function_name(verb: str, store: Store, number: int) -> str:
     return f"{function_name(verb, store)}__{number}"
 
 
-def _behind(store: Store, at: int) -> str:
+def _index_address(store: Store, at: int) -> str:
     """The address of words that come after those of the map's table."""
     return f"b + {8 * (at - store.table.at)}"
 
 
-def _index_text(store: Store, index: Index, number: int) -> Iterator[Function]:
+def _index_functions(store: Store, index: Index, number: int) -> Iterator[Function]:
     place = {v: f"k{i}" for i, v in enumerate(store.key)}
     width, arity = entry_width(store, index), len(index.columns)
     names, payload = joined(keys(len(store.key))), store.shape.names("p")
-    pool, groups = _behind(store, index.pool), _behind(store, index.groups.at)
+    pool, groups = _index_address(store, index.pool), _index_address(store, index.groups.at)
     key = joined([place[v] for v in index.columns])
     find = f"    g = find_{index.groups.shape}({groups}, {key})" if arity else f"    g = {groups}"
     write = [f"    entry[{i}] = {place[v]}" for i, v in enumerate(index.rest)]
@@ -129,15 +133,17 @@ def _index_text(store: Store, index: Index, number: int) -> Iterator[Function]:
         lines += ["    if g == 0:", f"        g = {insert}", f"    g += {8 * arity}"]
     lines += [f"    row[{index.place}] = g[1]", f"    entry = push_{width}({pool}, g)", *write]
     lines += carried if index.carries else []
-    yield Function(_index_name("append", store, number), parameters, lines)
+    yield Function(_index_function_name("append", store, number), parameters, lines)
     if index.carries:
         entry = f"p[0] + (g[0] + row[{index.place}] * {width}) * 8"
         lines = [find, f"    g += {8 * arity}", f"    p = {pool}", f"    entry = {entry}"]
-        yield Function(_index_name("rewrite", store, number), parameters, [*lines, *carried])
-    yield _leave_text(store, index, number, find)
+        yield Function(
+            _index_function_name("rewrite", store, number), parameters, [*lines, *carried]
+        )
+    yield _leave_index_text(store, index, number, find)
 
 
-def _leave_text(store: Store, index: Index, number: int, find: str) -> Function:
+def _leave_index_text(store: Store, index: Index, number: int, find: str) -> Function:
     """The last entry of the list moves into the gap, and its row learns its new position."""
     width, arity, table = entry_width(store, index), len(index.columns), store.table
     rest = {v: f"last[{i}]" for i, v in enumerate(index.rest)}
@@ -145,7 +151,7 @@ def _leave_text(store: Store, index: Index, number: int, find: str) -> Function:
     lines = [
         find,
         f"    g += {8 * arity}",
-        f"    p = {_behind(store, index.pool)}",
+        f"    p = {_index_address(store, index.pool)}",
         f"    here = row[{index.place}]",
         "    n = g[1] - 1",
         "    if here != n:",
@@ -157,10 +163,10 @@ def _leave_text(store: Store, index: Index, number: int, find: str) -> Function:
         f"    pop_{width}(p, g)",
     ]
     if arity:
-        groups = f"{_behind(store, index.groups.at)}, g - {8 * arity}"
+        groups = f"{_index_address(store, index.groups.at)}, g - {8 * arity}"
         lines += ["    if n == 0:", f"        remove_{index.groups.shape}({groups})"]
     parameters = f"b, row, {joined(keys(len(store.key)))}"
-    return Function(_index_name("leave", store, number), parameters, lines)
+    return Function(_index_function_name("leave", store, number), parameters, lines)
 
 
 def memory_text(memory: Memory) -> Iterator[Function]:

@@ -45,28 +45,28 @@ class PartWriter:
 
     # --- pieces -----------------------------------------------------------------------------------
 
-    def _store(self, part: Part) -> Store:
+    def _part_store(self, part: Part) -> Store:
         return self.memory.stores[part.map]
 
-    def _trigger(self, part: Part) -> int:
+    def _part_trigger(self, part: Part) -> int:
         return next(
             number
             for number, trigger in enumerate(self.program.triggers)
             if trigger.atom == part.atom and trigger.part in ("", part.map)
         )
 
-    def _values(self, part: Part, number: int, stem: str = "k") -> list[str]:
+    def _split_value_names(self, part: Part, number: int, stem: str = "k") -> list[str]:
         """The variables that hold the value of a split, of those that hold a row of a part."""
-        key = self._store(part).key
+        key = self._part_store(part).key
         return [f"{stem}{key.index(v)}" for v in self.program.splits[number].variables]
 
-    def _index(self, part: Part, number: int) -> Index:
-        store, variables = self._store(part), self.program.splits[number].variables
+    def _split_index(self, part: Part, number: int) -> Index:
+        store, variables = self._part_store(part), self.program.splits[number].variables
         index = store.index(tuple(v for v in store.key if v in variables))
         assert index is not None  # the layout keeps the indexes of degrees
         return index
 
-    def _members(self, number: int, level: int | None = None) -> Iterator[Part]:
+    def _parts_of_level(self, number: int, level: int | None = None) -> Iterator[Part]:
         for atom in self.program.splits[number].atoms:
             for part in self.split_parts:
                 if part.atom == atom and (level is None or dict(part.levels)[number] == level):
@@ -74,7 +74,7 @@ class PartWriter:
 
     # --- copies of rows ---------------------------------------------------------------------------
 
-    def _entry(self, store: Store, row: str) -> list[str]:
+    def _copy_lines(self, store: Store, row: str) -> list[str]:
         """Lines that write a row and its payload to `copy`."""
         arity = len(store.key)
         lines = [f"copy[{i}] = {row}[{i}]" for i in range(arity)]
@@ -82,9 +82,9 @@ class PartWriter:
             f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(store.shape.width)
         ]
 
-    def _gather_all(self, part: Part) -> Function:
+    def _gather_all_text(self, part: Part) -> Function:
         """A copy of all rows of a part: how many, then the rows with their payloads."""
-        store = self._store(part)
+        store = self._part_store(part)
         table, width = store.table, 8 * (len(store.key) + store.shape.width)
         return Function(
             function_name("gather", store),
@@ -96,15 +96,15 @@ class PartWriter:
                 "    for i in range(d[1] + 1):",
                 f"        row = d[0] + i * {8 * table.stride}",
                 f"        if row[0] != {EMPTY}:",
-                *(f"            {line}" for line in self._entry(store, "row")),
+                *(f"            {line}" for line in self._copy_lines(store, "row")),
                 f"            copy += {width}",
                 "    return start",
             ],
         )
 
-    def _gather(self, part: Part, number: int) -> Function:
+    def _gather_text(self, part: Part, number: int) -> Function:
         """A copy of the rows of a part that have one value of a split."""
-        store, index = self._store(part), self._index(part, number)
+        store, index = self._part_store(part), self._split_index(part, number)
         table, width = store.table, 8 * (len(store.key) + store.shape.width)
         split = self.program.splits[number]
         value = dict(zip(split.variables, keys(len(split.variables)), strict=True))
@@ -115,7 +115,7 @@ class PartWriter:
         key = joined([rest.get(v) or value[v] for v in store.key])
         arity = len(index.columns)
         return Function(
-            self._gather_name(part, number),
+            self._gather_function_name(part, number),
             f"b, {joined(list(value.values()))}",
             [
                 f"    g = find_{group.shape}({groups}, "
@@ -130,19 +130,19 @@ class PartWriter:
                 "    for i in range(n):",
                 f"        entry = p[0] + (g[{arity}] + i * {entry}) * 8",
                 f"        row = find_{table.shape}(b, {key})",
-                *(f"        {line}" for line in self._entry(store, "row")),
+                *(f"        {line}" for line in self._copy_lines(store, "row")),
                 f"        copy += {width}",
                 "    return start",
             ],
         )
 
-    def _gather_name(self, part: Part, number: int) -> str:
+    def _gather_function_name(self, part: Part, number: int) -> str:
         """The name of a gathering function, shared by parts of the same layout."""
-        store, index = self._store(part), self._index(part, number)
+        store, index = self._part_store(part), self._split_index(part, number)
         order = "_".join(str(store.key.index(v)) for v in self.program.splits[number].variables)
         return f"{function_name('gather', store)}__{index.place}_{order}"
 
-    def _read_copy(self, store: Store) -> list[str]:
+    def _read_copy_lines(self, store: Store) -> list[str]:
         """Lines that read a row and its payload from `copy`."""
         arity, names = len(store.key), self.shape.names("p")
         lines = [f"k{i} = copy[{i}]" for i in range(arity)]

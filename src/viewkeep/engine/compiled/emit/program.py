@@ -8,7 +8,7 @@ from viewkeep.engine.compiled.emit.maps import memory_text, words
 from viewkeep.engine.compiled.emit.parts import level_name, split_areas, split_locals
 from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
 from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
-from viewkeep.engine.compiled.emit.text import Names, Payload
+from viewkeep.engine.compiled.emit.text import Names, Payload, Then
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function, Heat, Module
 from viewkeep.engine.compiled.layout import (
@@ -73,8 +73,8 @@ def write(
     reading = ReadingWriter(program, memory)
     tables, main = list(memory_text(memory)), [*writer.parts(), *reading.parts()]
     return Source(
-        _module([*tables, *main]),
-        _module([*tables, *reading.changes()]),
+        _module_of_functions([*tables, *main]),
+        _module_of_functions([*tables, *reading.changes()]),
         memory,
         reading.collects,
         reading.cursors,
@@ -85,7 +85,7 @@ LINES_AT_MOST = 5_000
 """Programs with more lines of text are large (`Module.is_large`)."""
 
 
-def _module(functions: list[Function]) -> Module:
+def _module_of_functions(functions: list[Function]) -> Module:
     lines = sum(function.text.count("\n") + 2 for function in functions)
     return Module(tuple(functions), is_large=lines >= LINES_AT_MOST)
 
@@ -102,27 +102,29 @@ class _ProgramWriter:
     def parts(self) -> Iterator[Function]:
         """All functions, those that are called first."""
         for number, trigger in enumerate(self.program.triggers):
-            body = self._trigger(number, trigger, trigger.blocks)
-            yield Function(f"trigger_{number}", self._arguments(trigger), body, heat=Heat.HOT)
-        yield from self._loading()
+            body = self._trigger_lines(number, trigger, trigger.blocks)
+            yield Function(
+                f"trigger_{number}", self._trigger_arguments(trigger), body, heat=Heat.HOT
+            )
+        yield from self._load_functions()
         if self.program.splits:
-            yield from split_text(self.program, self.memory, self._trigger)
+            yield from split_text(self.program, self.memory, self._trigger_lines)
         else:
-            yield from self._plain_updates()
+            yield from self._update_functions()
         atoms = dict.fromkeys(trigger.atom for trigger in self.program.triggers)
         for atom in atoms:
-            yield from self._batch(atom)
+            yield from self._batch_functions(atom)
         for part in self.program.parts:
             if not part.levels:
-                yield self._put(part.atom, self.memory.stores[part.map])
-        yield self._finish()
+                yield self._put_text(part.atom, self.memory.stores[part.map])
+        yield self._finish_text()
 
     # --- updates ----------------------------------------------------------------------------------
 
-    def _arguments(self, trigger: Trigger) -> str:
+    def _trigger_arguments(self, trigger: Trigger) -> str:
         return joined(["s"], keys(len(trigger.parameters)), self.shape.names("p"))
 
-    def _trigger(self, number: int, trigger: Trigger, blocks: Iterable[Block]) -> list[str]:
+    def _trigger_lines(self, number: int, trigger: Trigger, blocks: Iterable[Block]) -> list[str]:
         """The lines of some blocks of a trigger."""
         blocks = list(blocks)
         changed = {s.target for b in blocks for s in b.steps if isinstance(s, Update)}
@@ -133,47 +135,49 @@ class _ProgramWriter:
         names = dict(zip(trigger.parameters, parameters, strict=True))
         for block in blocks:
             if block.source == UPDATE:
-                writer.steps(block.steps, names, Payload(self.shape, tuple(payload)), _emit_nothing)
+                writer.steps(
+                    block.steps, names, Payload(self.shape, tuple(payload)), _write_nothing
+                )
             else:
                 writer.settle()
-                self._over_local(
+                self._write_local_loop(
                     writer, block, self.memory.stores[local_name(number, block.source)]
                 )
         writer.settle()
         return [*writer.lines, "    return 0"]
 
-    def _over_local(self, writer: StepWriter, block: Block, store: Store) -> None:
+    def _write_local_loop(self, writer: StepWriter, block: Block, store: Store) -> None:
         if not store.key:
             row = descriptor(store.table.at)
             writer.emit(f"row = {row}")
             payload = writer.in_variables(store.shape, words(store))
             writer.emit(*zeroed(store))
             with writer.inside(f"if not ({store.shape.zero_test(payload)}):"):
-                writer.steps(block.steps, {}, Payload(self.shape, tuple(payload)), _emit_nothing)
+                writer.steps(block.steps, {}, Payload(self.shape, tuple(payload)), _write_nothing)
             return
         access = Access(store.name, store.key)
         one = Payload(self.shape, None)
 
         def then(names: Names, payload: Payload) -> None:
-            writer.steps(block.steps, names, payload, _emit_nothing)
+            writer.steps(block.steps, names, payload, _write_nothing)
 
         writer.over_one(access, store.key, {}, one, then)
         writer.emit(*clear_list(store))
 
-    def _plain_updates(self) -> Iterator[Function]:
+    def _update_functions(self) -> Iterator[Function]:
         for number, trigger in enumerate(self.program.triggers):
-            arguments = self._arguments(trigger)
+            arguments = self._trigger_arguments(trigger)
             call = [f"    trigger_{number}({arguments})"]
             yield Function(f"update_{trigger.atom}", arguments, call, inline=True, heat=Heat.HOT)
 
-    def _batch(self, atom: int) -> Iterator[Function]:
+    def _batch_functions(self, atom: int) -> Iterator[Function]:
         """All updates of a batch in order; tables are fetched ahead of their use."""
         # Of the parts of an atom the last is light, and most values are.
         trigger = [each for each in self.program.triggers if each.atom == atom][-1]
         arity, payload = len(trigger.parameters), self.shape.names("p")
         lines = [f"    c{i} = columns[{i}]" for i in range(arity + len(payload))]
         lines += ["    for i in range(n):"]
-        if hints := list(self._hints(trigger)):
+        if hints := list(self._prefetch_lines(trigger)):
             lines += [f"        if i + {AHEAD} < n:", *(f"            {hint}" for hint in hints)]
         lines += [f"        k{i} = c{i}[i]" for i in range(arity)]
         lines += [
@@ -182,7 +186,7 @@ class _ProgramWriter:
             else f"        {p} = c{arity + i}[i]"
             for i, (p, kind) in enumerate(zip(payload, self.shape.kinds, strict=True))
         ]
-        update = f"update_{atom}({self._arguments(trigger)})"
+        update = f"update_{atom}({self._trigger_arguments(trigger)})"
         lines += [f"        {update}", "    return s[0]"]
         yield Function(f"batch_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
         if lifted := self._lifts.get(atom):
@@ -191,15 +195,15 @@ class _ProgramWriter:
             arguments = joined(["s"], keys(arity), ["m"])
             yield Function(f"call_{atom}", arguments, lines, public=True, heat=Heat.HOT)
 
-    def _hints(self, trigger: Trigger) -> Iterator[str]:
+    def _prefetch_lines(self, trigger: Trigger) -> Iterator[str]:
         """What the first steps of an update look up: rows, groups, and the levels of values."""
         place = {v: i for i, v in enumerate(trigger.parameters)}
-        for table in dict.fromkeys(self._first_tables(trigger)):
+        for table in dict.fromkeys(self._tables_looked_up_first(trigger)):
             if table.key and set(table.key) <= set(place):
                 key = joined([f"c{place[v]}[i + {AHEAD}]" for v in table.key])
                 yield f"hint_{table.shape}({descriptor(table.at)}, {key})"
 
-    def _first_tables(self, trigger: Trigger) -> Iterator[Table]:
+    def _tables_looked_up_first(self, trigger: Trigger) -> Iterator[Table]:
         stores, parameters = self.memory.stores, frozenset(trigger.parameters)
         for number, split in enumerate(self.program.splits):
             if trigger.atom in split.atoms:
@@ -221,7 +225,7 @@ class _ProgramWriter:
 
     # --- loading ----------------------------------------------------------------------------------
 
-    def _put(self, atom: int, store: Store) -> Function:
+    def _put_text(self, atom: int, store: Store) -> Function:
         """Rows into an input, without its trigger."""
         arity, shape = len(store.key), store.shape
         writer = StepWriter(self.memory)
@@ -237,19 +241,19 @@ class _ProgramWriter:
         lines += [*writer.lines, "    return s[0]"]
         return Function(f"put_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
 
-    def _loading(self) -> Iterator[Function]:
+    def _load_functions(self) -> Iterator[Function]:
         """A function for each block, and one for all of them."""
         calls = [f"    load_{number}(s)" for number in range(len(self.program.loading))]
         for number, block in enumerate(self.program.loading):
             writer = StepWriter(self.memory)
-            self._load_block(writer, block)
+            self._write_load_block(writer, block)
             writer.settle()
             yield Function(f"load_{number}", "s", [*writer.lines, "    return 0"])
         yield Function("fill", "s", [*calls, "    return s[0]"], public=True)
 
-    def _load_block(self, writer: StepWriter, block: Block) -> None:
+    def _write_load_block(self, writer: StepWriter, block: Block) -> None:
         def then(names: Names, payload: Payload) -> None:
-            writer.steps(block.steps, names, payload, _emit_nothing)
+            writer.steps(block.steps, names, payload, _write_nothing)
 
         if block.source == NOTHING:
             then({}, Payload(self.shape, None))
@@ -258,13 +262,15 @@ class _ProgramWriter:
         one = Payload(store.shape if block.weigh else COUNT, None)
         if not store.key:
             join = Join((Access(store.name, (), block.weigh),))
-            writer.steps((join, *block.steps), {}, one, _emit_nothing)
+            writer.steps((join, *block.steps), {}, one, _write_nothing)
         elif store.fused:
-            self._over_copy(writer, store, block.weigh, one, then)
+            self._write_copy_loop(writer, store, block.weigh, one, then)
         else:
             writer.over_one(Access(store.name, store.key, block.weigh), store.key, {}, one, then)
 
-    def _over_copy(self, writer: StepWriter, store: Store, weigh: bool, one: Payload, then) -> None:  # type: ignore[no-untyped-def]
+    def _write_copy_loop(
+        self, writer: StepWriter, store: Store, weigh: bool, one: Payload, then: Then
+    ) -> None:
         """A loop over a copy of the keys, since the steps may change other maps of the same
         table."""
         table, arity = store.table, len(store.key)
@@ -288,10 +294,10 @@ class _ProgramWriter:
             then(names, writer.times(one, words(store, entry)) if weigh else one)
         writer.emit(f"release({copy})")
 
-    def _finish(self) -> Function:
+    def _finish_text(self) -> Function:
         """After a load: drop the indexes that nothing else reads."""
         lines = list[str]()
-        for _, index in _indexes(self.memory):
+        for _, index in _store_indexes(self.memory):
             if index.temporary:
                 lines += clear_index(index)
         for name in sorted(self._dropped):
@@ -301,11 +307,11 @@ class _ProgramWriter:
         return Function("finish", "s", [*lines, "    return 0"], public=True)
 
 
-def _emit_nothing(names: Names, payload: Payload) -> None:
+def _write_nothing(names: Names, payload: Payload) -> None:
     """The end of a list of steps."""
 
 
-def _indexes(memory: Memory) -> Iterator[tuple[Store, Index]]:
+def _store_indexes(memory: Memory) -> Iterator[tuple[Store, Index]]:
     for store in memory.stores.values():
         yield from ((store, index) for index in store.indexes)
 

@@ -27,39 +27,41 @@ class ReadingWriter:
     def changes(self) -> Iterator[Function]:
         """How single tuples change the output."""
         for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
-            yield self._change(atom)
+            yield self._output_change_text(atom)
 
     def parts(self) -> Iterator[Function]:
         """Enumeration in portions, the local output, and look-ups."""
-        enumerator, inputs = self.program.enumerator, self._input_names()
+        enumerator, inputs = self.program.enumerator, self._names_of_inputs()
         output = self.memory.stores[OUTPUT]
         if self.collects:
             writer = StepWriter(self.memory)
             one = Payload(self.shape, None)
-            writer.steps(enumerator.steps, inputs, one, lambda n, p: _collect(writer, output, n, p))
+            writer.steps(
+                enumerator.steps, inputs, one, lambda n, p: _write_collect(writer, output, n, p)
+            )
             writer.settle()
             parameters = joined(["s"], list(inputs.values()))
             lines = [*writer.lines, "    return s[0]"]
             yield Function("collect", parameters, lines, public=True)
         else:
-            yield self._tell("tell", enumerator.steps, inputs)
+            yield self._enumerate_text("tell", enumerator.steps, inputs)
         if output.key:
             whole = Join((Access(OUTPUT, output.key),), output.key)
-            yield self._tell("tell_output", (whole,), {})
+            yield self._enumerate_text("tell_output", (whole,), {})
         else:
-            yield self._tell("tell_output", (Join((Access(OUTPUT, ()),)),), {})
+            yield self._enumerate_text("tell_output", (Join((Access(OUTPUT, ()),)),), {})
         empty = (
             clear_list(output)
             if output.key
             else [f"row = {descriptor(output.table.at)}", *zeroed(output)]
         )
         yield Function("empty_output", "s", [f"    {line}" for line in empty], public=True)
-        yield self._look_up(inputs)
+        yield self._look_up_text(inputs)
 
-    def _input_names(self) -> Names:
+    def _names_of_inputs(self) -> Names:
         return {copy: f"input{i}" for i, (copy, _) in enumerate(self.program.inputs)}
 
-    def _tell(self, name: str, steps: tuple[Step, ...], inputs: Names) -> Function:
+    def _enumerate_text(self, name: str, steps: tuple[Step, ...], inputs: Names) -> Function:
         """Write output rows into columns, up to a number; the next call resumes."""
         head, shape = self.program.enumerator.head, self.shape
         writer = StepWriter(self.memory)
@@ -79,7 +81,7 @@ class ReadingWriter:
                     )
                 writer.emit("m += 1")
                 with writer.inside("if m == limit:"):
-                    writer.emit(*_saved(writer.cursors or []), "return m")
+                    writer.emit(*_cursor_lines(writer.cursors or []), "return m")
 
         writer.steps(steps, inputs, Payload(shape, None), write_row)
         self.cursors = max(self.cursors, writer.next_cursor)
@@ -88,7 +90,7 @@ class ReadingWriter:
         lines += ["    m = 0", *writer.lines, "    return m"]
         return Function(name, parameters, lines, public=True)
 
-    def _look_up(self, inputs: Names) -> Function:
+    def _look_up_text(self, inputs: Names) -> Function:
         """The payload of one output tuple, into the words of the total."""
         head = self.program.enumerator.head
         names = inputs | {v: f"head{i}" for i, v in enumerate(head)}
@@ -105,7 +107,7 @@ class ReadingWriter:
         arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(inputs.values()))
         return Function("look_up", arguments, [*writer.lines, "    return s[0]"], public=True)
 
-    def _change(self, atom: int) -> Function:
+    def _output_change_text(self, atom: int) -> Function:
         """The change of the output that one tuple makes, into the local output."""
         trigger = next(each for each in self.program.triggers if each.atom == atom)
         writer, output = StepWriter(self.memory), self.memory.stores[OUTPUT]
@@ -116,7 +118,7 @@ class ReadingWriter:
                 steps,
                 names,
                 Payload(self.shape, tuple(payload)),
-                lambda n, p: _collect(writer, output, n, p),
+                lambda n, p: _write_collect(writer, output, n, p),
             )
             writer.settle()
         lines = [*writer.lines, "    return s[0]"]
@@ -124,13 +126,13 @@ class ReadingWriter:
         return Function(f"change_{atom}", arguments, lines, public=True)
 
 
-def _collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:
+def _write_collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:
     """Add to the local output in a block of its own, since the next binding has another row."""
     with writer.inside("if 1:"):
         writer.add(store, names, payload)
 
 
-def _saved(cursors: list[tuple[int, str]]) -> list[str]:
+def _cursor_lines(cursors: list[tuple[int, str]]) -> list[str]:
     """Lines that keep where loops are; the innermost has done its turn."""
     lines = [f"c[{word}] = {value}" for word, value in cursors]
     if cursors:

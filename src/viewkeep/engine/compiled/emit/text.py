@@ -92,14 +92,14 @@ class TextWriter:
         for name, table in block.changed.items():
             row = block.rows[name]
             self.emit(f"if {row} != 0:")
-            test = self._nothing_left(table, row)
+            test = self._empty_row_test(table, row)
             self.emit(
                 f"    if {test}:", f"        remove_{table.shape}({descriptor(table.at)}, {row})"
             )
         block.rows.clear()
         block.changed.clear()
 
-    def _nothing_left(self, table: Table, row: str) -> str:
+    def _empty_row_test(self, table: Table, row: str) -> str:
         stores = [each for each in self.memory.stores.values() if each.table is table]
         return " and ".join(each.shape.zero_test(words(each, row)) for each in stores)
 
@@ -124,7 +124,7 @@ class TextWriter:
         """The row of a map's entry is in this variable already."""
         self._blocks[-1].rows[store.table.name] = row
 
-    def _row_to_change(self, store: Store, names: Names) -> str:
+    def _write_row_to_change(self, store: Store, names: Names) -> str:
         row, table = self.row(store, names), store.table
         if table.key:
             key = joined([names[v] for v in table.key])

@@ -22,31 +22,31 @@ class StepWriter(LoopWriter):
         step, rest = steps[0], steps[1:]
         match step:
             case Update():
-                self._update(step, names, payload, rest, then)
+                self._write_update(step, names, payload, rest, then)
             case Collect():
                 self.add(self.memory.stores[self._local(step.local)], names, payload)
                 self.steps(rest, names, payload, then)
             case Union():
-                self._union(step, names, payload, rest, then)
+                self._write_union(step, names, payload, rest, then)
             case Join():
                 join = without_opens(step, names)
                 if not join.opens:
-                    self._look_up(join.accesses, names, payload, rest, then)
-                elif summed := self._summed(rest, names, payload):
-                    self._loop_and_sum(join, names, payload, rest, summed)
+                    self._write_look_up(join.accesses, names, payload, rest, then)
+                elif summed := self._step_to_sum(rest, names, payload):
+                    self._write_loop_and_sum(join, names, payload, rest, summed)
                 else:
                     self.loop(join, names, payload, lambda n, p: self.steps(rest, n, p, then))
 
     def add(self, store: Store, names: Names, payload: Payload) -> str:
         """Add a payload to an entry; the variable that tells whether it appeared or vanished."""
-        row = self._row_to_change(store, names)
+        row = self._write_row_to_change(store, names)
         key, change = [names[v] for v in store.key], self.fresh("change")
         arguments = joined([descriptor(store.table.at), row], key, payload.spelled())
         call = f"{function_name('add', store)}(s, {arguments})"
         self.emit(f"{change} = {call}")
         return change
 
-    def _update(
+    def _write_update(
         self, step: Update, names: Names, payload: Payload, rest: Sequence[Step], then: Then
     ) -> None:
         if step.target in self.ignored:
@@ -59,7 +59,7 @@ class StepWriter(LoopWriter):
             with self.inside(f"if {change} != 0:"):
                 self.steps(rest, names, Payload(COUNT, (change,)), then)
 
-    def _look_up(
+    def _write_look_up(
         self,
         accesses: Sequence[Access],
         names: Names,
@@ -73,16 +73,16 @@ class StepWriter(LoopWriter):
         access = accesses[0]
         store = self.memory.stores[access.map]
         row = self.row(store, names)
-        with self.inside(f"if {row} != 0:"), self.inside(f"if {self._present(store, row)}:"):
+        with self.inside(f"if {row} != 0:"), self.inside(f"if {self._present_test(store, row)}:"):
             weighed = self.times(payload, words(store, row)) if access.weigh else payload
-            self._look_up(accesses[1:], names, weighed, rest, then)
+            self._write_look_up(accesses[1:], names, weighed, rest, then)
 
-    def _present(self, store: Store, row: str) -> str:
+    def _present_test(self, store: Store, row: str) -> str:
         return f"not ({store.shape.zero_test(words(store, row))})"
 
     # --- sums over loops --------------------------------------------------------------------------
 
-    def _summed(
+    def _step_to_sum(
         self, rest: Sequence[Step], names: Names, payload: Payload
     ) -> Update | Collect | None:
         """The last step if it adds all results of a loop to one entry, so that their sum can be
@@ -93,7 +93,7 @@ class StepWriter(LoopWriter):
             return last
         return None
 
-    def _loop_and_sum(
+    def _write_loop_and_sum(
         self,
         join: Join,
         names: Names,
@@ -117,7 +117,7 @@ class StepWriter(LoopWriter):
 
     # --- unions -----------------------------------------------------------------------------------
 
-    def _union(
+    def _write_union(
         self, step: Union, names: Names, payload: Payload, rest: Sequence[Step], then: Then
     ) -> None:
         """All sets of a union in turn; the caller sums payloads of equal values."""
@@ -128,14 +128,14 @@ class StepWriter(LoopWriter):
             self.emit(f"{start} = c[{phase}]", f"c[{phase}] = 0")
         for number, branch in enumerate(step.branches):
             if phase is None or self.cursors is None:
-                self._branch(branch, names, payload, rest, then)
+                self._write_branch(branch, names, payload, rest, then)
                 continue
             self.cursors.append((phase, str(number)))
             with self.inside(f"if {start} <= {number}:"):
-                self._branch(branch, names, payload, rest, then)
+                self._write_branch(branch, names, payload, rest, then)
             self.cursors.pop()
 
-    def _branch(
+    def _write_branch(
         self, branch: Branch, names: Names, payload: Payload, rest: Sequence[Step], then: Then
     ) -> None:
         one = Payload(payload.shape, None)

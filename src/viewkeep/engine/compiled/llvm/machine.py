@@ -33,7 +33,7 @@ class Code:
 
     def __init__(self, objects: bytes) -> None:
         module = llvm.parse_assembly("")
-        self._engine = llvm.create_mcjit_compiler(module, _target(_level()))
+        self._engine = llvm.create_mcjit_compiler(module, _target_machine(_optimization_level()))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(objects))
         self._engine.finalize_object()
         self._definitions: list[Any] = []
@@ -76,15 +76,15 @@ _new_builtin.argtypes = [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_voi
 
 def load(module: Module, extra: str = "") -> Code:
     """The code of a module, from disk where it was compiled before; `extra` is LLVM of its own."""
-    identity = _identity(module, extra)
+    identity = _code_identity(module, extra)
     if (loaded := _LOADED.get(identity)) is not None:
         return loaded
-    place = _place(identity)
-    objects = _read(place)
+    place = _code_file(identity)
+    objects = _read_code(place)
     if objects is None:
-        level = min(_level(), 1) if module.is_large else _level()
-        objects = _compile(translate(module) + "\n" + extra, level)
-        _write(place, objects)
+        level = min(_optimization_level(), 1) if module.is_large else _optimization_level()
+        objects = _compile_llvm(translate(module) + "\n" + extra, level)
+        _write_code(place, objects)
     _LOADED[identity] = code = Code(objects)
     return code
 
@@ -93,16 +93,21 @@ _LOADED: dict[str, Code] = {}
 """Code of this process by identity: equal programs share it, since state is passed to it."""
 
 
-def _identity(*parts: object) -> str:
-    machine = (llvmlite.__version__, llvm.get_host_cpu_name(), _features(), sys.version_info[:2])
-    parts = (*parts, _level())
+def _code_identity(*parts: object) -> str:
+    machine = (
+        llvmlite.__version__,
+        llvm.get_host_cpu_name(),
+        _processor_features(),
+        sys.version_info[:2],
+    )
+    parts = (*parts, _optimization_level())
     return hashlib.sha256(repr((_FORMAT, machine, parts)).encode()).hexdigest()
 
 
-def _compile(module_text: str, level: int) -> bytes:
+def _compile_llvm(module_text: str, level: int) -> bytes:
     module = llvm.parse_assembly(module_text)
     module.verify()
-    target = _target(level)
+    target = _target_machine(level)
     if level:
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_unrolling = False
@@ -113,29 +118,29 @@ def _compile(module_text: str, level: int) -> bytes:
     return bytes(target.emit_object(module))
 
 
-def _level() -> int:
+def _optimization_level() -> int:
     return int(os.environ.get(OPTIMIZE_VARIABLE, "2"))
 
 
 @cache
-def _target(level: int) -> Any:
+def _target_machine(level: int) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple = llvm.Target.from_default_triple()
     return triple.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=_features(), opt=level, jit=True
+        cpu=llvm.get_host_cpu_name(), features=_processor_features(), opt=level, jit=True
     )
 
 
 @cache
-def _features() -> str:
+def _processor_features() -> str:
     return str(llvm.get_host_cpu_features().flatten())
 
 
 # --- on disk --------------------------------------------------------------------------------------
 
 
-def _place(identity: str) -> Path | None:
+def _code_file(identity: str) -> Path | None:
     """The file of a program's code; None where nothing is to be kept."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen is not None:
@@ -145,7 +150,7 @@ def _place(identity: str) -> Path | None:
     return folder / "viewkeep" / f"{identity}.o"
 
 
-def _read(place: Path | None) -> bytes | None:
+def _read_code(place: Path | None) -> bytes | None:
     """The code with its own digest checked: a file that was cut short is compiled anew."""
     if place is None:
         return None
@@ -157,7 +162,7 @@ def _read(place: Path | None) -> bytes | None:
     return objects if hashlib.sha256(objects).digest() == digest else None
 
 
-def _write(place: Path | None, objects: bytes) -> None:
+def _write_code(place: Path | None, objects: bytes) -> None:
     """Put the file in place as a whole, so that several processes may do so at once."""
     if place is None:
         return

@@ -184,13 +184,13 @@ def single_text(name: str, arity: int, functions: Sequence[str]) -> str:
         "  %state = call i64 @PyLong_AsLongLong(ptr %self)",
         "  %n = load i64, ptr %count",
     ]
-    lines += _triggered("", arity, functions)
+    lines += _trigger_calls("", arity, functions)
     lines += [
         "  br i1 %good, label %done, label %back",
-        *_taken_back("", arity, functions),
-        *_returned("done", "_Py_NoneStruct"),
-        *_returned("lost", "_Py_TrueStruct"),
-        *_returned("no", "_Py_FalseStruct"),
+        *_undo_calls("", arity, functions),
+        *_return_lines("done", "_Py_NoneStruct"),
+        *_return_lines("lost", "_Py_TrueStruct"),
+        *_return_lines("no", "_Py_FalseStruct"),
         "}",
     ]
     return "\n".join(lines)
@@ -242,9 +242,9 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
             f"  br i1 %fits{number}, label %run{number}, label %python",
             f"run{number}:",
         ]
-        lines += _triggered(str(number), arity, functions)
+        lines += _trigger_calls(str(number), arity, functions)
         lines.append(f"  br i1 %good{number}, label %done, label %back{number}")
-        lines += _taken_back(str(number), arity, functions)
+        lines += _undo_calls(str(number), arity, functions)
     lines += [
         "done:",
         "  %words = inttoptr i64 %state to ptr",
@@ -254,14 +254,14 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
         "  store i64 %after, ptr %counter",
         "  call void @Py_IncRef(ptr @_Py_NoneStruct)",
         "  ret ptr @_Py_NoneStruct",
-        *_called("lost", 2),
-        *_called("python", 1),
+        *_list_call("lost", 2),
+        *_list_call("python", 1),
         "}",
     ]
     return "\n".join(lines)
 
 
-def _triggered(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
+def _trigger_calls(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
     """The triggers of a relation on the values in %row, %n times; %good tells if all went well."""
     lines = []
     for i in range(arity):
@@ -275,7 +275,7 @@ def _triggered(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
     return [*lines, f"  %good{mark} = icmp eq i64 %lost{mark}_{len(functions) - 1}, 0"]
 
 
-def _taken_back(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
+def _undo_calls(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
     """The same triggers %n times less, before anyone else sees the state: words wrap."""
     keys = "".join(f"i64 %k{mark}_{i}, " for i in range(arity))
     lines = [f"back{mark}:", f"  %less{mark} = sub i64 0, %n"]
@@ -291,7 +291,7 @@ def _taken_back(mark: str, arity: int, functions: Sequence[str]) -> list[str]:
     ]
 
 
-def _called(label: str, place: int) -> list[str]:
+def _list_call(label: str, place: int) -> list[str]:
     """The same call, of a function in the list."""
     passed = "ptr %arguments, i64 %given, ptr %keywords"
     return [
@@ -302,7 +302,7 @@ def _called(label: str, place: int) -> list[str]:
     ]
 
 
-def _returned(label: str, constant: str) -> list[str]:
+def _return_lines(label: str, constant: str) -> list[str]:
     return [f"{label}:", f"  call void @Py_IncRef(ptr @{constant})", f"  ret ptr @{constant}"]
 
 

@@ -156,19 +156,21 @@ class _Sharing:
         self._blocks: dict[ast.stmt, _Block] = {}
         self._names: dict[str, str] = {}
         self._cut: list[ast.FunctionDef] = []
-        open_ = [each for each in functions if each.name not in excluded and _takes_state(each)]
+        open_ = [
+            each for each in functions if each.name not in excluded and _has_state_parameter(each)
+        ]
         for function in open_:
-            self._find(function)
+            self._find_blocks(function)
         self._counts = Counter(block.key for block in self._blocks.values())
         for function in open_:
-            self._replace(function.body, 1)
+            self._replace_blocks(function.body, 1)
         self.functions = [*functions, *self._cut]
 
-    def _find(self, function: ast.FunctionDef) -> None:
+    def _find_blocks(self, function: ast.FunctionDef) -> None:
         """The blocks of a function that can be cut out."""
         uses = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name))
         parameters = {argument.arg for argument in function.args.args}
-        for node, before in _statements(function.body, parameters):
+        for node, before in _blocks_of_statements(function.body, parameters):
             reading = _Reading()
             reading.read(node)
             if reading.size < NODES_AT_LEAST or not reading.closed:
@@ -186,29 +188,29 @@ class _Sharing:
                 node, key, tuple(reading.places), arguments, results[0] if results else None
             )
 
-    def _replace(self, statements: list[ast.stmt], count: int) -> None:
+    def _replace_blocks(self, statements: list[ast.stmt], count: int) -> None:
         """Calls in place of blocks that occur more often than what they are a part of."""
         for number, node in enumerate(statements):
             block = self._blocks.get(node)
             if block is not None and self._counts[block.key] > count:
                 statements[number] = self._call(block)
             else:
-                for inner in _bodies(node):
-                    self._replace(inner, count)
+                for inner in _statement_bodies(node):
+                    self._replace_blocks(inner, count)
 
     def _call(self, block: _Block) -> ast.stmt:
         name = self._names.get(block.key)
         if name is None:
             name = self._names[block.key] = f"shared_{len(self._names)}"
-            self._cut_out(name, block)
-        places = [_place(place) for place in block.places]
+            self._outline_block(name, block)
+        places = [_state_address(place) for place in block.places]
         arguments = [ast.Name(each, ast.Load()) for each in block.arguments]
-        call = ast.Call(ast.Name(name, ast.Load()), [_state(), *places, *arguments], [])
+        call = ast.Call(ast.Name(name, ast.Load()), [_state_argument(), *places, *arguments], [])
         if block.result is None:
             return ast.Expr(call)
         return ast.Assign([ast.Name(block.result, ast.Store())], call)
 
-    def _cut_out(self, name: str, block: _Block) -> None:
+    def _outline_block(self, name: str, block: _Block) -> None:
         """A function of the block, in which smaller blocks may be shared in turn."""
         node = deepcopy(block.node)
         for copy, original in zip(ast.walk(node), ast.walk(block.node), strict=True):
@@ -219,8 +221,8 @@ class _Sharing:
         places = {place: f"place_{number}" for number, place in enumerate(block.places)}
         names = [_STATE, *places.values(), *block.arguments]
         body: list[ast.stmt] = [node]
-        for statements in _bodies(node):
-            self._replace(statements, self._counts[block.key])
+        for statements in _statement_bodies(node):
+            self._replace_blocks(statements, self._counts[block.key])
         _Renaming(places).visit(node)
         result: ast.expr = ast.Constant(0)
         if block.result is not None:
@@ -245,7 +247,7 @@ class _Renaming(ast.NodeTransformer):
         return node
 
 
-def _statements(
+def _blocks_of_statements(
     statements: list[ast.stmt], names: set[str]
 ) -> Iterator[tuple[ast.stmt, frozenset[str]]]:
     """Blocks at any depth, each with the names that may have a value before it."""
@@ -254,25 +256,25 @@ def _statements(
             yield node, frozenset(names)
             if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
                 names.add(node.target.id)
-            for body in _bodies(node):
-                yield from _statements(body, names)
+            for body in _statement_bodies(node):
+                yield from _blocks_of_statements(body, names)
         else:
             names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
-def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+def _statement_bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(node, ast.If | ast.For | ast.While):
         yield node.body
         yield node.orelse
 
 
-def _takes_state(function: ast.FunctionDef) -> bool:
+def _has_state_parameter(function: ast.FunctionDef) -> bool:
     return any(argument.arg == _STATE for argument in function.args.args)
 
 
-def _state() -> ast.expr:
+def _state_argument() -> ast.expr:
     return ast.Name(_STATE, ast.Load())
 
 
-def _place(place: int) -> ast.expr:
-    return ast.BinOp(_state(), ast.Add(), ast.Constant(place))
+def _state_address(place: int) -> ast.expr:
+    return ast.BinOp(_state_argument(), ast.Add(), ast.Constant(place))

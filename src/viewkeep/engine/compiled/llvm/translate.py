@@ -71,7 +71,9 @@ def translate(module: Module) -> str:
     public = {each.name for each in module.functions if each.public}
     inlined = {each.name for each in module.functions if each.inline}
     outlined = {each.name: each.outlined for each in module.functions if each.outlined}
-    parsed = [_parsed(each, {} if each.name in whole else outlined) for each in module.functions]
+    parsed = [
+        _parsed_function(each, {} if each.name in whole else outlined) for each in module.functions
+    ]
     parts = [_INTRINSICS]
     for node in share(parsed, whole):
         linkage = "" if node.name in public else "internal "
@@ -80,7 +82,7 @@ def translate(module: Module) -> str:
     return "\n".join(parts)
 
 
-def _parsed(function: Function, outlined: Mapping[str, str]) -> ast.FunctionDef:
+def _parsed_function(function: Function, outlined: Mapping[str, str]) -> ast.FunctionDef:
     """A function as a tree, with other functions called in place of some."""
     (node,) = ast.parse(function.text).body
     assert isinstance(node, ast.FunctionDef)
@@ -90,7 +92,7 @@ def _parsed(function: Function, outlined: Mapping[str, str]) -> ast.FunctionDef:
     return node
 
 
-def _kind(name: str) -> str:
+def _llvm_type(name: str) -> str:
     return FLOAT if name.startswith("f_") else INTEGER
 
 
@@ -104,13 +106,13 @@ class _Function:
         self._terminated = False
         names = [argument.arg for argument in node.args.args]
         for name in names:
-            self._emit(f"store {_kind(name)} %{name}, ptr %{name}.at")
-        self._body(node.body)
+            self._emit_line(f"store {_llvm_type(name)} %{name}, ptr %{name}.at")
+        self._emit_body(node.body)
         if not self._terminated:
-            self._emit("ret i64 0")
+            self._emit_line("ret i64 0")
         assigned = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_assigned(n)}
-        allocated = [f"  %{n}.at = alloca {_kind(n)}" for n in sorted(assigned | set(names))]
-        header = ", ".join(f"{_kind(name)} %{name}" for name in names)
+        allocated = [f"  %{n}.at = alloca {_llvm_type(n)}" for n in sorted(assigned | set(names))]
+        header = ", ".join(f"{_llvm_type(name)} %{name}" for name in names)
         self.text = "\n".join(
             [
                 f"define {linkage}i64 @{node.name}({header}){hint} {{",
@@ -123,235 +125,244 @@ class _Function:
 
     # --- lines ------------------------------------------------------------------------------------
 
-    def _emit(self, line: str) -> None:
+    def _emit_line(self, line: str) -> None:
         if not self._terminated:  # what follows a return is never reached
             self._lines.append(f"  {line}")
 
-    def _new(self, instruction: str) -> str:
+    def _emit_value(self, instruction: str) -> str:
         self._number += 1
-        self._emit(f"%t{self._number} = {instruction}")
+        self._emit_line(f"%t{self._number} = {instruction}")
         return f"%t{self._number}"
 
-    def _label(self) -> str:
+    def _new_label(self) -> str:
         self._number += 1
         return f"b{self._number}"
 
-    def _start(self, label: str) -> None:
-        self._jump(label)
+    def _start_block(self, label: str) -> None:
+        self._emit_jump(label)
         self._lines.append(f"{label}:")
         self._terminated = False
 
-    def _jump(self, label: str) -> None:
-        self._emit(f"br label %{label}")
+    def _emit_jump(self, label: str) -> None:
+        self._emit_line(f"br label %{label}")
         self._terminated = True
 
     # --- statements -------------------------------------------------------------------------------
 
-    def _body(self, statements: list[ast.stmt]) -> None:
+    def _emit_body(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
-            self._statement(statement)
+            self._emit_statement(statement)
 
-    def _statement(self, node: ast.stmt) -> None:
+    def _emit_statement(self, node: ast.stmt) -> None:
         match node:
             case ast.Assign(targets=[target], value=value):
-                self._store(target, self._value(value))
+                self._emit_store(target, self._emit_expression(value))
             case ast.AugAssign(target=target, op=op, value=value):
-                read = ast.BinOp(_loaded(target), op, value)
-                self._store(target, self._value(read))
+                read = ast.BinOp(_load_of_target(target), op, value)
+                self._emit_store(target, self._emit_expression(read))
             case ast.Expr(value=ast.Call() as call):
-                self._call(call)
+                self._emit_call(call)
             case ast.If(test=test, body=body, orelse=orelse):
-                self._if(test, body, orelse)
+                self._emit_if(test, body, orelse)
             case ast.While(test=test, body=body):
-                self._while(test, body, [])
+                self._emit_while(test, body, [])
             case ast.For(target=ast.Name() as name, iter=ast.Call(args=arguments), body=body):
-                self._for(name, arguments, body)
+                self._emit_for(name, arguments, body)
             case ast.Return(value=value):
-                result = self._value(value)[0] if value is not None else "0"
-                self._emit(f"ret i64 {result}")
+                result = self._emit_expression(value)[0] if value is not None else "0"
+                self._emit_line(f"ret i64 {result}")
                 self._terminated = True
             case ast.Break():
-                self._jump(self._loops[-1][1])
+                self._emit_jump(self._loops[-1][1])
             case ast.Continue():
-                self._jump(self._loops[-1][0])
+                self._emit_jump(self._loops[-1][0])
             case ast.Pass():
                 pass
             case _:
                 raise NotImplementedError(ast.unparse(node))
 
-    def _store(self, target: ast.expr, value: Value) -> None:
+    def _emit_store(self, target: ast.expr, value: Value) -> None:
         match target:
             case ast.Name(id=name):
-                self._emit(f"store {_kind(name)} {value[0]}, ptr %{name}.at")
+                self._emit_line(f"store {_llvm_type(name)} {value[0]}, ptr %{name}.at")
             case ast.Subscript():
-                self._emit(f"store {value[1]} {value[0]}, ptr {self._place(target)}")
+                self._emit_line(f"store {value[1]} {value[0]}, ptr {self._emit_address(target)}")
             case _:
                 raise NotImplementedError(ast.unparse(target))
 
-    def _if(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
-        then, other, end = self._label(), self._label(), self._label()
-        self._condition(test, then, other)
+    def _emit_if(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
+        then, other, end = self._new_label(), self._new_label(), self._new_label()
+        self._emit_condition(test, then, other)
         for label, statements in ((then, body), (other, orelse)):
-            self._open(label)
-            self._body(statements)
-            self._jump(end)
-        self._open(end)
+            self._open_block(label)
+            self._emit_body(statements)
+            self._emit_jump(end)
+        self._open_block(end)
 
-    def _open(self, label: str) -> None:
+    def _open_block(self, label: str) -> None:
         self._lines.append(f"{label}:")
         self._terminated = False
 
-    def _while(self, test: ast.expr, body: list[ast.stmt], after: list[ast.stmt]) -> None:
-        head, inside, step, end = (self._label() for _ in range(4))
-        self._start(head)
-        self._condition(test, inside, end)
-        self._open(inside)
+    def _emit_while(self, test: ast.expr, body: list[ast.stmt], after: list[ast.stmt]) -> None:
+        head, inside, step, end = (self._new_label() for _ in range(4))
+        self._start_block(head)
+        self._emit_condition(test, inside, end)
+        self._open_block(inside)
         self._loops.append((step, end))
-        self._body(body)
+        self._emit_body(body)
         self._loops.pop()
-        self._start(step)
-        self._body(after)
-        self._jump(head)
-        self._open(end)
+        self._start_block(step)
+        self._emit_body(after)
+        self._emit_jump(head)
+        self._open_block(end)
 
-    def _for(self, name: ast.Name, arguments: list[ast.expr], body: list[ast.stmt]) -> None:
+    def _emit_for(self, name: ast.Name, arguments: list[ast.expr], body: list[ast.stmt]) -> None:
         start = arguments[0] if len(arguments) > 1 else ast.Constant(0)
-        self._store(name, self._value(start))
+        self._emit_store(name, self._emit_expression(start))
         counter = ast.Name(name.id, ast.Load())
         test = ast.Compare(counter, [ast.Lt()], [arguments[-1]])
         step = ast.AugAssign(ast.Name(name.id, ast.Store()), ast.Add(), ast.Constant(1))
-        self._while(test, body, [step])
+        self._emit_while(test, body, [step])
 
-    def _condition(self, test: ast.expr, then: str, other: str) -> None:
+    def _emit_condition(self, test: ast.expr, then: str, other: str) -> None:
         match test:
             case ast.BoolOp(op=ast.And(), values=[first, *rest]) if rest:
-                between = self._label()
-                self._condition(first, between, other)
-                self._open(between)
-                self._condition(_combined(ast.And(), rest), then, other)
+                between = self._new_label()
+                self._emit_condition(first, between, other)
+                self._open_block(between)
+                self._emit_condition(_combined_expression(ast.And(), rest), then, other)
             case ast.BoolOp(op=ast.Or(), values=[first, *rest]) if rest:
-                between = self._label()
-                self._condition(first, then, between)
-                self._open(between)
-                self._condition(_combined(ast.Or(), rest), then, other)
+                between = self._new_label()
+                self._emit_condition(first, then, between)
+                self._open_block(between)
+                self._emit_condition(_combined_expression(ast.Or(), rest), then, other)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._condition(operand, other, then)
+                self._emit_condition(operand, other, then)
             case _:
-                self._emit(f"br i1 {self._truth(test)}, label %{then}, label %{other}")
+                self._emit_line(f"br i1 {self._emit_truth(test)}, label %{then}, label %{other}")
                 self._terminated = True
 
     # --- expressions ------------------------------------------------------------------------------
 
-    def _truth(self, node: ast.expr) -> str:
+    def _emit_truth(self, node: ast.expr) -> str:
         if isinstance(node, ast.Compare):
-            return self._compare(node)
-        value, kind = self._value(node)
+            return self._emit_comparison(node)
+        value, kind = self._emit_expression(node)
         test, zero = ("icmp ne", "0") if kind == INTEGER else ("fcmp une", "0.0")
-        return self._new(f"{test} {kind} {value}, {zero}")
+        return self._emit_value(f"{test} {kind} {value}, {zero}")
 
-    def _compare(self, node: ast.Compare) -> str:
-        (left, kind), (right, _) = self._value(node.left), self._value(node.comparators[0])
+    def _emit_comparison(self, node: ast.Compare) -> str:
+        (left, kind), (right, _) = (
+            self._emit_expression(node.left),
+            self._emit_expression(node.comparators[0]),
+        )
         integer, floating = _COMPARISONS[type(node.ops[0])]
         test = f"icmp {integer}" if kind == INTEGER else f"fcmp {floating}"
-        return self._new(f"{test} {kind} {left}, {right}")
+        return self._emit_value(f"{test} {kind} {left}, {right}")
 
-    def _value(self, node: ast.expr) -> Value:
+    def _emit_expression(self, node: ast.expr) -> Value:
         match node:
             case ast.Constant(value=bool() | int() as number):
                 return str(int(number)), INTEGER
             case ast.Constant(value=float() as number):
                 return _float_text(number), FLOAT
             case ast.Name(id=name):
-                return self._new(f"load {_kind(name)}, ptr %{name}.at"), _kind(name)
+                return self._emit_value(f"load {_llvm_type(name)}, ptr %{name}.at"), _llvm_type(
+                    name
+                )
             case ast.Subscript():
-                return self._new(f"load i64, ptr {self._place(node)}"), INTEGER
+                return self._emit_value(f"load i64, ptr {self._emit_address(node)}"), INTEGER
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=number)):
-                return self._value(ast.Constant(-number))  # type: ignore[operator]
+                return self._emit_expression(ast.Constant(-number))  # type: ignore[operator]
             case ast.BinOp(left=left, op=op, right=right):
-                (a, kind), (b, _) = self._value(left), self._value(right)
+                (a, kind), (b, _) = self._emit_expression(left), self._emit_expression(right)
                 name = _OPERATORS[type(op)][kind == FLOAT]
-                return self._new(f"{name} {kind} {a}, {b}"), kind
+                return self._emit_value(f"{name} {kind} {a}, {b}"), kind
             case ast.Compare():
-                return self._new(f"zext i1 {self._compare(node)} to i64"), INTEGER
+                return self._emit_value(f"zext i1 {self._emit_comparison(node)} to i64"), INTEGER
             case ast.Call():
-                return self._call(node)
+                return self._emit_call(node)
             case _:
                 raise NotImplementedError(ast.unparse(node))
 
-    def _place(self, node: ast.Subscript) -> str:
-        return self._pointer(self._value(node.value)[0], node.slice)
+    def _emit_address(self, node: ast.Subscript) -> str:
+        return self._emit_pointer(self._emit_expression(node.value)[0], node.slice)
 
-    def _pointer(self, base: str, index: ast.expr) -> str:
-        pointer = self._new(f"inttoptr i64 {base} to ptr")
+    def _emit_pointer(self, base: str, index: ast.expr) -> str:
+        pointer = self._emit_value(f"inttoptr i64 {base} to ptr")
         if isinstance(index, ast.Constant) and index.value == 0:
             return pointer
-        return self._new(f"getelementptr i64, ptr {pointer}, i64 {self._value(index)[0]}")
+        return self._emit_value(
+            f"getelementptr i64, ptr {pointer}, i64 {self._emit_expression(index)[0]}"
+        )
 
-    def _call(self, node: ast.Call) -> Value:
+    def _emit_call(self, node: ast.Call) -> Value:
         assert isinstance(node.func, ast.Name)
         name, arguments = node.func.id, node.args
         if name in ("float_at", "set_float_at"):
-            place = self._pointer(self._value(arguments[0])[0], arguments[1])
+            place = self._emit_pointer(self._emit_expression(arguments[0])[0], arguments[1])
             if name == "float_at":
-                return self._new(f"load double, ptr {place}"), FLOAT
-            self._emit(f"store double {self._value(arguments[2])[0]}, ptr {place}")
+                return self._emit_value(f"load double, ptr {place}"), FLOAT
+            self._emit_line(f"store double {self._emit_expression(arguments[2])[0]}, ptr {place}")
             return "0", INTEGER
-        values = [self._value(argument) for argument in arguments]
+        values = [self._emit_expression(argument) for argument in arguments]
         if name in _EXACT:
-            return self._exact(_EXACT[name], values[0][0], values[1][0]), INTEGER
+            return self._emit_exact(_EXACT[name], values[0][0], values[1][0]), INTEGER
         operands = [value for value, _ in values]
         match name:
             case "real":
-                return self._new(f"sitofp i64 {operands[0]} to double"), FLOAT
+                return self._emit_value(f"sitofp i64 {operands[0]} to double"), FLOAT
             case "pow":
-                return self._new(
+                return self._emit_value(
                     f"call double @pow(double {operands[0]}, double {operands[1]})"
                 ), FLOAT
             case "prefetch":
-                pointer = self._new(f"inttoptr i64 {operands[0]} to ptr")
-                self._emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 1, i32 3, i32 1)")
+                pointer = self._emit_value(f"inttoptr i64 {operands[0]} to ptr")
+                self._emit_line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 1, i32 3, i32 1)")
                 return "0", INTEGER
             case "allocate":
-                pointer = self._new(f"call ptr @malloc(i64 {operands[0]})")
-                return self._new(f"ptrtoint ptr {pointer} to i64"), INTEGER
+                pointer = self._emit_value(f"call ptr @malloc(i64 {operands[0]})")
+                return self._emit_value(f"ptrtoint ptr {pointer} to i64"), INTEGER
             case "aligned":
                 sizes = f"i64 {operands[0]}, i64 {operands[1]}"
-                pointer = self._new(f"call ptr @aligned_alloc({sizes})")
-                return self._new(f"ptrtoint ptr {pointer} to i64"), INTEGER
+                pointer = self._emit_value(f"call ptr @aligned_alloc({sizes})")
+                return self._emit_value(f"ptrtoint ptr {pointer} to i64"), INTEGER
             case "advise":
-                pointer = self._new(f"inttoptr i64 {operands[0]} to ptr")
-                self._emit(
+                pointer = self._emit_value(f"inttoptr i64 {operands[0]} to ptr")
+                self._emit_line(
                     f"call i32 @madvise(ptr {pointer}, i64 {operands[1]}, i32 {operands[2]})"
                 )
                 return "0", INTEGER
             case "release":
-                pointer = self._new(f"inttoptr i64 {operands[0]} to ptr")
-                self._emit(f"call void @free(ptr {pointer})")
+                pointer = self._emit_value(f"inttoptr i64 {operands[0]} to ptr")
+                self._emit_line(f"call void @free(ptr {pointer})")
                 return "0", INTEGER
             case "move":
-                to, source = (self._new(f"inttoptr i64 {each} to ptr") for each in operands[:2])
+                to, source = (
+                    self._emit_value(f"inttoptr i64 {each} to ptr") for each in operands[:2]
+                )
                 words = f"ptr {to}, ptr {source}, i64 {operands[2]}, i1 false"
-                self._emit(f"call void @llvm.memmove.p0.p0.i64({words})")
+                self._emit_line(f"call void @llvm.memmove.p0.p0.i64({words})")
                 return "0", INTEGER
             case _:
                 passed = ", ".join(f"{kind} {value}" for value, kind in values)
-                return self._new(f"call i64 @{name}({passed})"), INTEGER
+                return self._emit_value(f"call i64 @{name}({passed})"), INTEGER
 
-    def _exact(self, operation: str, left: str, right: str) -> str:
+    def _emit_exact(self, operation: str, left: str, right: str) -> str:
         pair_type = "{ i64, i1 }"
-        pair = self._new(
+        pair = self._emit_value(
             f"call {pair_type} @llvm.{operation}.with.overflow.i64(i64 {left}, i64 {right})"
         )
-        result = self._new(f"extractvalue {pair_type} {pair}, 0")
-        overflow = self._new(f"extractvalue {pair_type} {pair}, 1")
-        rare = self._new(f"call i1 @llvm.expect.i1(i1 {overflow}, i1 false)")
-        note, go_on = self._label(), self._label()
-        self._emit(f"br i1 {rare}, label %{note}, label %{go_on}")
-        self._open(note)
-        state = self._new("load i64, ptr %s.at")
-        self._emit(f"store i64 1, ptr {self._pointer(state, ast.Constant(OVERFLOW))}")
-        self._jump(go_on)
-        self._open(go_on)
+        result = self._emit_value(f"extractvalue {pair_type} {pair}, 0")
+        overflow = self._emit_value(f"extractvalue {pair_type} {pair}, 1")
+        rare = self._emit_value(f"call i1 @llvm.expect.i1(i1 {overflow}, i1 false)")
+        note, go_on = self._new_label(), self._new_label()
+        self._emit_line(f"br i1 {rare}, label %{note}, label %{go_on}")
+        self._open_block(note)
+        state = self._emit_value("load i64, ptr %s.at")
+        self._emit_line(f"store i64 1, ptr {self._emit_pointer(state, ast.Constant(OVERFLOW))}")
+        self._emit_jump(go_on)
+        self._open_block(go_on)
         return result
 
 
@@ -359,7 +370,7 @@ def _is_assigned(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _load_of_target(target: ast.expr) -> ast.expr:
     match target:
         case ast.Name(id=name):
             return ast.Name(name, ast.Load())
@@ -369,7 +380,7 @@ def _loaded(target: ast.expr) -> ast.expr:
             raise NotImplementedError(ast.unparse(target))
 
 
-def _combined(op: ast.boolop, values: list[ast.expr]) -> ast.expr:
+def _combined_expression(op: ast.boolop, values: list[ast.expr]) -> ast.expr:
     return values[0] if len(values) == 1 else ast.BoolOp(op, values)
 
 
