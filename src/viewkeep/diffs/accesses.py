@@ -68,81 +68,89 @@ class _Counter:
         self._visited.add(node)
         match node:
             case Join() | SemiJoin() | AntiJoin():
-                return self._joined(node)
+                return self._join_accesses(node)
         return sum(map(self.full, children(node)))
 
-    def _joined(self, node: Join | SemiJoin | AntiJoin) -> int:
+    def _join_accesses(self, node: Join | SemiJoin | AntiJoin) -> int:
         """The cost of a join that the side with diffs drives; an antijoin needs every left row."""
-        left, right = self._starts(node.left), self._starts(node.right)
+        left, right = self._starts_from_diffs(node.left), self._starts_from_diffs(node.right)
         if left and not right:
-            return self.full(node.left) + self._probe(node.left, node.right, node.condition)
+            return self.full(node.left) + self._probe_accesses(
+                node.left, node.right, node.condition
+            )
         if right and not left and not isinstance(node, AntiJoin):
-            return self.full(node.right) + self._probe(node.right, node.left, node.condition)
+            return self.full(node.right) + self._probe_accesses(
+                node.right, node.left, node.condition
+            )
         return self.full(node.left) + self.full(node.right)
 
-    def _starts(self, node: Node) -> bool:
+    def _starts_from_diffs(self, node: Node) -> bool:
         """Whether diffs lead to the rows of a node, without reading a kept relation as a whole."""
         match node:
             case Scan() | Stored():
                 return not self._is_kept(node)
             case Join() | SemiJoin():
-                return self._starts(node.left) or self._starts(node.right)
+                return self._starts_from_diffs(node.left) or self._starts_from_diffs(node.right)
             case AntiJoin():
-                return self._starts(node.left)
-        return all(map(self._starts, children(node)))
+                return self._starts_from_diffs(node.left)
+        return all(map(self._starts_from_diffs, children(node)))
 
-    def _probe(self, outer: Node, inner: Node, condition: Expression) -> int:
+    def _probe_accesses(self, outer: Node, inner: Node, condition: Expression) -> int:
         """The cost of the inner tuples that the outer rows look up."""
-        if self._starts(inner):
+        if self._starts_from_diffs(inner):
             return self.full(inner)
-        outer, condition = self._renamed(outer, condition)
+        outer, condition = self._outer_columns(outer, condition)
         match inner:
             case Values():
                 return 0
             case Scan() | Stored():
-                return self._look_up(outer, inner, condition)
+                return self._look_up_accesses(outer, inner, condition)
             case Select() | Distinct():
-                return self._probe(outer, inner.child, condition)
+                return self._probe_accesses(outer, inner.child, condition)
             case Project():
                 values = {output.name: output.expression for output in inner.outputs}
                 inside = substitute(condition, lambda c: values.get(c.name, c))
-                return self._probe(outer, inner.child, inside)
+                return self._probe_accesses(outer, inner.child, inside)
             case GroupBy():
                 keys = _conditions_on(condition, {*outer.names, *inner.keys})
-                return self._probe(outer, inner.child, keys)
+                return self._probe_accesses(outer, inner.child, keys)
             case Window():
                 keys = _conditions_on(condition, {*outer.names, *inner.partition_by})
-                return self._probe(outer, inner.child, keys)
+                return self._probe_accesses(outer, inner.child, keys)
             case Unnest():
                 keys = _conditions_on(condition, {*outer.names, *inner.child.names})
-                return self._probe(outer, inner.child, keys)
+                return self._probe_accesses(outer, inner.child, keys)
             case UnionAll():
-                return sum(self._probe(outer, each, condition) for each in inner.inputs)
+                return sum(self._probe_accesses(outer, each, condition) for each in inner.inputs)
             case Join() | SemiJoin() | AntiJoin():
-                return self._chain(outer, inner, condition)
+                return self._chain_accesses(outer, inner, condition)
 
-    def _chain(self, outer: Node, inner: Join | SemiJoin | AntiJoin, condition: Expression) -> int:
+    def _chain_accesses(
+        self, outer: Node, inner: Join | SemiJoin | AntiJoin, condition: Expression
+    ) -> int:
         """The cost of a join on the inner side: first the input that outer rows find by equality,
         then the other."""
         sides: Sequence[Node] = (inner.left, inner.right)
-        if isinstance(inner, Join) and not _equalities(outer, inner.left, condition):
+        if isinstance(inner, Join) and not _equalities_with_outer(outer, inner.left, condition):
             sides = (inner.right, inner.left)
         first, second = sides
         on_first = _conditions_on(condition, {*outer.names, *first.names})
         rest = conjunction(p for p in conjuncts(condition) if p not in conjuncts(on_first))
         so_far = Join(outer, first, on_first)
         then = conjunction((rest, inner.condition))
-        return self._probe(outer, first, on_first) + self._probe(so_far, second, then)
+        return self._probe_accesses(outer, first, on_first) + self._probe_accesses(
+            so_far, second, then
+        )
 
-    def _look_up(self, outer: Node, leaf: Leaf, condition: Expression) -> int:
-        by_key = conjunction(_equalities(outer, leaf, condition))
+    def _look_up_accesses(self, outer: Node, leaf: Leaf, condition: Expression) -> int:
+        by_key = conjunction(_equalities_with_outer(outer, leaf, condition))
         used = [name for name in outer.names if name in columns_of(by_key)]
         if not used:
             return self.full(leaf)
         keys = Distinct(Project(outer, tuple(Output(name, Column(name)) for name in used)))
         return self._size(keys) + self._size(Join(keys, leaf, by_key))
 
-    def _renamed(self, outer: Node, condition: Expression) -> tuple[Node, Expression]:
+    def _outer_columns(self, outer: Node, condition: Expression) -> tuple[Node, Expression]:
         """The outer columns that the condition reads, under names that no inner column has."""
         number = next(self._numbers)
         used = [name for name in outer.names if name in columns_of(condition)] or outer.names[:1]
@@ -151,7 +159,7 @@ class _Counter:
         return Project(outer, outputs), rename_columns(condition, lambda c: names.get(c, c))
 
 
-def _equalities(outer: Node, inner: Node, condition: Expression) -> list[Expression]:
+def _equalities_with_outer(outer: Node, inner: Node, condition: Expression) -> list[Expression]:
     """The parts of a condition that compare an inner column with an outer value."""
 
     def looks_up(inside: Expression, outside: Expression) -> bool:

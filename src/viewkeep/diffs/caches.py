@@ -27,10 +27,10 @@ def is_worth_keeping(plan: IdPlan, node: Node) -> bool:
     multiply (multi-valued dependencies), which a join on the key of one side rules out."""
     joins = [each for each in walk(node) if isinstance(each, Join)]
     plain = all(isinstance(each, Scan | Select | Project | Join) for each in walk(node))
-    return bool(joins) and plain and all(_on_a_key(plan, join) for join in joins)
+    return bool(joins) and plain and all(_joins_on_key(plan, join) for join in joins)
 
 
-def _on_a_key(plan: IdPlan, join: Join) -> bool:
+def _joins_on_key(plan: IdPlan, join: Join) -> bool:
     pairs = [
         {first, second}
         for part in conjuncts(join.condition)

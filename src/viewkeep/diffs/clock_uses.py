@@ -38,12 +38,12 @@ def shows_clock(view: Node) -> bool:
     for node in reversed(list(walk(view))):
         if isinstance(node, Scan) and node.name == CLOCK and values[node]:
             return True
-        for child, names in _values(node, values[node]):
+        for child, names in _value_columns(node, values[node]):
             values[child] = values.get(child, frozenset()) | names
     return False
 
 
-def _values(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
+def _value_columns(node: Node, columns: frozenset[str]) -> Iterator[tuple[Node, frozenset[str]]]:
     """The columns of the inputs that some columns are computed from, conditions left out."""
     match node:
         case Scan() | Stored() | Values():

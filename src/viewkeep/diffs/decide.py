@@ -48,33 +48,33 @@ def decide(
     >>> print(decide(tags).reason.partition(":")[0])
     table "tags" has no key, and values of "tag", map<string,int>, do not compare
     """
-    _check("strategy", strategy, STRATEGIES)
-    _check("policy", policy, POLICIES)
+    _check_option("strategy", strategy, STRATEGIES)
+    _check_option("policy", policy, POLICIES)
     if isinstance(view, Verbatim):
         return Decision("recompute", view.reason)
     if strategy == "recompute" or policy == "full":
         return Decision("recompute", "as asked")
     try:
-        _check_clock(view, strategy)
+        _check_clock_strategy(view, strategy)
         plan = view_tree_plan(view) if strategy == VIEW_TREE else id_plan(view)
     except QueryError as problem:
-        error = _about_views(problem, views)
+        error = _problem_of_views_below(problem, views)
         if policy == "strict" or strategy != "auto":
             raise error from None
         return Decision("recompute", str(error))
     if strategy == "auto":
-        return Decision("id", _why_ids(plan), plan)
+        return Decision("id", _reason_for_ids(plan), plan)
     return Decision(strategy, "as asked", plan)
 
 
-def _check_clock(view: Node, strategy: str) -> None:
+def _check_clock_strategy(view: Node, strategy: str) -> None:
     if strategy in (*RECURSIVE, HEAVY_LIGHT) and clock_columns(view):
         raise QueryError(f"the strategy {strategy} brings in changes of tables, not of the clock")
     if strategy == "auto" and shows_clock(optimize(view)):
         raise QueryError("all its rows change with the clock, which its values are computed from")
 
 
-def _why_ids(plan: IdPlan) -> str:
+def _reason_for_ids(plan: IdPlan) -> str:
     scans = [node for node in plan.nodes if isinstance(node, Scan)]
     bags = dict.fromkeys(each.name for each in scans if each.table.numbers_copies)
     if not bags:
@@ -87,7 +87,7 @@ def may_recompute(strategy: str, policy: str) -> bool:
     return strategy in ("auto", "recompute") and policy in ("auto", "full")
 
 
-def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:
+def _problem_of_views_below(problem: QueryError, views: Collection[str]) -> QueryError:
     """The problem of a missing key, explained for a view below, whose rows have no IDs."""
     if isinstance(problem, MissingKeyError) and problem.table in views:
         return QueryError(
@@ -97,7 +97,7 @@ def _about_views(problem: QueryError, views: Collection[str]) -> QueryError:
     return problem
 
 
-def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _check_option(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         hint = did_you_mean(str(value), allowed)
         raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}{hint}')

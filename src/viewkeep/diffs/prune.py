@@ -26,13 +26,13 @@ def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
 
     def visit(node: Node) -> Node | None:
         if node not in results:
-            results[node] = _pruned(node, tuple(map(visit, children(node))), is_empty)
+            results[node] = _pruned_node(node, tuple(map(visit, children(node))), is_empty)
         return results[node]
 
     return visit(node)
 
 
-def _pruned(
+def _pruned_node(
     node: Node, inputs: tuple[Node | None, ...], is_empty: Callable[[str], bool]
 ) -> Node | None:
     there = tuple(each for each in inputs if each is not None)

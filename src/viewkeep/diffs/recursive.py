@@ -67,13 +67,13 @@ def generate_recursive(
 ) -> Script:
     """The script for changes of one table, of the given kinds or of any; `changing` are all
     tables that may ever change."""
-    shape = _shape(optimize(view))
+    shape = _join_shape(optimize(view))
     names = {scan.name for scan in shape.scans}
     for name in (table, *changing):
         if name not in names:
-            raise _refusal(f'it does not read "{name}", only {", ".join(sorted(names))}')
+            raise _recursion_refusal(f'it does not read "{name}", only {", ".join(sorted(names))}')
     if table not in changing:
-        raise _refusal(f'"{table}" is not among the tables that change')
+        raise _recursion_refusal(f'"{table}" is not among the tables that change')
     return _Recursive(shape, table, _kept_parts(shape, changing)).script(kinds)
 
 
@@ -100,7 +100,7 @@ class _Shape:
         outside = [c for c in self.conditions if not self.read_by(c) <= part]
         reads = {name for e in (*outside, *self.columns.values()) for name in columns_of(e)}
         scans = [self.scans[i] for i in sorted(part)]
-        return [name for scan in scans for name in scan.names if name in reads | _key(scan)]
+        return [name for scan in scans for name in scan.names if name in reads | _scan_key(scan)]
 
     def components(self, part: Part) -> list[Part]:
         """The scans that conditions hold together."""
@@ -133,11 +133,11 @@ class _Shape:
         return select(self.scans[number], conjunction(own))
 
 
-def _key(scan: Scan) -> set[str]:
+def _scan_key(scan: Scan) -> set[str]:
     return {f"{scan.alias}.{column}" for column in scan.table.key}
 
 
-def _shape(view: Node) -> _Shape:
+def _join_shape(view: Node) -> _Shape:
     above = list[Node]()
     core = view
     if isinstance(core, Project) and isinstance(core.child, GroupBy):
@@ -145,13 +145,13 @@ def _shape(view: Node) -> _Shape:
     if isinstance(core, GroupBy):
         for each in core.aggregates:
             if each.function not in AGGREGATES:
-                raise _refusal(f"{each.function} is none of {', '.join(AGGREGATES)}")
+                raise _recursion_refusal(f"{each.function} is none of {', '.join(AGGREGATES)}")
         above, core = [*above, core], core.child
-    scans, conditions, columns = _flat(core)
+    scans, conditions, columns = _flat_join(core)
     return _Shape(scans, conditions, columns, tuple(above), view.names)
 
 
-def _flat(
+def _flat_join(
     node: Node,
 ) -> tuple[tuple[Scan, ...], tuple[Expression, ...], dict[str, Expression]]:
     """Selections, projections and joins as one join: scans, conditions, and the columns over
@@ -160,26 +160,28 @@ def _flat(
         case Scan():
             return (node,), (), {name: Column(name) for name in node.names}
         case Select():
-            scans, conditions, columns = _flat(node.child)
-            return scans, (*conditions, *_over(columns, node.condition)), columns
+            scans, conditions, columns = _flat_join(node.child)
+            return scans, (*conditions, *_conditions_over_scans(columns, node.condition)), columns
         case Project():
-            scans, conditions, columns = _flat(node.child)
-            outputs = {o.name: _below(columns, o.expression) for o in node.outputs}
+            scans, conditions, columns = _flat_join(node.child)
+            outputs = {o.name: _expression_over_scans(columns, o.expression) for o in node.outputs}
             return scans, conditions, outputs
         case Join():
-            left, right = _flat(node.left), _flat(node.right)
+            left, right = _flat_join(node.left), _flat_join(node.right)
             columns = left[2] | right[2]
-            own = _over(columns, node.condition)
+            own = _conditions_over_scans(columns, node.condition)
             return left[0] + right[0], (*left[1], *right[1], *own), columns
-    raise _refusal(f"{type(node).__name__} stands below its joins")
+    raise _recursion_refusal(f"{type(node).__name__} stands below its joins")
 
 
-def _over(columns: Mapping[str, Expression], condition: Expression) -> tuple[Expression, ...]:
-    parts = conjuncts(_below(columns, condition))
+def _conditions_over_scans(
+    columns: Mapping[str, Expression], condition: Expression
+) -> tuple[Expression, ...]:
+    parts = conjuncts(_expression_over_scans(columns, condition))
     return tuple(part for part in parts if part != conjunction([]))
 
 
-def _below(columns: Mapping[str, Expression], expression: Expression) -> Expression:
+def _expression_over_scans(columns: Mapping[str, Expression], expression: Expression) -> Expression:
     return substitute(expression, lambda column: columns[column.name])
 
 
@@ -197,11 +199,13 @@ def _kept_parts(shape: _Shape, changing: Collection[str]) -> list[Part]:
                         parts[rest] = None
                         queue.append(rest)
         if len(parts) > MOST_VIEWS:
-            raise _refusal(f"it would keep more than {MOST_VIEWS} joins; let fewer tables change")
+            raise _recursion_refusal(
+                f"it would keep more than {MOST_VIEWS} joins; let fewer tables change"
+            )
     return sorted(parts, key=lambda part: (len(part), sorted(part)))
 
 
-def _refusal(why: str) -> RecursiveError:
+def _recursion_refusal(why: str) -> RecursiveError:
     return RecursiveError(f"not for this view: {why}")
 
 
@@ -217,41 +221,41 @@ class _Recursive:
         self._names = {part: f"cache_{'_'.join(map(str, sorted(part)))}" for part in cached_parts}
 
     def script(self, kinds: Iterable[tuple[str, frozenset[str]]] | None) -> Script:
-        plan = identify(self._whole())
+        plan = identify(self._view_over_joins())
         changes = {self._table: every_change(plan)[self._table] if kinds is None else kinds}
         diffs = base_diffs(plan, changes)
-        whole = self._maintained(plan, diffs, VIEW)
+        whole = self._target_statements(plan, diffs, VIEW)
         statements = list(whole.statements)
         for part in self._cached_parts:
             if any(self._shape.scans[i].name == self._table for i in part):
-                own = identify(self._rows(part))
-                statements += self._maintained(own, diffs, self._names[part]).statements
+                own = identify(self._join_rows(part))
+                statements += self._target_statements(own, diffs, self._names[part]).statements
         groups = tuple(cache for cache in whole.caches if cache.name == GROUPS)
         visible = tuple((name, name) for name in self._shape.visible)
-        joins = tuple(map(self._materialized, self._cached_parts))
+        joins = tuple(map(self._materialized_join, self._cached_parts))
         ordered = sorted(statements, key=lambda each: isinstance(each, Apply))
         return Script(whole.view, (*joins, *groups), diffs, tuple(ordered), visible, whole.notes)
 
-    def _maintained(self, plan: IdPlan, diffs: tuple[BaseDiff, ...], target: str) -> Script:
+    def _target_statements(self, plan: IdPlan, diffs: tuple[BaseDiff, ...], target: str) -> Script:
         """The statements that change one target; other scripts change what it reads."""
         nodes = set(plan.nodes)
         cache_names = {
-            self._rows(part): name for part, name in self._names.items() if name != target
+            self._join_rows(part): name for part, name in self._names.items() if name != target
         }
         cache_names = {node: name for node, name in cache_names.items() if node in nodes}
         cache_names |= {n: GROUPS for n in nodes if isinstance(n, GroupBy) and n is not plan.root}
         return target_script(plan, diffs, cache_names, target)
 
-    def _materialized(self, part: Part) -> Materialized:
+    def _materialized_join(self, part: Part) -> Materialized:
         """A kept join from the tables alone, in the same way whichever table changes."""
-        scans = [(frozenset({i}), self._shape.scan(i)) for i in self._connected(part)]
+        scans = [(frozenset({i}), self._shape.scan(i)) for i in self._scans_in_join_order(part)]
         plan = identify(keep(self._shape.joined(scans), self._shape.part_columns(part)))
         aliases = ", ".join(self._shape.scans[i].alias for i in sorted(part))
         return Materialized(
             self._names[part], plan.root, plan.ids[plan.root], f"the join of {aliases}"
         )
 
-    def _connected(self, part: Part) -> list[int]:
+    def _scans_in_join_order(self, part: Part) -> list[int]:
         """The scans of a part in an order in which each meets one before it."""
         order, rest = [min(part)], sorted(part - {min(part)})
         while rest:
@@ -262,37 +266,40 @@ class _Recursive:
 
     # --- join trees in which the table is joined last -------------------------------------------
 
-    def _whole(self) -> Node:
+    def _view_over_joins(self) -> Node:
         """The view over such a tree; it shows all keys, so that it has the same columns whichever
         table comes last."""
         shape = self._shape
         all_scans = frozenset(range(len(shape.scans)))
         constant = [c for c in shape.conditions if not shape.read_by(c)]
-        tree = select(self._tree(all_scans), conjunction(constant))
+        tree = select(self._join_tree(all_scans), conjunction(constant))
         columns = dict(shape.columns)
         if not shape.above:
             output_columns = set(columns.values())
             hidden = [
-                k for s in shape.scans for k in sorted(_key(s)) if Column(k) not in output_columns
+                k
+                for s in shape.scans
+                for k in sorted(_scan_key(s))
+                if Column(k) not in output_columns
             ]
-            columns |= {_fresh(key, columns): Column(key) for key in hidden}
+            columns |= {_fresh_column_name(key, columns): Column(key) for key in hidden}
         root = project(tree, columns)
         for operator in reversed(shape.above):
             root = with_children(operator, (root,))
         return root
 
-    def _tree(self, part: Part) -> Node:
+    def _join_tree(self, part: Part) -> Node:
         own = [i for i in sorted(part) if self._shape.scans[i].name == self._table]
         first = own[0] if own else min(part)
         others = self._shape.components(part - {first})
         scan = (frozenset({first}), self._shape.scan(first))
-        return self._shape.joined([scan, *((each, self._rows(each)) for each in others)])
+        return self._shape.joined([scan, *((each, self._join_rows(each)) for each in others)])
 
-    def _rows(self, part: Part) -> Node:
+    def _join_rows(self, part: Part) -> Node:
         """A part as it is kept."""
         if len(part) == 1:
             return self._shape.scan(min(part))
-        return keep(self._tree(part), self._shape.part_columns(part))
+        return keep(self._join_tree(part), self._shape.part_columns(part))
 
 
 def target_script(
@@ -302,20 +309,20 @@ def target_script(
     those with `cache_names` are cached as well, and changed by other scripts."""
     composed = compose(instantiate(plan, diffs, tuple_based=True), cache_names)
     own = [s for s in composed.statements if _changes_only(s, {VIEW, GROUPS})]
-    return _renamed(minimize(replace(composed, statements=tuple(own))), target)
+    return _script_of_target(minimize(replace(composed, statements=tuple(own))), target)
 
 
 def _changes_only(statement: Statement, targets: Collection[str]) -> bool:
     return isinstance(statement, Compute) or statement.target in targets
 
 
-def _fresh(name: str, others: Collection[str]) -> str:
+def _fresh_column_name(name: str, others: Collection[str]) -> str:
     while name in others:
         name += "'"
     return name
 
 
-def _renamed(script: Script, target: str) -> Script:
+def _script_of_target(script: Script, target: str) -> Script:
     """The script of another target than the view, with names that no other script uses."""
     if target == VIEW:
         return script

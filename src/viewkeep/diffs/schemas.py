@@ -33,9 +33,9 @@ def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
     for node in plan.nodes:
         reads = _condition_reads(node)
         for side in children(node) if reads else ():
-            origins = _origins(side)
+            origins = _column_origins(side)
             own = frozenset(c for name in reads for t, c in origins.get(name, ()) if t == table)
-            own -= set(_table(plan, table).key)
+            own -= set(_table_of_plan(plan, table).key)
             if own:
                 sets[own] = None
     return list(sets)
@@ -45,7 +45,7 @@ def update_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
     """The conditional sets, and the columns that the view reads but no condition does; a change of
     a column that it does not read does not concern it."""
     conditional = conditional_sets(plan, table)
-    key = _table(plan, table).key
+    key = _table_of_plan(plan, table).key
     rest = _columns_read(plan, table).difference(key, *conditional)
     return [*conditional, rest] if rest else conditional
 
@@ -66,7 +66,7 @@ def base_diffs(
     """Diffs for the given kinds of changes by table; updates with the columns they may change."""
     diffs = []
     for table, kinds in changes.items():
-        declared = _table(plan, table)
+        declared = _table_of_plan(plan, table)
         rest = tuple(c for c in declared.names if c not in declared.key)
         updates = 0
         for kind, columns in kinds:
@@ -94,7 +94,7 @@ def every_change(plan: IdPlan) -> dict[str, list[tuple[str, frozenset[str]]]]:
     }
 
 
-def _table(plan: IdPlan, name: str) -> Table:
+def _table_of_plan(plan: IdPlan, name: str) -> Table:
     return next(n.table for n in plan.nodes if isinstance(n, Scan) and n.name == name)
 
 
@@ -111,7 +111,7 @@ def _condition_reads(node: Node) -> frozenset[str]:
     return frozenset()
 
 
-def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
+def _column_origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
     """For each column, the columns of base tables that it is computed from."""
     if isinstance(node, Scan):
         return {f"{node.alias}.{c}": frozenset({(node.name, c)}) for c in node.table.names}
@@ -119,23 +119,29 @@ def _origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
         return dict.fromkeys(node.names, frozenset())
     below: dict[str, frozenset[tuple[str, str]]] = {}
     for child in children(node):
-        for name, origins in _origins(child).items():
+        for name, origins in _column_origins(child).items():
             below[name] = below.get(name, frozenset()) | origins
     match node:
         case Project():
-            return {o.name: _union(below, columns_of(o.expression)) for o in node.outputs}
+            return {
+                o.name: _origins_of_columns(below, columns_of(o.expression)) for o in node.outputs
+            }
         case GroupBy():
             arguments = {each.name: each.reads for each in node.aggregates}
             key_sources = {key: below[key] for key in node.keys}
-            return key_sources | {name: _union(below, reads) for name, reads in arguments.items()}
+            return key_sources | {
+                name: _origins_of_columns(below, reads) for name, reads in arguments.items()
+            }
         case Window():
-            return below | {each.name: _union(below, node.reads) for each in node.columns}
+            return below | {
+                each.name: _origins_of_columns(below, node.reads) for each in node.columns
+            }
         case Unnest():
             return below | dict.fromkeys(node.elements, below[node.column])
     return below
 
 
-def _union(
+def _origins_of_columns(
     below: Mapping[str, frozenset[tuple[str, str]]], names: Iterable[str]
 ) -> frozenset[tuple[str, str]]:
     return frozenset[tuple[str, str]]().union(*(below[name] for name in names))

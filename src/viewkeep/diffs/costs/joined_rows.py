@@ -17,7 +17,7 @@ SHARES = {"=": 0.1, "like": 0.1, "<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 
 
 
 @dataclass(frozen=True)
-class _Part:
+class _JoinPart:
     """So many rows, of which conditions leave a share."""
 
     whole: float
@@ -38,11 +38,11 @@ def joined_rows(query: Node, tables: Mapping[str, int]) -> float:
     >>> joined_rows(join, {"a": 1000, "b": 10})
     1000.0
     """
-    parts: dict[Node, _Part] = {}
+    parts: dict[Node, _JoinPart] = {}
     total = 0.0
     for node in walk(query):
         children = [parts[child] for child in node.children]
-        parts[node] = _part(node, children, tables)
+        parts[node] = _join_part(node, children, tables)
         if isinstance(node, Join):
             total += parts[node].rows
         elif isinstance(node, SemiJoin | AntiJoin):
@@ -50,32 +50,32 @@ def joined_rows(query: Node, tables: Mapping[str, int]) -> float:
     return total
 
 
-def _part(node: Node, children: list[_Part], tables: Mapping[str, int]) -> _Part:
+def _join_part(node: Node, children: list[_JoinPart], tables: Mapping[str, int]) -> _JoinPart:
     match node:
         case Scan():
-            return _Part(tables.get(node.name, 1))
+            return _JoinPart(tables.get(node.name, 1))
         case Select():
-            shares = map(_share, conjuncts(node.condition))
-            return _Part(children[0].whole, children[0].share * prod(shares))
+            shares = map(_selection_share, conjuncts(node.condition))
+            return _JoinPart(children[0].whole, children[0].share * prod(shares))
         case Join():
             whole = [each.whole for each in children]
-            size = max(whole) if _equates(node.condition) else prod(whole)
-            return _Part(size, prod(each.share for each in children))
+            size = max(whole) if _has_equality(node.condition) else prod(whole)
+            return _JoinPart(size, prod(each.share for each in children))
         case UnionAll():
-            return _Part(sum(each.rows for each in children))
+            return _JoinPart(sum(each.rows for each in children))
         case GroupBy(keys=()):
-            return _Part(1)
-    return children[0] if children else _Part(1)
+            return _JoinPart(1)
+    return children[0] if children else _JoinPart(1)
 
 
-def _share(part: Expression) -> float:
+def _selection_share(part: Expression) -> float:
     match part:
         case Call(function, (Column(), Literal())):
             return SHARES.get(function, 1.0)
     return 1.0
 
 
-def _equates(condition: Expression) -> bool:
+def _has_equality(condition: Expression) -> bool:
     return any(
         isinstance(each, Call) and each.function in ("=", "<=>") for each in conjuncts(condition)
     )

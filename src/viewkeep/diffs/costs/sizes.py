@@ -116,49 +116,49 @@ class SizeEstimates:
         if size is None:
             for each in query.children:
                 self.of(each)
-            size = self._result(query)
+            size = self._estimated_size(query)
             size = replace(size, spreads={name: size.spread(name) for name in query.names})
             self._found[query] = size
         return size
 
-    def _result(self, node: Node) -> Size:
+    def _estimated_size(self, node: Node) -> Size:
         match node:
             case Scan():
-                return _scanned(node, self._tables.get(node.name, Size(1.0)))
+                return _size_of_scan(node, self._tables.get(node.name, Size(1.0)))
             case Stored():
                 return self._stored.get(node.name, Size(1.0))
             case Values():
                 return Size(float(len(node.rows)))
             case Project():
-                return _projected(node, self._found[node.child])
+                return _size_of_projection(node, self._found[node.child])
             case Select():
-                return self._selected(node)
+                return self._size_of_selection(node)
             case Join():
-                return self._joined(node)
+                return self._size_of_join(node)
             case SemiJoin() | AntiJoin():
-                return self._filtered(node)
+                return self._size_of_semijoin(node)
             case UnionAll():
                 first, *others = (self._found[each] for each in node.inputs)
                 return Size(first.rows + sum(each.rows for each in others), first.spreads)
             case GroupBy():
-                return _grouped(self._found[node.child], node.keys)
+                return _size_of_groups(self._found[node.child], node.keys)
             case Distinct():
-                return _grouped(self._found[node.child], node.child.names)
+                return _size_of_groups(self._found[node.child], node.child.names)
             case Window(limit=int() as limit):
                 child = self._found[node.child]
                 partitions = min(child.rows, child.combinations(node.partition_by))
                 return replace(child, rows=min(child.rows, limit * partitions))
         return self._found[node.children[0]]
 
-    def _selected(self, node: Select) -> Size:
+    def _size_of_selection(self, node: Select) -> Size:
         size = self._found[node.child]
-        shares = (_share(part, size) for part in conjuncts(node.condition))
+        shares = (_condition_share(part, size) for part in conjuncts(node.condition))
         return replace(size, rows=size.rows * prod(shares))
 
-    def _joined(self, node: Join) -> Size:
+    def _size_of_join(self, node: Join) -> Size:
         left, right = self._found[node.left], self._found[node.right]
         rows = left.rows * right.rows * join_share(node.condition, left, right)
-        pairs = _equalities(node.condition, left.spreads)
+        pairs = _equated_columns(node.condition, left.spreads)
         keys = frozenset(a | b for a in left.keys for b in right.keys)
         if right.is_unique(b for _, b in pairs):
             keys |= left.keys
@@ -166,7 +166,7 @@ class SizeEstimates:
             keys |= right.keys
         return Size(rows, {**left.spreads, **right.spreads}, keys)
 
-    def _filtered(self, node: SemiJoin | AntiJoin) -> Size:
+    def _size_of_semijoin(self, node: SemiJoin | AntiJoin) -> Size:
         left, right = self._found[node.left], self._found[node.right]
         share = min(1.0, right.rows * join_share(node.condition, left, right))
         if isinstance(node, AntiJoin):
@@ -183,7 +183,7 @@ def join_share(condition: Expression, left: Size, right: Size) -> float:
     >>> round(100 * 1000 * join_share(same, orders, lines))
     1000
     """
-    pairs = _equalities(condition, left.spreads)
+    pairs = _equated_columns(condition, left.spreads)
     if not pairs:
         return 1.0
     own, far = [a for a, _ in pairs], [b for _, b in pairs]
@@ -195,7 +195,7 @@ def join_share(condition: Expression, left: Size, right: Size) -> float:
     return max(least, prod(map(sqrt, agreements)))
 
 
-def _equalities(condition: Expression, own: Iterable[str]) -> list[tuple[str, str]]:
+def _equated_columns(condition: Expression, own: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of columns that a join equates, that of the left side first."""
     names, pairs = frozenset(own), []
     for part in conjuncts(condition):
@@ -205,7 +205,7 @@ def _equalities(condition: Expression, own: Iterable[str]) -> list[tuple[str, st
     return pairs
 
 
-def _share(part: Expression, size: Size) -> float:
+def _condition_share(part: Expression, size: Size) -> float:
     """The share of rows for which one condition on rows holds."""
     match part:
         case Call("=" | "<=>", (Column(name), Literal())):
@@ -215,13 +215,13 @@ def _share(part: Expression, size: Size) -> float:
     return 1.0
 
 
-def _scanned(scan: Scan, size: Size) -> Size:
+def _size_of_scan(scan: Scan, size: Size) -> Size:
     spreads = {f"{scan.alias}.{name}": spread for name, spread in size.spreads.items()}
     keys = (frozenset(f"{scan.alias}.{name}" for name in key) for key in size.keys)
     return Size(size.rows, spreads, frozenset(keys))
 
 
-def _projected(node: Project, size: Size) -> Size:
+def _size_of_projection(node: Project, size: Size) -> Size:
     """A projection passes columns on, maybe under other names."""
     names = {o.expression.name: o.name for o in node.outputs if isinstance(o.expression, Column)}
     spreads = {new: size.spreads[old] for old, new in names.items() if old in size.spreads}
@@ -229,7 +229,7 @@ def _projected(node: Project, size: Size) -> Size:
     return Size(size.rows, spreads, frozenset(keys))
 
 
-def _grouped(size: Size, keys: tuple[str, ...]) -> Size:
+def _size_of_groups(size: Size, keys: tuple[str, ...]) -> Size:
     if not keys:
         return Size(1.0, {}, frozenset([frozenset[str]()]))
     spreads = {name: size.spreads[name] for name in keys if name in size.spreads}
@@ -269,11 +269,11 @@ class JoinBlock:
             apart.remove(best)
             rows *= factors[best]
             for each in apart:
-                factors[each] *= self._share(sizes, self.inputs[best], self.inputs[each])
+                factors[each] *= self._pair_share(sizes, self.inputs[best], self.inputs[each])
             total += rows if len(apart) < len(factors) - 1 else 0.0
         return total
 
-    def _share(self, sizes: SizeEstimates, first: Node, second: Node) -> float:
+    def _pair_share(self, sizes: SizeEstimates, first: Node, second: Node) -> float:
         """The share of the pairs of rows of two inputs that the conditions on both leave."""
         own, far, parts = frozenset(first.names), frozenset(second.names), []
         for part in self.conditions:

@@ -53,7 +53,7 @@ def work_of(script: Script, tables: Mapping[str, Size], changes: Mapping[str, fl
             continue
         result, keys = sizes.of(each.query), max(sizes.of(delta).rows for delta in deltas)
         statements += 1
-        all_rows += sum(_operator_rows(each.query, sizes, active))
+        all_rows += sum(_rows_through_operators(each.query, sizes, active))
         values += sum(_values_read(each, sizes, active, keys))
         sizes.store(each.name, result)
         active.add(each.name)
@@ -74,7 +74,9 @@ def _diff_size(diff: BaseDiff, tables: Mapping[str, Size], rows: float) -> Size:
     return Size(rows, spreads, frozenset([frozenset(schema.ids)]))
 
 
-def _operator_rows(query: Node, sizes: SizeEstimates, active: Collection[str]) -> Iterator[float]:
+def _rows_through_operators(
+    query: Node, sizes: SizeEstimates, active: Collection[str]
+) -> Iterator[float]:
     """The rows of each operator that changes pass through; nested joins are one operator."""
     nested = {c for n in walk(query) if isinstance(n, Join) for c in children(n)}
     changing = set[Node]()
@@ -95,7 +97,7 @@ def _values_read(
 ) -> Iterator[float]:
     """The values of tables and caches that a statement reads, to find the rows of some keys: caches
     are sorted by what is looked up, tables by their keys."""
-    compared = _compared_columns(each.query)
+    compared = _columns_compared(each.query)
     for node, columns in needed_columns(each.query, never_none=True).items():
         rows = sizes.of(node).rows
         if isinstance(node, Scan):
@@ -105,6 +107,6 @@ def _values_read(
             yield min(rows, keys * GROUP_ROWS) * len(columns)
 
 
-def _compared_columns(query: Node) -> frozenset[str]:
+def _columns_compared(query: Node) -> frozenset[str]:
     conditions = (n.condition for n in walk(query) if isinstance(n, Join | SemiJoin | AntiJoin))
     return frozenset[str]().union(*map(columns_of, conditions))

@@ -52,21 +52,21 @@ def cannot_fail(expression: Expression, schema: Schema) -> bool:
     (True, False)
     """
     if not columns_of(expression):
-        return _has_value(expression)
+        return _is_constant_value(expression)
     match expression:
         case Column() | Literal():
             return True
         case Cast(argument, target):
             source = type_of(argument, schema).type
-            return _widens(source, target) and cannot_fail(argument, schema)
+            return _is_wider_type(source, target) and cannot_fail(argument, schema)
         case OpaqueCall():
             return False
         case Call(function, arguments):
-            total = function in _SAFE or _is_total(function, arguments, schema)
+            total = function in _SAFE or _is_total_call(function, arguments, schema)
             return total and all(cannot_fail(part, schema) for part in arguments)
 
 
-def _has_value(constant: Expression) -> bool:
+def _is_constant_value(constant: Expression) -> bool:
     try:
         compile_expression(constant, ())(())
     except (ViewkeepError, ArithmeticError, ValueError, TypeError):
@@ -74,7 +74,7 @@ def _has_value(constant: Expression) -> bool:
     return True
 
 
-def _is_total(function: str, arguments: tuple[Expression, ...], schema: Schema) -> bool:
+def _is_total_call(function: str, arguments: tuple[Expression, ...], schema: Schema) -> bool:
     """Calls that fail for no value because of the types or constants in them."""
     match function, arguments:
         case "like", (_, Literal(str(pattern))):
@@ -82,11 +82,11 @@ def _is_total(function: str, arguments: tuple[Expression, ...], schema: Schema) 
         case (("+" | "-" | "*" | "negate" | "abs"), _):
             result = type_of(Call(function, arguments), schema).type
             parts = [type_of(part, schema).type for part in arguments]
-            return result in _FLOATING or _fits(function, result, parts)
+            return result in _FLOATING or _has_room_for_digits(function, result, parts)
     return False
 
 
-def _fits(function: str, result: Type, parts: list[Type]) -> bool:
+def _has_room_for_digits(function: str, result: Type, parts: list[Type]) -> bool:
     """Whether a decimal result has room for all digits, so that nothing was cut off."""
     if not is_decimal(result):
         return False
@@ -97,7 +97,7 @@ def _fits(function: str, result: Type, parts: list[Type]) -> bool:
     return max(p - s for p, s in exact) + scale + 1 <= MAX_PRECISION
 
 
-def _widens(source: Type, target: Type) -> bool:
+def _is_wider_type(source: Type, target: Type) -> bool:
     """Whether every value of one type is one of the other."""
     if source in (target, VOID) or target == STRING:
         return True

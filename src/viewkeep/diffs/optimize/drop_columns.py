@@ -24,28 +24,30 @@ def drop_columns(root: Node) -> Node:
 
     def visit(node: Node) -> Node:
         if node not in results:
-            results[node] = _narrowed(node, tuple(map(visit, children(node))), needs[node])
+            results[node] = _node_without_columns(
+                node, tuple(map(visit, children(node))), needs[node]
+            )
         return results[node]
 
     return visit(root)
 
 
-def _narrowed(node: Node, inputs: tuple[Node, ...], columns: frozenset[str]) -> Node:
+def _node_without_columns(node: Node, inputs: tuple[Node, ...], columns: frozenset[str]) -> Node:
     match node:
         case Project():
             return Project(inputs[0], outputs_needed(node, columns))
         case GroupBy():
             group = replace(node, child=inputs[0], aggregates=aggregates_needed(node, columns))
-            return replace(group, child=_read_by(group))
+            return replace(group, child=_columns_of_groups(group))
         case Window():
-            return _narrow_window(node, inputs[0], columns)
+            return _window_without_columns(node, inputs[0], columns)
         case UnionAll():
             names = branches_need(node, columns)
             return UnionAll(tuple(keep(each, names) for each in inputs))
     return with_children(node, inputs)
 
 
-def _narrow_window(node: Window, child: Node, columns: frozenset[str]) -> Node:
+def _window_without_columns(node: Window, child: Node, columns: frozenset[str]) -> Node:
     """A window over what is read: all its columns are compared when its partitions change."""
     window = window_needed(node, columns)
     if window is None:
@@ -56,7 +58,7 @@ def _narrow_window(node: Window, child: Node, columns: frozenset[str]) -> Node:
     )
 
 
-def _read_by(group: GroupBy) -> Node:
+def _columns_of_groups(group: GroupBy) -> Node:
     """The input of a group-by, projected to the columns read, where it is more than a part of a
     table."""
     child = group.child

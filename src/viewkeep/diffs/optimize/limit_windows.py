@@ -21,24 +21,24 @@ _MOST: dict[str, Callable[[int], int]] = {
 
 def limit_windows(root: Node) -> Node:
     """The tree with limits where selections ask for the first rows; the selections stay."""
-    return rewrite(root, _limited)
+    return rewrite(root, _window_with_limit)
 
 
-def _limited(node: Node) -> Node:
+def _window_with_limit(node: Node) -> Node:
     if not isinstance(node, Select) or not isinstance(node.child, Window):
         return node
     window = node.child
     if window.reserve or any(each.function != "row_number" for each in window.columns):
         return node
     names = {each.name for each in window.columns}
-    bounds = [_most(part, names) for part in conjuncts(node.condition)]
+    bounds = [_last_row_number(part, names) for part in conjuncts(node.condition)]
     limits = [each for each in (*bounds, window.limit) if each is not None]
     if not limits:
         return node
     return replace(node, child=replace(window, limit=max(min(limits), 0)))
 
 
-def _most(condition: Expression, names: set[str]) -> int | None:
+def _last_row_number(condition: Expression, names: set[str]) -> int | None:
     """The last row number for which a condition on it can be true."""
     match condition:
         case Call(function, (Column(name), Literal(int(most)))) if (

@@ -13,26 +13,28 @@ def merge_projections(node: Node) -> Node:
 
     A computed column that is read more than once stays where it is computed once.
     """
-    return rewrite(node, _merged)
+    return rewrite(node, _merged_projection)
 
 
-def _merged(node: Node) -> Node:
+def _merged_projection(node: Node) -> Node:
     if not isinstance(node, Project):
         return node
     child = node.child
     if isinstance(child, Project):
         inner = {output.name: output.expression for output in child.outputs}
-        if _computed_once(node, inner):
-            outputs = tuple(Output(o.name, _over(o.expression, inner)) for o in node.outputs)
-            return _merged(Project(child.child, outputs))
+        if _is_computed_once(node, inner):
+            outputs = tuple(
+                Output(o.name, _expression_over_inner(o.expression, inner)) for o in node.outputs
+            )
+            return _merged_projection(Project(child.child, outputs))
     return child if is_whole(child, {o.name: o.expression for o in node.outputs}) else node
 
 
-def _over(expression: Expression, inner: dict[str, Expression]) -> Expression:
+def _expression_over_inner(expression: Expression, inner: dict[str, Expression]) -> Expression:
     return substitute(expression, lambda column: inner[column.name])
 
 
-def _computed_once(node: Project, inner: dict[str, Expression]) -> bool:
+def _is_computed_once(node: Project, inner: dict[str, Expression]) -> bool:
     reads = Counter(
         part.name
         for o in node.outputs

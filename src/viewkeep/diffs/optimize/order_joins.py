@@ -31,12 +31,12 @@ def order_joins(root: Node) -> Node:
 
     def ordered(node: Node, order_matters: bool) -> Node:
         if isinstance(node, Join):
-            block = _flat(node, shared)
+            block = _join_block(node, shared)
             if block.is_misplaced:
                 inputs = tuple(visit(each, False) for each in block.inputs)
                 tree = _Block(inputs, block.conditions).joined()
                 return keep(tree, node.names) if order_matters else tree
-        flags = _order_is_seen(node, order_matters)
+        flags = _inputs_whose_order_is_seen(node, order_matters)
         inputs = tuple(
             visit(child, flag) for child, flag in zip(children(node), flags, strict=True)
         )
@@ -45,7 +45,7 @@ def order_joins(root: Node) -> Node:
     return visit(root, True)
 
 
-def _order_is_seen(node: Node, order_matters: bool) -> tuple[bool, ...]:
+def _inputs_whose_order_is_seen(node: Node, order_matters: bool) -> tuple[bool, ...]:
     match node:
         case Project() | GroupBy():
             return (False,)
@@ -72,8 +72,8 @@ class _Block:
         """The inputs that conditions tie together, each in the order of the list."""
         components: list[list[Node]] = [[each] for each in self.inputs]
         for condition in self.conditions:
-            overlaps = [part for part in components if _reads(condition, part)]
-            apart = [part for part in components if not _reads(condition, part)]
+            overlaps = [part for part in components if _reads_only(condition, part)]
+            apart = [part for part in components if not _reads_only(condition, part)]
             merged = [each for each in self.inputs if any(each in part for part in overlaps)]
             components = [*apart, merged] if merged else apart
         return sorted(components, key=lambda part: self.inputs.index(part[0]))
@@ -81,29 +81,31 @@ class _Block:
     def joined(self) -> Node:
         """Left-deep joins of each component, and the components side by side."""
         pending = list(self.conditions)
-        parts = [self._chain(part, pending) for part in self.components()]
+        parts = [self._join_chain(part, pending) for part in self.components()]
         tree = parts[0]
         for part in parts[1:]:
-            tree = _join(tree, part, pending)
+            tree = _join_next_input(tree, part, pending)
         return select(tree, conjunction(pending))
 
-    def _chain(self, inputs: Sequence[Node], pending: list[Expression]) -> Node:
+    def _join_chain(self, inputs: Sequence[Node], pending: list[Expression]) -> Node:
         tree, rest = inputs[0], list(inputs[1:])
         while rest:
-            following = min(rest, key=lambda each: _looseness(tree, each, pending))
+            following = min(rest, key=lambda each: _join_looseness(tree, each, pending))
             rest.remove(following)
-            tree = _join(tree, following, pending)
+            tree = _join_next_input(tree, following, pending)
         return tree
 
 
-def _flat(node: Join, shared: frozenset[Node]) -> _Block:
+def _join_block(node: Join, shared: frozenset[Node]) -> _Block:
     """The block of a join; a join that is used elsewhere too is an input like any other."""
     left, right = (
-        _flat(side, shared) if isinstance(side, Join) and side not in shared else _Block((side,))
+        _join_block(side, shared)
+        if isinstance(side, Join) and side not in shared
+        else _Block((side,))
         for side in (node.left, node.right)
     )
     own = tuple(c for c in conjuncts(node.condition) if c != TRUE)
-    is_tied = any(_ties(c, node.left, node.right) for c in own)
+    is_tied = any(_ties_inputs(c, node.left, node.right) for c in own)
     crosses = left.is_cross or right.is_cross
     return _Block(
         left.inputs + right.inputs,
@@ -113,31 +115,31 @@ def _flat(node: Join, shared: frozenset[Node]) -> _Block:
     )
 
 
-def _looseness(tree: Node, other: Node, conditions: Sequence[Expression]) -> int:
+def _join_looseness(tree: Node, other: Node, conditions: Sequence[Expression]) -> int:
     """How badly an input fits as the next one: 0 by an equality, 3 not at all."""
     names = {*tree.names, *other.names}
-    ties = [c for c in conditions if _ties(c, tree, other)]
+    ties = [c for c in conditions if _ties_inputs(c, tree, other)]
     ready = [c for c in ties if columns_of(c) <= names]
     if any(isinstance(c, Call) and c.function in ("=", "<=>") for c in ready):
         return 0
     return 1 if ready else 2 if ties else 3
 
 
-def _join(left: Node, right: Node, pending: list[Expression]) -> Join:
+def _join_next_input(left: Node, right: Node, pending: list[Expression]) -> Join:
     """Join an input on all pending conditions over both sides; one that can fail is used only if it
     ties the input, and if it is no disjunction."""
     names, schema = {*left.names, *right.names}, left.schema + right.schema
     local = [c for c in pending if columns_of(c) <= names]
-    sure = [c for c in local if len(disjuncts(c)) == 1 and _ties(c, left, right)]
+    sure = [c for c in local if len(disjuncts(c)) == 1 and _ties_inputs(c, left, right)]
     own = [c for c in local if c in sure or cannot_fail(c, schema)]
     pending[:] = [c for c in pending if c not in own]
     return Join(left, right, conjunction(own))
 
 
-def _ties(condition: Expression, left: Node, right: Node) -> bool:
-    return _reads(condition, [left]) and _reads(condition, [right])
+def _ties_inputs(condition: Expression, left: Node, right: Node) -> bool:
+    return _reads_only(condition, [left]) and _reads_only(condition, [right])
 
 
-def _reads(condition: Expression, nodes: Sequence[Node]) -> bool:
+def _reads_only(condition: Expression, nodes: Sequence[Node]) -> bool:
     reads = columns_of(condition)
     return any(not reads.isdisjoint(node.names) for node in nodes)

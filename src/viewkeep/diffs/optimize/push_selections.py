@@ -67,14 +67,16 @@ def push_selections(root: Node) -> Node:
     pushed: dict[Node, Pushed] = {}
     for node in reversed(list(walk(root))):  # operators come before their inputs
         if node in requests:
-            pushed[node] = _push(node, _common(node, requests[node]))
+            pushed[node] = _pushed_below(node, _common_conditions(node, requests[node]))
             for child, below in zip(children(node), pushed[node].below, strict=True):
                 if below is not None:
                     requests.setdefault(child, []).append(below)
-    return _built(root, pushed, {node: _common(node, each) for node, each in requests.items()})
+    return _tree_with_selections(
+        root, pushed, {node: _common_conditions(node, each) for node, each in requests.items()}
+    )
 
 
-def _common(node: Node, requests: Sequence[Conditions]) -> Conditions:
+def _common_conditions(node: Node, requests: Sequence[Conditions]) -> Conditions:
     """The conditions of all uses of an operator, where these agree; else the common ones that
     cannot fail."""
     if all(set(other) == set(requests[0]) for other in requests[1:]):
@@ -83,28 +85,32 @@ def _common(node: Node, requests: Sequence[Conditions]) -> Conditions:
     return tuple(part for part in common if cannot_fail(part, node.schema))
 
 
-def _built(root: Node, pushed: dict[Node, Pushed], placed: dict[Node, Conditions]) -> Node:
+def _tree_with_selections(
+    root: Node, pushed: dict[Node, Pushed], placed: dict[Node, Conditions]
+) -> Node:
     results: dict[Node, Node] = {}
 
     def visit(node: Node) -> Node:
         if node not in results:
             inputs = [
-                _selected(visit(child), [c for c in below if c not in placed[child]])
+                _node_with_selection(visit(child), [c for c in below if c not in placed[child]])
                 for child, below in zip(children(node), pushed[node].below, strict=True)
                 if below is not None
             ]
-            results[node] = _selected(_rebuilt(node, inputs, pushed[node]), pushed[node].above)
+            results[node] = _node_with_selection(
+                _node_with_pushed(node, inputs, pushed[node]), pushed[node].above
+            )
         return results[node]
 
     return visit(root)
 
 
-def _selected(node: Node, conditions: Sequence[Expression]) -> Node:
+def _node_with_selection(node: Node, conditions: Sequence[Expression]) -> Node:
     parts = simplify_condition(conjunction(conditions), node.schema)
     return select(node, FALSE if FALSE in parts else conjunction(parts))
 
 
-def _rebuilt(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
+def _node_with_pushed(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
     match node:
         case Select():
             return inputs[0]
@@ -121,52 +127,54 @@ def _rebuilt(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
 # --- one operator ---------------------------------------------------------------------------------
 
 
-def _push(node: Node, conditions: Conditions) -> Pushed:
+def _pushed_below(node: Node, conditions: Conditions) -> Pushed:
     match node:
         case Scan() | Stored() | Values():
             return Pushed(above=conditions)
         case Select():
             own = simplify_condition(node.condition, node.schema)
-            return Pushed(below=(_distinct(*own, *conditions),))
+            return Pushed(below=(_distinct_conditions(*own, *conditions),))
         case Project():
-            return Pushed(below=(_over_inputs(node, conditions),))
+            return Pushed(below=(_conditions_over_inputs(node, conditions),))
         case Distinct():
             return Pushed(below=(conditions,))
         case UnionAll():
-            return Pushed(below=_branches(node, conditions))
+            return Pushed(below=_pushed_into_branches(node, conditions))
         case GroupBy():
-            return _through_groups(node, node.keys, conditions)
+            return _pushed_through_groups(node, node.keys, conditions)
         case Window():
-            return _through_groups(node, node.partition_by, conditions)
+            return _pushed_through_groups(node, node.partition_by, conditions)
         case Unnest():
-            return _through_groups(node, node.child.names, conditions)
+            return _pushed_through_groups(node, node.child.names, conditions)
         case Join():
-            return _into_join(node, conditions)
+            return _pushed_into_join(node, conditions)
         case SemiJoin() | AntiJoin():
-            return _beside_join(node, conditions)
+            return _pushed_beside_semijoin(node, conditions)
 
 
-def _over_inputs(node: Project, conditions: Conditions) -> Conditions:
+def _conditions_over_inputs(node: Project, conditions: Conditions) -> Conditions:
     values = {output.name: output.expression for output in node.outputs}
     return tuple(substitute(each, lambda column: values[column.name]) for each in conditions)
 
 
-def _branches(node: UnionAll, conditions: Conditions) -> tuple[Conditions | None, ...]:
-    below = tuple(None if _is_empty(each, conditions) else conditions for each in node.inputs)
+def _pushed_into_branches(node: UnionAll, conditions: Conditions) -> tuple[Conditions | None, ...]:
+    below = tuple(
+        None if _is_empty_branch(each, conditions) else conditions for each in node.inputs
+    )
     return below if any(each is not None for each in below) else ((FALSE,), *below[1:])
 
 
-def _is_empty(node: Node, conditions: Conditions) -> bool:
+def _is_empty_branch(node: Node, conditions: Conditions) -> bool:
     """Whether the conditions leave no row of an input of a union, as far as can be told."""
     match node:
         case Project():
-            return _is_empty(node.child, _over_inputs(node, conditions))
-        case Join() if _nulls_wanted(conditions) & _never_null(node.condition):
+            return _is_empty_branch(node.child, _conditions_over_inputs(node, conditions))
+        case Join() if _columns_tested_for_null(conditions) & _columns_never_null(node.condition):
             return True
     return any(never_true(part, node.schema) for part in conditions)
 
 
-def _through_groups(
+def _pushed_through_groups(
     node: GroupBy | Window | Unnest, names: Sequence[str], conditions: Conditions
 ) -> Pushed:
     """Push conditions on keys below: they hold for all rows of a group, partition or array, or for
@@ -182,7 +190,7 @@ def _through_groups(
 # --- joins ----------------------------------------------------------------------------------------
 
 
-def _into_join(node: Join, conditions: Conditions) -> Pushed:
+def _pushed_into_join(node: Join, conditions: Conditions) -> Pushed:
     """Conditions on one side go there, others become conditions of the join.
 
     Those that can fail go only where they tie two inputs together, as they do in Spark, and come
@@ -190,18 +198,18 @@ def _into_join(node: Join, conditions: Conditions) -> Pushed:
     """
     own = simplify_condition(node.condition, node.schema)
     arriving = tuple(c for c in conditions if c not in own)
-    above = tuple(c for c in arriving if not _may_enter(c, node))
+    above = tuple(c for c in arriving if not _may_enter_join(c, node))
     inside = (*own, *(c for c in arriving if c not in above))
-    left, right = _sent(inside, node.left), _sent(inside, node.right)
+    left, right = _conditions_for_side(inside, node.left), _conditions_for_side(inside, node.right)
     stay = tuple(c for c in inside if c not in left and c not in right)
     below = tuple(
-        _distinct(*sent, *_implied(stay, side))
+        _distinct_conditions(*sent, *_implied_conditions(stay, side))
         for sent, side in ((left, node.left), (right, node.right))
     )
     return Pushed(below=below, own=stay, above=above)
 
 
-def _may_enter(condition: Expression, node: Node) -> bool:
+def _may_enter_join(condition: Expression, node: Node) -> bool:
     """Whether a condition may be checked inside a join: it cannot fail, or it ties two inputs and
     is no disjunction."""
     if cannot_fail(condition, node.schema):
@@ -209,44 +217,44 @@ def _may_enter(condition: Expression, node: Node) -> bool:
     if not isinstance(node, Join) or len(disjuncts(condition)) > 1:
         return False
     sides = [side for side in (node.left, node.right) if columns_of(condition) <= set(side.names)]
-    return not sides or any(_may_enter(condition, side) for side in sides)
+    return not sides or any(_may_enter_join(condition, side) for side in sides)
 
 
-def _sent(conditions: Sequence[Expression], side: Node) -> Conditions:
-    return tuple(c for c in _local(conditions, side) if _may_enter(c, side))
+def _conditions_for_side(conditions: Sequence[Expression], side: Node) -> Conditions:
+    return tuple(c for c in _conditions_on_side(conditions, side) if _may_enter_join(c, side))
 
 
-def _beside_join(node: SemiJoin | AntiJoin, conditions: Conditions) -> Pushed:
+def _pushed_beside_semijoin(node: SemiJoin | AntiJoin, conditions: Conditions) -> Pushed:
     """Conditions on the right side restrict what may match; those on the left side restrict the
     output, unless they belong to an antijoin, which keeps the rows for which they fail."""
     schema: Schema = node.left.schema + node.right.schema
     own = simplify_condition(node.condition, schema)
     movable = [c for c in own if cannot_fail(c, schema)]
-    right = _local(movable, node.right)
-    left = _local(movable, node.left) if isinstance(node, SemiJoin) else ()
+    right = _conditions_on_side(movable, node.right)
+    left = _conditions_on_side(movable, node.left) if isinstance(node, SemiJoin) else ()
     stay = tuple(c for c in own if c not in left and c not in right)
     firm = tuple(c for c in conditions if cannot_fail(c, node.schema))
     above = tuple(c for c in conditions if c not in firm)
-    return Pushed(below=(_distinct(*firm, *left), right), own=stay, above=above)
+    return Pushed(below=(_distinct_conditions(*firm, *left), right), own=stay, above=above)
 
 
-def _local(conditions: Sequence[Expression], side: Node) -> Conditions:
+def _conditions_on_side(conditions: Sequence[Expression], side: Node) -> Conditions:
     return tuple(c for c in conditions if columns_of(c) <= set(side.names))
 
 
-def _implied(conditions: Conditions, side: Node) -> Conditions:
+def _implied_conditions(conditions: Conditions, side: Node) -> Conditions:
     """What disjunctions over both sides say of one: `(a = 1 and b = 2) or (a = 3 and b = 4)`
     says `a = 1 or a = 3`."""
     implied = []
     for condition in conditions:
-        parts = [_local(conjuncts(part), side) for part in disjuncts(condition)]
+        parts = [_conditions_on_side(conjuncts(part), side) for part in disjuncts(condition)]
         safe = all(cannot_fail(c, side.schema) for part in parts for c in part)
         if len(parts) > 1 and all(parts) and safe:
-            implied.append(disjunction(_distinct(*map(conjunction, parts))))
+            implied.append(disjunction(_distinct_conditions(*map(conjunction, parts))))
     return tuple(implied)
 
 
-def _nulls_wanted(conditions: Conditions) -> set[str]:
+def _columns_tested_for_null(conditions: Conditions) -> set[str]:
     names = set()
     for condition in conditions:
         match condition:
@@ -255,7 +263,7 @@ def _nulls_wanted(conditions: Conditions) -> set[str]:
     return names
 
 
-def _never_null(condition: Expression) -> set[str]:
+def _columns_never_null(condition: Expression) -> set[str]:
     """The columns that are compared in such a way that NULL never passes."""
     names = set()
     for part in conjuncts(condition):
@@ -265,5 +273,5 @@ def _never_null(condition: Expression) -> set[str]:
     return names
 
 
-def _distinct(*conditions: Expression) -> Conditions:
+def _distinct_conditions(*conditions: Expression) -> Conditions:
     return tuple(dict.fromkeys(conditions))

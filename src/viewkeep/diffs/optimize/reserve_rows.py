@@ -16,10 +16,10 @@ partitions, of which there may be many."""
 
 def reserve_rows(root: Node) -> Node:
     """The tree with a reserve for every window with a limit."""
-    return rewrite(root, _with_reserve)
+    return rewrite(root, _window_with_reserve)
 
 
-def _with_reserve(node: Node) -> Node:
+def _window_with_reserve(node: Node) -> Node:
     if not isinstance(node, Window) or not node.limit or node.reserve:
         return node
     reserve = min(node.limit if node.partition_by else max(node.limit, LEAST), MOST)

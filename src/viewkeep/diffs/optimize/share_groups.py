@@ -43,7 +43,7 @@ def share_groups(root: Node) -> Node:
     """The tree, in which equal groups are one operator."""
     shapes: dict[Node, _Shape] = {}
     for node in walk(root):
-        shapes[node] = _shape(node, [shapes[child] for child in children(node)])
+        shapes[node] = _group_shape(node, [shapes[child] for child in children(node)])
     first: dict[object, Node] = {}
     results: dict[Node, Node] = {}
     for node in walk(root):
@@ -52,19 +52,19 @@ def share_groups(root: Node) -> Node:
         if isinstance(node, GroupBy | Distinct):
             earlier = first.setdefault(shapes[node].value, node)
             if earlier is not node:
-                results[node] = _renamed(
+                results[node] = _renamed_group(
                     results[earlier], shapes[earlier].names, shapes[node].names
                 )
     return results[root]
 
 
-def _renamed(node: Node, own: Mapping[str, str], target: Mapping[str, str]) -> Node:
+def _renamed_group(node: Node, own: Mapping[str, str], target: Mapping[str, str]) -> Node:
     columns = {general: name for name, general in own.items()}
     outputs = (Output(name, Column(columns[general])) for name, general in target.items())
     return Project(node, tuple(outputs))
 
 
-def _shape(node: Node, below: list[_Shape]) -> _Shape:
+def _group_shape(node: Node, below: list[_Shape]) -> _Shape:
     kind, values = type(node).__name__, [each.value for each in below]
     match node:
         case Scan():
@@ -73,42 +73,42 @@ def _shape(node: Node, below: list[_Shape]) -> _Shape:
         case Stored():
             return _Shape((kind, node.name), {name: name for name in node.names})
         case Values():
-            return _Shape((kind, node.rows), _numbered("v", node.names))
+            return _Shape((kind, node.rows), _numbered_names("v", node.names))
         case Unnest():
-            own = _numbered(f"e{len(below[0].names)}.", node.elements)
+            own = _numbered_names(f"e{len(below[0].names)}.", node.elements)
             value = (kind, below[0].names[node.column], node.outer, *values)
             return _Shape(value, {**below[0].names, **own})
         case Select():
-            condition = _general(node.condition, below[0].names)
+            condition = _expression_shape(node.condition, below[0].names)
             return _Shape((kind, condition, *values), below[0].names)
         case Project():
-            parts = tuple(_general(o.expression, below[0].names) for o in node.outputs)
-            return _Shape((kind, parts, *values), _numbered("p", node.names))
+            parts = tuple(_expression_shape(o.expression, below[0].names) for o in node.outputs)
+            return _Shape((kind, parts, *values), _numbered_names("p", node.names))
         case Join() | SemiJoin() | AntiJoin():
             sides = {name: f"l.{general}" for name, general in below[0].names.items()}
             both = sides | {name: f"r.{general}" for name, general in below[1].names.items()}
-            condition = _general(node.condition, both)
+            condition = _expression_shape(node.condition, both)
             return _Shape((kind, condition, *values), both if isinstance(node, Join) else sides)
         case UnionAll():
             orders = tuple(tuple(s.names[n] for n in node.names) for s in below)
-            return _Shape((kind, orders, *values), _numbered("u", node.names))
+            return _Shape((kind, orders, *values), _numbered_names("u", node.names))
         case GroupBy():
             keys = {name: below[0].names[name] for name in node.keys}
-            aggregates = tuple(_aggregate(each, below[0].names) for each in node.aggregates)
-            own = _numbered("a", [a.name for a in node.aggregates])
+            aggregates = tuple(_aggregate_shape(each, below[0].names) for each in node.aggregates)
+            own = _numbered_names("a", [a.name for a in node.aggregates])
             return _Shape((kind, tuple(keys.values()), aggregates, *values), keys | own)
         case Distinct():
             return _Shape((kind, *values), below[0].names)
         case Window():
-            return _window(node, below[0])
+            return _window_shape(node, below[0])
 
 
-def _window(node: Window, below: _Shape) -> _Shape:
+def _window_shape(node: Window, below: _Shape) -> _Shape:
     names = below.names
     columns = tuple(
         (
             column.function,
-            tuple(_general(each, names) for each in column.arguments),
+            tuple(_expression_shape(each, names) for each in column.arguments),
             column.frame,
             column.ignore_nulls,
         )
@@ -117,20 +117,22 @@ def _window(node: Window, below: _Shape) -> _Shape:
     order = tuple((names[o.column], o.descending, o.nulls_first) for o in node.order_by)
     partition = tuple(names[name] for name in node.partition_by)
     ties = tuple(names[name] for name in node.ties)
-    own = _numbered(f"w{len(names)}.", [column.name for column in node.columns])
+    own = _numbered_names(f"w{len(names)}.", [column.name for column in node.columns])
     value = ("Window", columns, partition, order, ties, node.limit, node.reserve, below.value)
     return _Shape(value, {**names, **own})
 
 
-def _aggregate(aggregate: AggregateColumn, names: Mapping[str, str]) -> tuple[object, ...]:
-    arguments = tuple(_general(each, names) for each in aggregate.arguments)
-    order = tuple(replace(o, expression=_general(o.expression, names)) for o in aggregate.order)
+def _aggregate_shape(aggregate: AggregateColumn, names: Mapping[str, str]) -> tuple[object, ...]:
+    arguments = tuple(_expression_shape(each, names) for each in aggregate.arguments)
+    order = tuple(
+        replace(o, expression=_expression_shape(o.expression, names)) for o in aggregate.order
+    )
     return aggregate.function, aggregate.argument is None, arguments, order, aggregate.type
 
 
-def _numbered(letter: str, names: tuple[str, ...] | list[str]) -> dict[str, str]:
+def _numbered_names(letter: str, names: tuple[str, ...] | list[str]) -> dict[str, str]:
     return {name: f"{letter}{number}" for number, name in enumerate(names)}
 
 
-def _general(expression: Expression, names: Mapping[str, str]) -> Expression:
+def _expression_shape(expression: Expression, names: Mapping[str, str]) -> Expression:
     return substitute(expression, lambda column: Column(names[column.name]))

@@ -40,8 +40,8 @@ def never_true(condition: Expression, schema: Schema) -> bool:
         case Call("isnull", (part,)):
             return not type_of(part, schema).nullable
         case Call("isnotnull", (part,)):
-            return _always_null(part)
-    return _always_null(condition)
+            return _is_always_null(part)
+    return _is_always_null(condition)
 
 
 def always_true(condition: Expression, schema: Schema) -> bool:
@@ -54,11 +54,11 @@ def always_true(condition: Expression, schema: Schema) -> bool:
         case Call("or", parts):
             return any(always_true(part, schema) for part in parts)
         case Call("isnull", (part,)):
-            return _always_null(part)
+            return _is_always_null(part)
         case Call("isnotnull", (part,)):
             return not type_of(part, schema).nullable
         case Call("<=>", (left, right)):
-            return _always_null(left) and _always_null(right)
+            return _is_always_null(left) and _is_always_null(right)
     return False
 
 
@@ -69,7 +69,7 @@ def simplify_condition(condition: Expression, schema: Schema) -> tuple[Expressio
     In a disjunction, what all parts share is a conjunct: `(a and b) or (a and c)` is
     `a and (b or c)`, which also holds for NULLs.
     """
-    parts = [part for each in conjuncts(condition) for part in _factored(each, schema)]
+    parts = [part for each in conjuncts(condition) for part in _factored_condition(each, schema)]
     undecided = (part for part in parts if not always_true(part, schema))
     return tuple(dict.fromkeys(FALSE if never_true(part, schema) else part for part in undecided))
 
@@ -89,7 +89,7 @@ def disjunction(parts: tuple[Expression, ...]) -> Expression:
     return first
 
 
-def _factored(condition: Expression, schema: Schema) -> tuple[Expression, ...]:
+def _factored_condition(condition: Expression, schema: Schema) -> tuple[Expression, ...]:
     branches = [
         dict.fromkeys(conjuncts(part))
         for part in disjuncts(condition)
@@ -104,19 +104,19 @@ def _factored(condition: Expression, schema: Schema) -> tuple[Expression, ...]:
     return (*shared, disjunction(tuple(dict.fromkeys(rest))))
 
 
-def _always_null(expression: Expression) -> bool:
+def _is_always_null(expression: Expression) -> bool:
     """Whether an expression is NULL for every row: most functions of NULL are."""
     match expression:
         case Literal(value):
             return value is None
         case Cast(argument):
-            return _always_null(argument)
+            return _is_always_null(argument)
         case Call("coalesce" | "greatest" | "least" | "and" | "or", arguments):
-            return all(map(_always_null, arguments))
+            return all(map(_is_always_null, arguments))
         case Call("in", (item, *_)):
-            return _always_null(item)
+            return _is_always_null(item)
         case Call(function, arguments) if function not in _NOT_STRICT:
             strict = find_function(function).nullable in ("any", "always")
-            return strict and any(map(_always_null, arguments))
+            return strict and any(map(_is_always_null, arguments))
         case Column() | Call() | OpaqueCall():
             return False

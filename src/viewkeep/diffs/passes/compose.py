@@ -73,9 +73,9 @@ class _Composer:
 
     def script(self) -> Script:
         cached_nodes = [node for node in self._nodes if node in self._names]
-        stored = [self._materialized(node) for node in cached_nodes]
+        stored = [self._materialized_node(node) for node in cached_nodes]
         statements: list[Statement] = [
-            Compute(piece.name, self._resolve(piece.query), _schema(piece))
+            Compute(piece.name, self._spelled_out_query(piece.query), _piece_schema(piece))
             for piece in self._dag.pieces
         ]
         for node in cached_nodes:
@@ -85,18 +85,18 @@ class _Composer:
         others = tuple(each for each in stored if each.name != VIEW)
         return Script(view, others, self._dag.diffs, tuple(statements), self._plan.visible)
 
-    def _materialized(self, node: Node) -> Materialized:
-        below = [self._from_caches(child) for child in children(node)]
+    def _materialized_node(self, node: Node) -> Materialized:
+        below = [self._rows_from_caches(child) for child in children(node)]
         definition = with_children(node, tuple(below))
         why = self._why.get(node, "the view")
         number = self._nodes.index(node)
         return Materialized(self._names[node], definition, self._plan.ids[node], why, number)
 
-    def _from_caches(self, node: Node) -> Node:
+    def _rows_from_caches(self, node: Node) -> Node:
         """The rows of an operator as they are kept, or from what is kept below."""
         if node in self._names:
             return Stored(self._names[node], node.schema)
-        return with_children(node, tuple(map(self._from_caches, children(node))))
+        return with_children(node, tuple(map(self._rows_from_caches, children(node))))
 
     def _is_changed(self, node: Node) -> bool:
         tables = {diff.table for diff in self._dag.diffs}
@@ -104,48 +104,50 @@ class _Composer:
 
     # --- subviews -------------------------------------------------------------------------------
 
-    def _resolve(self, query: Node) -> Node:
+    def _spelled_out_query(self, query: Node) -> Node:
         """The query with its subviews spelled out."""
 
         def spell_out(node: Node) -> Node:
             match node:
                 case Subview() if node.state == AFTER:
-                    return self._changed_rows(Stored(node.rows, node.schema), node.operator)
+                    return self._rows_with_changes(Stored(node.rows, node.schema), node.operator)
                 case Subview():
-                    return self._state(node.operator, node.state)
+                    return self._rows_in_state(node.operator, node.state)
                 case SemiJoin():
                     return push_down(node)
             return node
 
         return rewrite(query, spell_out)
 
-    def _state(self, number: int, state: str) -> Node:
+    def _rows_in_state(self, number: int, state: str) -> Node:
         """The rows of an operator before or after the changes, made once."""
         if (number, state) not in self._states:
-            self._states[number, state] = self._made_state(number, state)
+            self._states[number, state] = self._new_rows_in_state(number, state)
         return self._states[number, state]
 
-    def _made_state(self, number: int, state: str) -> Node:
+    def _new_rows_in_state(self, number: int, state: str) -> Node:
         node = self._nodes[number]
         if node in self._names and state != NEW:
             rows = Stored(self._names[node], node.schema)
-            return rows if state == PRE else self._changed_rows(rows, number)
+            return rows if state == PRE else self._rows_with_changes(rows, number)
         if isinstance(node, Scan):
             # What has not changed is read as it is now.
             before = state == PRE and number in self._changed
             return replace(node, state=PRE if before else POST)
         below_state = POST if state == NEW else state
-        below = [self._state(self._nodes.index(child), below_state) for child in children(node)]
+        below = [
+            self._rows_in_state(self._nodes.index(child), below_state) for child in children(node)
+        ]
         return with_children(node, tuple(below))
 
-    def _changed_rows(self, rows: Node, number: int) -> Node:
+    def _rows_with_changes(self, rows: Node, number: int) -> Node:
         """Kept rows with their changes: deletes, then updates, then inserts."""
         ids, names = self._plan.ids[self._nodes[number]], rows.names
         changes = self._dag.changes(number)
         for change in (c for c in changes if c.schema.kind == DELETE):
             rows = antijoin(rows, change.leaf, change.schema.ids)
         for change in (c for c in changes if c.schema.kind == UPDATE):
-            rows = _updated(rows, change)
+            rows = _updated_by_change(rows, change)
         inserts = [insert_rows(c, names) for c in changes if c.schema.kind == INSERT]
         if inserts:
             new = inserts[0] if len(inserts) == 1 else Distinct(union_all(inserts))
@@ -153,11 +155,11 @@ class _Composer:
         return rows
 
 
-def _schema(piece: Piece) -> DiffSchema | None:
+def _piece_schema(piece: Piece) -> DiffSchema | None:
     return piece.schema if isinstance(piece, Change) else None
 
 
-def _updated(rows: Node, change: Change) -> Node:
+def _updated_by_change(rows: Node, change: Change) -> Node:
     schema = change.schema
     changed = [c for c in schema.changed if c in rows.names]
     if not changed:
@@ -173,17 +175,17 @@ def _updated(rows: Node, change: Change) -> Node:
 
 def push_down(node: SemiJoin) -> Node:
     """A semijoin by equal columns, as close to the tables as its columns come from."""
-    pairs = _pairs(node)
+    pairs = _equality_pairs(node)
     if pairs is None:
         return node
-    return _restrict(node.left, node.right, pairs)
+    return _restrict_to_keys(node.left, node.right, pairs)
 
 
 Pairs = Mapping[str, tuple[str, str]]
 """For each restricted column: the column of the keys, and which equality compares them."""
 
 
-def _pairs(node: SemiJoin) -> Pairs | None:
+def _equality_pairs(node: SemiJoin) -> Pairs | None:
     """The pairs of equal columns, if the condition is a conjunction of such equalities with
     distinct left columns."""
     left, right = set(node.left.names), set(node.right.names)
@@ -199,54 +201,57 @@ def _pairs(node: SemiJoin) -> Pairs | None:
     return pairs
 
 
-def _restrict(rows: Node, keys: Node, pairs: Pairs) -> Node:
+def _restrict_to_keys(rows: Node, keys: Node, pairs: Pairs) -> Node:
     """Restrict rows to some keys, below the operator where all key columns come from one input."""
     match rows:
         case Select():
-            return with_children(rows, (_restrict(rows.child, keys, pairs),))
+            return with_children(rows, (_restrict_to_keys(rows.child, keys, pairs),))
         case Project():
             plain = {o.name: o.expression for o in rows.outputs}
             below = {e.name: c for c in pairs if isinstance(e := plain[c], Column)}
             if below:
                 renamed = {c: pairs[name] for c, name in below.items()}
-                child = with_children(rows, (_restrict(rows.child, keys, renamed),))
-                return child if len(below) == len(pairs) else _semijoin(child, keys, pairs)
+                child = with_children(rows, (_restrict_to_keys(rows.child, keys, renamed),))
+                return child if len(below) == len(pairs) else _key_semijoin(child, keys, pairs)
         case Join() | SemiJoin() | AntiJoin():
             return _restrict_sides(rows, keys, pairs)
         case UnionAll():
-            return with_children(rows, tuple(_restrict(each, keys, pairs) for each in rows.inputs))
+            return with_children(
+                rows, tuple(_restrict_to_keys(each, keys, pairs) for each in rows.inputs)
+            )
         case GroupBy() if own := {c: pair for c, pair in pairs.items() if c in rows.keys}:
-            group = with_children(rows, (_restrict(rows.child, keys, own),))
-            return group if len(own) == len(pairs) else _semijoin(group, keys, pairs)
+            group = with_children(rows, (_restrict_to_keys(rows.child, keys, own),))
+            return group if len(own) == len(pairs) else _key_semijoin(group, keys, pairs)
         case Distinct():
-            return with_children(rows, (_restrict(rows.child, keys, pairs),))
+            return with_children(rows, (_restrict_to_keys(rows.child, keys, pairs),))
         case Unnest() if inner := {c: pair for c, pair in pairs.items() if c in rows.child.names}:
-            unnested = with_children(rows, (_restrict(rows.child, keys, inner),))
-            return unnested if len(inner) == len(pairs) else _semijoin(unnested, keys, pairs)
+            unnested = with_children(rows, (_restrict_to_keys(rows.child, keys, inner),))
+            return unnested if len(inner) == len(pairs) else _key_semijoin(unnested, keys, pairs)
         case Window() if rows.partition_by:
             return _restrict_partitions(rows, keys, pairs)
-    return _semijoin(rows, keys, pairs)
+    return _key_semijoin(rows, keys, pairs)
 
 
 def _restrict_partitions(rows: Window, keys: Node, pairs: Pairs) -> Node:
     """Whole partitions: those with the keys, or those of the input rows that meet the keys."""
     own = {c: pair for c, pair in pairs.items() if c in rows.partition_by}
     if own:
-        window = replace(rows, child=_restrict(rows.child, keys, own))
-        return window if len(own) == len(pairs) else _semijoin(window, keys, pairs)
+        window = replace(rows, child=_restrict_to_keys(rows.child, keys, own))
+        return window if len(own) == len(pairs) else _key_semijoin(window, keys, pairs)
     below = {c: pair for c, pair in pairs.items() if c in rows.child.names}
     if not below:
-        return _semijoin(rows, keys, pairs)
-    partitions = keyed(_restrict(rows.child, keys, below), rows.partition_by, distinct=True)
+        return _key_semijoin(rows, keys, pairs)
+    partitions = keyed(_restrict_to_keys(rows.child, keys, below), rows.partition_by, distinct=True)
     equal = conjuncts(on_columns(rows.child, partitions, rows.partition_by))
     by = {
-        c: (f"{c}{KEY}", _equality(part)) for c, part in zip(rows.partition_by, equal, strict=True)
+        c: (f"{c}{KEY}", _equality_operator(part))
+        for c, part in zip(rows.partition_by, equal, strict=True)
     }
-    window = replace(rows, child=_restrict(rows.child, partitions, by))
-    return _semijoin(window, keys, pairs)
+    window = replace(rows, child=_restrict_to_keys(rows.child, partitions, by))
+    return _key_semijoin(window, keys, pairs)
 
 
-def _equality(condition: Expression) -> str:
+def _equality_operator(condition: Expression) -> str:
     assert isinstance(condition, Call)
     return condition.function
 
@@ -259,14 +264,18 @@ def _restrict_sides(rows: Join | SemiJoin | AntiJoin, keys: Node, pairs: Pairs) 
     right = {c: pair for c, pair in pairs.items() if c not in left}
     sides = [rows.left, rows.right]
     if left:
-        sides[0] = _restrict(rows.left, keys, {**_equal_pairs(rows, rows.left, right), **left})
+        sides[0] = _restrict_to_keys(
+            rows.left, keys, {**_pairs_of_other_side(rows, rows.left, right), **left}
+        )
     if right:
-        sides[1] = _restrict(rows.right, keys, {**_equal_pairs(rows, rows.right, left), **right})
+        sides[1] = _restrict_to_keys(
+            rows.right, keys, {**_pairs_of_other_side(rows, rows.right, left), **right}
+        )
     restricted = with_children(rows, tuple(sides))
-    return _semijoin(restricted, keys, pairs) if left and right else restricted
+    return _key_semijoin(restricted, keys, pairs) if left and right else restricted
 
 
-def _equal_pairs(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) -> Pairs:
+def _pairs_of_other_side(rows: Join | SemiJoin | AntiJoin, side: Node, others: Pairs) -> Pairs:
     """Restrictions of the other side, for the columns of this one that equal its own and are part
     of a table's key, or kept in a cache: rows are looked up by keys."""
     schema = rows.left.schema + rows.right.schema
@@ -289,15 +298,15 @@ def _look_up_columns(leaf: Scan | Stored) -> Iterable[str]:
     return (f"{leaf.alias}.{column}" for column in leaf.table.key)
 
 
-def _semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:
+def _key_semijoin(rows: Node, keys: Node, pairs: Pairs) -> Node:
     """The restriction itself; rows that were joined by keys have columns called like these."""
-    names = {key: _free(key, rows.names) for key, _ in pairs.values()}
+    names = {key: _free_column_name(key, rows.names) for key, _ in pairs.values()}
     targets = project(keys, {names[key]: Column(key) for key, _ in pairs.values()})
     parts = [Call(by, (Column(c), Column(names[key]))) for c, (key, by) in pairs.items()]
     return SemiJoin(rows, targets, conjunction(parts))
 
 
-def _free(name: str, others: Collection[str]) -> str:
+def _free_column_name(name: str, others: Collection[str]) -> str:
     while name in others:
         name += KEY
     return name

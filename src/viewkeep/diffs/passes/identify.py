@@ -117,14 +117,14 @@ def equal_ids(join: Join, left: tuple[str, ...], right: tuple[str, ...]) -> dict
         match part:
             case Call("=", (Column(first), Column(second))):
                 for own, other in ((first, second), (second, first)):
-                    same_type = _type(join, own) == _type(join, other)
+                    same_type = _column_type(join, own) == _column_type(join, other)
                     free = own not in equal_columns.values()
                     if own in left and other in right and same_type and free:
                         equal_columns.setdefault(other, own)
     return equal_columns
 
 
-def _type(node: Node, column: str) -> Type:
+def _column_type(node: Node, column: str) -> Type:
     return find_field(column, node.schema).type
 
 
@@ -137,12 +137,12 @@ class _Extension:
 
     def extend(self, node: Node) -> Node:
         if node not in self._results:
-            extended, ids = self._extend(node)
+            extended, ids = self._extend_with_ids(node)
             self._results[node] = extended
             self.ids[extended] = ids
         return self._results[node]
 
-    def _extend(self, node: Node) -> tuple[Node, tuple[str, ...]]:
+    def _extend_with_ids(self, node: Node) -> tuple[Node, tuple[str, ...]]:
         match node:
             case Scan():
                 if not node.table.key:
@@ -157,23 +157,23 @@ class _Extension:
                 child = self.extend(node.child)
                 return with_children(node, (child,)), self.ids[child]
             case Project():
-                return self._project(node)
+                return self._project_with_ids(node)
             case Join():
-                left, right = self._sides(node)
+                left, right = self._sides_with_ids(node)
                 join = replace(node, left=left, right=right)
                 same = equal_ids(join, self.ids[left], self.ids[right])
                 rest = tuple(column for column in self.ids[right] if column not in same)
                 return join, self.ids[left] + rest
             case SemiJoin() | AntiJoin():
-                left, right = self._sides(node)
+                left, right = self._sides_with_ids(node)
                 return replace(node, left=left, right=right), self.ids[left]
             case UnionAll():
-                return self._union(node)
+                return self._union_with_ids(node)
             case GroupBy():
-                return self._group(node)
+                return self._group_with_ids(node)
             case Distinct():
                 group = GroupBy(node.child, node.child.names, (AggregateColumn(ROWS, "count"),))
-                return self._group(group)
+                return self._group_with_ids(group)
             case Window():
                 child = self.extend(node.child)
                 ids = self.ids[child]
@@ -184,31 +184,31 @@ class _Extension:
                 child = self.extend(node.child)
                 return replace(node, child=child), (*self.ids[child], node.elements[0])
 
-    def _sides(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
+    def _sides_with_ids(self, node: Join | SemiJoin | AntiJoin) -> tuple[Node, Node]:
         """Both inputs; columns that were added to both get other names on the right."""
         left, right = self.extend(node.left), self.extend(node.right)
         others = [*left.names, *right.names]
         names = {}
         for name in right.names:
-            names[name] = _fresh(name, others) if name in left.names else name
+            names[name] = _fresh_id_name(name, others) if name in left.names else name
             others.append(names[name])
         renamed = project(right, {new: Column(old) for old, new in names.items()})
         self.ids.setdefault(renamed, tuple(names[c] for c in self.ids[right]))
         return left, renamed
 
-    def _project(self, node: Project) -> tuple[Node, tuple[str, ...]]:
+    def _project_with_ids(self, node: Project) -> tuple[Node, tuple[str, ...]]:
         child = self.extend(node.child)
         outputs, ids = list(node.outputs), list[str]()
         for column in self.ids[child]:
             plain = (o.name for o in node.outputs if o.expression == Column(column))
             name = next(plain, None)
             if name is None:
-                name = _fresh(column, [o.name for o in outputs])
+                name = _fresh_id_name(column, [o.name for o in outputs])
                 outputs.append(Output(name, Column(column)))
             ids.append(name)
         return replace(node, child=child, outputs=tuple(outputs)), tuple(ids)
 
-    def _group(self, node: GroupBy) -> tuple[Node, tuple[str, ...]]:
+    def _group_with_ids(self, node: GroupBy) -> tuple[Node, tuple[str, ...]]:
         child = self.extend(node.child)
         aggregates = {a.name: a for a in node.aggregates}
         for each in node.aggregates:
@@ -224,7 +224,7 @@ class _Extension:
         extended = replace(node, child=child, aggregates=tuple(aggregates.values()))
         return extended, node.keys or (ALL,)
 
-    def _union(self, node: UnionAll) -> tuple[Node, tuple[str, ...]]:
+    def _union_with_ids(self, node: UnionAll) -> tuple[Node, tuple[str, ...]]:
         """All inputs with the IDs of all: those of another input are NULL."""
         inputs = [self.extend(child) for child in node.inputs]
         id_fields = [[find_field(c, child.schema) for c in self.ids[child]] for child in inputs]
@@ -261,7 +261,7 @@ def _keeps_count(node: GroupBy, aggregate: AggregateColumn) -> bool:
     return aggregate.function in ("sum", "avg") and (bool(nullable) or not counts_rows)
 
 
-def _fresh(name: str, others: list[str]) -> str:
+def _fresh_id_name(name: str, others: list[str]) -> str:
     while name in others:
         name += "'"
     return name

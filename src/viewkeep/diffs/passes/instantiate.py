@@ -85,7 +85,7 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
         if isinstance(node, Project) and uses[node.child] > 1:
             operator.labels = partial(label, number)
         if isinstance(node, Scan):
-            _scan(operator, node, diffs)
+            _scan_changes(operator, node, diffs)
         else:
             inputs = [changes_by_node[child] for child in children(node)]
             if any(inputs):
@@ -95,7 +95,7 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
     return RuleDag(plan, tuple(diffs), tuple(pieces), tuple_based)
 
 
-def _scan(operator: Operator, scan: Scan, diffs: Iterable[BaseDiff]) -> None:
+def _scan_changes(operator: Operator, scan: Scan, diffs: Iterable[BaseDiff]) -> None:
     """The diffs of the table under the names of the scan."""
     for diff in diffs:
         if diff.table != scan.name:

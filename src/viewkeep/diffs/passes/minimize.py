@@ -56,7 +56,7 @@ def leave_out(script: Script, relations: Collection[str]) -> Script:
         for each in script.statements
         if not isinstance(each, Apply) or each.target not in relations
     ]
-    return replace(script, statements=tuple(_without_unused(statements)))
+    return replace(script, statements=tuple(_statements_without_unused(statements)))
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,16 @@ class _Minimizer:
         kept: list[Statement] = []
         for statement in self.script.statements:
             if isinstance(statement, Compute):
-                query = self._smaller(statement)
+                query = self._smaller_query(statement)
                 self._queries[statement.name] = query
                 kept.append(replace(statement, query=query))
             else:
                 kept.append(statement)
-        kept = self._without_empty(kept)
-        kept = _without_unused(kept)
+        kept = self._statements_without_empty(kept)
+        kept = _statements_without_unused(kept)
         return replace(self.script, statements=tuple(kept), notes=tuple(dict.fromkeys(self.notes)))
 
-    def _smaller(self, statement: Compute) -> Node:
+    def _smaller_query(self, statement: Compute) -> Node:
         """The query with inlined chains and without look-ups that its diffs answer."""
 
         def rule(node: Node) -> Node:
@@ -104,7 +104,7 @@ class _Minimizer:
                 case Stored(name=name) if name in self._queries and self._is_inlined(name):
                     return self._queries[name]
                 case SemiJoin() | AntiJoin() | Join():
-                    return self._known_rows(statement.name, node)
+                    return self._rows_of_diff(statement.name, node)
             return node
 
         query = rewrite(
@@ -116,23 +116,29 @@ class _Minimizer:
         """Whether a statement is inlined where it is read: an empty query, or a chain over one diff
         that nothing applies."""
         query = self._queries[name]
-        return is_empty(query) or (name not in self._applied and self._chain(query) is not None)
+        return is_empty(query) or (
+            name not in self._applied and self._chain_over_diff(query) is not None
+        )
 
     # --- figure 8 -------------------------------------------------------------------------------
 
-    def _known_rows(self, statement: str, node: SemiJoin | AntiJoin | Join) -> Node:
-        table, chain = node.left, self._chain(node.right)
-        if isinstance(table, Scan) and chain is not None and self._by_key(node, table, chain):
-            rows = self._rows_of(table, chain)
+    def _rows_of_diff(self, statement: str, node: SemiJoin | AntiJoin | Join) -> Node:
+        table, chain = node.left, self._chain_over_diff(node.right)
+        if (
+            isinstance(table, Scan)
+            and chain is not None
+            and self._is_matched_by_key(node, table, chain)
+        ):
+            rows = self._table_rows_of_chain(table, chain)
             if isinstance(node, SemiJoin) and rows is not None:
-                self._note(statement, table, chain)
+                self._note_chain(statement, table, chain)
                 return rows
             if isinstance(node, AntiJoin) and rows is not None and is_empty(rows):
-                self._note(statement, table, chain)
+                self._note_chain(statement, table, chain)
                 return table
         return node
 
-    def _rows_of(self, table: Scan, chain: Chain) -> Node | None:
+    def _table_rows_of_chain(self, table: Scan, chain: Chain) -> Node | None:
         """The rows of a table that its own diff names."""
         schema, after = chain.diff.schema, table.state == "post"
         if schema.kind == (DELETE if after else INSERT):
@@ -144,7 +150,9 @@ class _Minimizer:
         own = {c: Column(c if c in schema.ids else where(c)) for c in table.table.names}
         return chain.rows({f"{table.alias}.{c}": value for c, value in own.items()})
 
-    def _by_key(self, node: SemiJoin | AntiJoin | Join, table: Scan, chain: Chain) -> bool:
+    def _is_matched_by_key(
+        self, node: SemiJoin | AntiJoin | Join, table: Scan, chain: Chain
+    ) -> bool:
         """Whether rows are matched by the whole key of the table, and by nothing else."""
         if chain.diff.table != table.name:
             return False
@@ -159,7 +167,7 @@ class _Minimizer:
                     return False
         return matched == {f"{table.alias}.{c}" for c in table.table.key}
 
-    def _note(self, statement: str, table: Scan, chain: Chain) -> None:
+    def _note_chain(self, statement: str, table: Scan, chain: Chain) -> None:
         law = {INSERT: "C1", DELETE: "C2"}.get(chain.diff.schema.kind, "C3")
         state = "after" if table.state == "post" else "before"
         self.notes.append(
@@ -167,38 +175,40 @@ class _Minimizer:
             f"{chain.diff.name} tells its rows ({law})"
         )
 
-    def _chain(self, node: Node) -> Chain | None:
+    def _chain_over_diff(self, node: Node) -> Chain | None:
         match node:
             case Stored(name=name) if name in self._diffs:
                 return Chain(self._diffs[name], node, {c: Column(c) for c in node.names})
             case Stored(name=name) if name in self._queries:
-                return self._chain(self._queries[name])
+                return self._chain_over_diff(self._queries[name])
             case Select():
-                below = self._chain(node.child)
+                below = self._chain_over_diff(node.child)
                 if below is not None:
-                    condition = _over(below, node.condition)
+                    condition = _expression_over_chain(below, node.condition)
                     return replace(below, conditions=(*below.conditions, condition))
             case Project():
-                below = self._chain(node.child)
+                below = self._chain_over_diff(node.child)
                 if below is not None:
-                    columns = {o.name: _over(below, o.expression) for o in node.outputs}
+                    columns = {
+                        o.name: _expression_over_chain(below, o.expression) for o in node.outputs
+                    }
                     return replace(below, columns=columns)
         return None
 
     # --- what has no effect -----------------------------------------------------------------------
 
-    def _without_empty(self, statements: list[Statement]) -> list[Statement]:
+    def _statements_without_empty(self, statements: list[Statement]) -> list[Statement]:
         empty = {name for name, query in self._queries.items() if is_empty(query)}
         for name in sorted(empty & self._applied):
             self.notes.append(f"{name}: never has a row")
         return [s for s in statements if (s.diff if isinstance(s, Apply) else s.name) not in empty]
 
 
-def _over(chain: Chain, expression: Expression) -> Expression:
+def _expression_over_chain(chain: Chain, expression: Expression) -> Expression:
     return substitute(expression, lambda column: chain.columns[column.name])
 
 
-def _without_unused(statements: list[Statement]) -> list[Statement]:
+def _statements_without_unused(statements: list[Statement]) -> list[Statement]:
     """Statements whose result is applied, or read by one that stays."""
     names = {s.diff for s in statements if isinstance(s, Apply)}
     kept: list[Statement] = []
@@ -232,7 +242,7 @@ def simplify_operator(node: Node) -> Node:
             return nothing(node)
         case Project(child=Project(child=below, outputs=inner), outputs=outputs):
             values = {o.name: o.expression for o in inner}
-            merged = {o.name: _inside(o.expression, values) for o in outputs}
+            merged = {o.name: _expression_with_values(o.expression, values) for o in outputs}
             return simplify_operator(project(below, merged))
         case Project(child=child) if is_whole(child, {o.name: o.expression for o in node.outputs}):
             return child
@@ -247,7 +257,7 @@ def simplify_operator(node: Node) -> Node:
         case AntiJoin() if is_empty(node.left) or is_empty(node.right):
             return node.left
         case UnionAll():
-            return _union(node)
+            return _union_without_empty(node)
         case GroupBy() if node.keys and is_empty(node.child):
             return nothing(node)
         case Distinct() if is_empty(node.child):
@@ -257,11 +267,11 @@ def simplify_operator(node: Node) -> Node:
     return node
 
 
-def _inside(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+def _expression_with_values(expression: Expression, values: Mapping[str, Expression]) -> Expression:
     return substitute(expression, lambda column: values[column.name])
 
 
-def _union(node: UnionAll) -> Node:
+def _union_without_empty(node: UnionAll) -> Node:
     rows = tuple(each for each in node.inputs if not is_empty(each))
     if len(rows) > 1:
         return replace(node, inputs=rows)

@@ -58,10 +58,10 @@ def _numbered_tables(view: Node) -> dict[str, Table]:
         own = zip(each.names, each.table.names, strict=True)
         columns[each.name] |= {column for name, column in own if name in needs[each]}
     tables = {each.name: each.table for each in scans}
-    return {name: _numbered(name, table, columns[name]) for name, table in tables.items()}
+    return {name: _table_with_numbers(name, table, columns[name]) for name, table in tables.items()}
 
 
-def _numbered(name: str, table: Table, columns: set[str]) -> Table:
+def _table_with_numbers(name: str, table: Table, columns: set[str]) -> Table:
     fields = [each for each in table.columns if each.name in columns]
     for each in fields:
         if each.type.has_map:
@@ -85,10 +85,10 @@ class _Numbering:
     def visit(self, node: Node, exposed: bool) -> Node:
         key = node, exposed
         if key not in self._results:
-            self._results[key] = self._visit(node, exposed)
+            self._results[key] = self._number_node(node, exposed)
         return self._results[key]
 
-    def _visit(self, node: Node, exposed: bool) -> Node:
+    def _number_node(self, node: Node, exposed: bool) -> Node:
         match node:
             case Scan(name=name) if name in self._bags:
                 scan = Scan(name, self._bags[name], node.alias, node.state)

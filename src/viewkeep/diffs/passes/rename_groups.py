@@ -23,7 +23,7 @@ def rename_groups(view: Node) -> Node:
                 return view
             renaming = {names.get(c, c): Column(c) for c in keys}
             rest = [c for c in group.child.names if c not in keys and c not in renaming]
-            arguments = _arguments(aggregates)
+            arguments = _argument_columns(aggregates)
             if arguments & set(keys) or arguments - set(rest):
                 return view
             columns = renaming | {c: Column(c) for c in rest if c in arguments}
@@ -33,5 +33,5 @@ def rename_groups(view: Node) -> Node:
     return view
 
 
-def _arguments(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
+def _argument_columns(aggregates: tuple[AggregateColumn, ...]) -> set[str]:
     return {column for each in aggregates for column in each.reads}

@@ -35,13 +35,13 @@ Rows = Callable[[RingMap], Node]
 
 def count_program(view: Node) -> "CountProgram":
     """The program of a view, or NotConjunctive with the reason why it has none."""
-    above, group = _peeled(view)
+    above, group = _count_below_projections(view)
     join = grouped_join(group)
     outputs = Outputs(join)
     for measure in outputs.measures:
         if measure.function != SUM:
             raise NotConjunctive(f"the aggregate {measure.function}(): extremes are not subtracted")
-    query = _join_query(join)
+    query = _query_of_join(join)
     try:
         program = shortest_first(plan(query, "epsilon"))
     except QueryError as problem:
@@ -51,7 +51,7 @@ def count_program(view: Node) -> "CountProgram":
     return CountProgram(join, outputs, above, program)
 
 
-def _peeled(view: Node) -> tuple[list[Node], GroupBy]:
+def _count_below_projections(view: Node) -> tuple[list[Node], GroupBy]:
     """The projections and selections above a group-by without keys, and the group-by."""
     above: list[Node] = []
     while isinstance(view, Project | Select):
@@ -64,7 +64,7 @@ def _peeled(view: Node) -> tuple[list[Node], GroupBy]:
     return above[::-1], view
 
 
-def _join_query(join: GroupedJoin) -> ConjunctiveQuery:
+def _query_of_join(join: GroupedJoin) -> ConjunctiveQuery:
     """The count of the join, over the variables that occurrences of tables share."""
     often = [v for own in join.variables for v in own]
     atoms = []
@@ -88,9 +88,9 @@ class CountProgram:
     @cached_property
     def atoms(self) -> tuple[RingMap, ...]:
         """The occurrences of tables, summed up to the variables that they share."""
-        query = _join_query(self.join)
+        query = _query_of_join(self.join)
         return tuple(
-            self._map(scan.alias, scan.alias, atom.variables, frozenset({number}))
+            self._ring_map_of(scan.alias, scan.alias, atom.variables, frozenset({number}))
             for number, (scan, atom) in enumerate(zip(self.join.scans, query.atoms, strict=True))
         )
 
@@ -104,10 +104,12 @@ class CountProgram:
             if each.name in parts:
                 maps[each.name] = replace(self.atoms[parts[each.name]], name=name)
             else:
-                maps[each.name] = self._map(name, name, each.key, each.atoms)
+                maps[each.name] = self._ring_map_of(name, name, each.key, each.atoms)
         return maps
 
-    def _map(self, name: str, prefix: str, key: Sequence[str], scans: frozenset[int]) -> RingMap:
+    def _ring_map_of(
+        self, name: str, prefix: str, key: Sequence[str], scans: frozenset[int]
+    ) -> RingMap:
         measures = within(self.outputs_of_view.measures, scans)
         return ring_map(self.join, name, prefix, key, scans, measures)
 
@@ -119,7 +121,7 @@ class CountProgram:
     @cached_property
     def views(self) -> list[RingMap]:
         """The joins of parts that are kept, each after what it is made from."""
-        targets = dict.fromkeys(_target(block) for block in self.program.loading)
+        targets = dict.fromkeys(_target_of_block(block) for block in self.program.loading)
         return [self.maps[name] for name in targets if name != RESULT]
 
     @cached_property
@@ -154,27 +156,27 @@ class CountProgram:
 
     def leaf_rows(self, atom: int) -> Node:
         """The rows of a table, summed up; those with a NULL meet no others."""
-        return self.atoms[atom].summed([self._leaf(atom, self.join.scans[atom])])
+        return self.atoms[atom].summed([self._rows_of_atom(atom, self.join.scans[atom])])
 
     def change(self, atom: int, diffs: Iterable[BaseDiff]) -> Node:
         """What diffs of a table change of an atom: the rows after them, less those before."""
         own = self.atoms[atom]
-        before = [self._diff_rows(atom, d, pre) for d in diffs if d.schema.kind != INSERT]
-        after = [self._diff_rows(atom, d, post) for d in diffs if d.schema.kind != DELETE]
+        before = [self._rows_of_diff(atom, d, pre) for d in diffs if d.schema.kind != INSERT]
+        after = [self._rows_of_diff(atom, d, post) for d in diffs if d.schema.kind != DELETE]
         bags = [own.negated(own.summed(before))] if before else []
         bags += [own.summed(after)] if after else []
         return own.changing(own.summed(bags))
 
-    def _diff_rows(self, atom: int, diff: BaseDiff, value: Callable[[str], str]) -> Node:
+    def _rows_of_diff(self, atom: int, diff: BaseDiff, value: Callable[[str], str]) -> Node:
         scan = self.join.scans[atom]
         leaf = Stored(diff.name, base_diff_columns(diff.schema, scan.table.columns))
         columns: dict[str, Expression] = {
             f"{scan.alias}.{c}": Column(c if c in diff.schema.ids else value(c))
             for c in scan.table.names
         }
-        return self._leaf(atom, project(leaf, columns))
+        return self._rows_of_atom(atom, project(leaf, columns))
 
-    def _leaf(self, atom: int, rows: Node) -> Node:
+    def _rows_of_atom(self, atom: int, rows: Node) -> Node:
         factor = scan_factor(self.join, atom, self.outputs_of_view.measures)
         own = self.atoms[atom]
         values = [factor.variables[v] for v in own.key]
@@ -197,7 +199,9 @@ class CountProgram:
 
     def loading(self, own: RingMap) -> list[Block]:
         """The blocks that make a map from those before it."""
-        return [block for block in self.program.loading if self.maps[_target(block)] == own]
+        return [
+            block for block in self.program.loading if self.maps[_target_of_block(block)] == own
+        ]
 
     def outputs(self, own: RingMap) -> tuple[tuple[Step, ...], ...]:
         """The ways from a tuple of an atom to the sums of all rows."""
@@ -206,12 +210,12 @@ class CountProgram:
 
     def view_blocks(self, part: Part) -> Iterator[tuple[RingMap, tuple[Step, ...]]]:
         """The views that a part is in, each with the steps from a tuple of the part to its rows."""
-        for block in self._trigger(part).blocks:
-            target = _target(block)
+        for block in self._trigger_of_part(part).blocks:
+            target = _target_of_block(block)
             if target not in (RESULT, part.map):
                 yield self.maps[target], block.steps
 
-    def _trigger(self, part: Part) -> Trigger:
+    def _trigger_of_part(self, part: Part) -> Trigger:
         return next(
             each
             for each in self.program.triggers
@@ -228,8 +232,10 @@ class CountProgram:
 
     def shown(self, sums: Node) -> Node:
         """The row of the view from the sums of all rows."""
-        rows = _with_id(self.outputs_of_view.rows(self.maps[RESULT].factor(sums)))
-        return reduce(lambda node, each: _with_id(with_children(each, (node,))), self.above, rows)
+        rows = _node_with_id(self.outputs_of_view.rows(self.maps[RESULT].factor(sums)))
+        return reduce(
+            lambda node, each: _node_with_id(with_children(each, (node,))), self.above, rows
+        )
 
     # --- for people -----------------------------------------------------------------------------
 
@@ -258,13 +264,13 @@ class CountProgram:
         return self.program.map(name).definition
 
 
-def _target(block: Block) -> str:
+def _target_of_block(block: Block) -> str:
     last = block.steps[-1]
     assert isinstance(last, Update)
     return last.target
 
 
-def _with_id(node: Node) -> Node:
+def _node_with_id(node: Node) -> Node:
     """The node with the ID of its only row."""
     if isinstance(node, Project) and ALL not in node.names:
         return Project(node.child, (*node.outputs, Output(ALL, Column(ALL))))

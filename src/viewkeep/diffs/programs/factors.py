@@ -104,20 +104,20 @@ def _key_columns(
 def joined(factors: Sequence[Factor], measures: Iterable[Measure]) -> Factor:
     """Factors joined on their common variables, from left to right."""
     all_measures = tuple(measures)
-    return reduce(lambda left, right: _meet(left, right, all_measures), factors)
+    return reduce(lambda left, right: _joined_factors(left, right, all_measures), factors)
 
 
-def _meet(left: Factor, right: Factor, measures: Iterable[Measure]) -> Factor:
+def _joined_factors(left: Factor, right: Factor, measures: Iterable[Measure]) -> Factor:
     common = [v for v in left.variables if v in right.variables]
     pairs = [Call("=", (left.variables[v], right.variables[v])) for v in common]
     rows = Join(left.rows, right.rows, conjunction(pairs))
     scans = left.scans | right.scans
-    values = {m: _value(m, left, right, rows) for m in within(measures, scans)}
+    values = {m: _joined_measure(m, left, right, rows) for m in within(measures, scans)}
     variables = {**right.variables, **left.variables}
     return Factor(rows, scans, variables, values, tuple(variables))
 
 
-def _value(measure: Measure, left: Factor, right: Factor, rows: Node) -> Expression:
+def _joined_measure(measure: Measure, left: Factor, right: Factor, rows: Node) -> Expression:
     """A measure of pairs: the product of what each side has of it, or the extreme of one side."""
     sides = [(side, measure.within(side.scans)) for side in (left, right)]
     values = [side.measures[own] for side, own in sides if own is not None]

@@ -50,11 +50,11 @@ def grouped_join(node: GroupBy) -> GroupedJoin:
     """The query of a group-by, or NotConjunctive with the construct that prevents it."""
     flat = flatten(node.child)
     schema = tuple(field for scan in flat.scans for field in scan.schema)
-    equalities, others = split_equalities(flat.conditions, schema, _are_alike)
+    equalities, others = split_equalities(flat.conditions, schema, _are_equal_map_types)
     keys = {key: flat.outputs[key] for key in node.keys}
     for name, expression in keys.items():
-        _check_key(name, expression, flat.scans)
-    aggregates = tuple(_over_scans(each, flat) for each in node.aggregates)
+        _check_group_key(name, expression, flat.scans)
+    aggregates = tuple(_aggregate_over_scans(each, flat) for each in node.aggregates)
     used = [n for e in (*others, *keys.values()) for n in columns_of(e)]
     used += [name for each in aggregates for name in each.reads]
     scans_by_alias = [Scan(scan.alias, scan.table, scan.alias) for scan in flat.scans]
@@ -62,12 +62,12 @@ def grouped_join(node: GroupBy) -> GroupedJoin:
         scans_by_alias, {*used, *(name for pair in equalities for name in pair)}
     )
     names = Variables.of(scans_by_alias, equalities, columns)
-    variables = [_own_variables(scan, names) for scan in scans_by_alias]
+    variables = [_variables_of_scan(scan, names) for scan in scans_by_alias]
     by_key = {key: _key_variable(e, flat.scans, names, variables) for key, e in keys.items()}
-    local = [_same_values(scan, names) for scan in scans_by_alias]
+    local = [_equal_columns_of_scan(scan, names) for scan in scans_by_alias]
     for condition in others:
-        _place(condition, flat.scans, schema, local)
-    query = _query(scans_by_alias, names, variables, by_key, others)
+        _place_condition(condition, flat.scans, schema, local)
+    query = _query_of_scans(scans_by_alias, names, variables, by_key, others)
     return GroupedJoin(
         node,
         flat.scans,
@@ -79,7 +79,7 @@ def grouped_join(node: GroupBy) -> GroupedJoin:
     )
 
 
-def _query(
+def _query_of_scans(
     scans: Sequence[Scan],
     names: Variables,
     variables: Sequence[Mapping[str, Expression]],
@@ -99,23 +99,23 @@ def _query(
     )
 
 
-def _are_alike(first: Type, second: Type) -> bool:
+def _are_equal_map_types(first: Type, second: Type) -> bool:
     """Maps keep values of one type; equal floats need not be the same bits."""
     return first == second and first not in (FLOAT, DOUBLE)
 
 
-def _check_key(name: str, expression: Expression, scans: Sequence[Scan]) -> None:
+def _check_group_key(name: str, expression: Expression, scans: Sequence[Scan]) -> None:
     if len(_scans_of(scans, expression)) != 1:
         raise NotConjunctive(f'the group key "{name}" ({show(expression)}), not of one table')
 
 
-def _over_scans(aggregate: AggregateColumn, flat: Flat) -> AggregateColumn:
+def _aggregate_over_scans(aggregate: AggregateColumn, flat: Flat) -> AggregateColumn:
     if aggregate.argument is None:
         return aggregate
     return replace(aggregate, argument=flat.over_scans(aggregate.argument))
 
 
-def _own_variables(scan: Scan, names: Variables) -> dict[str, Expression]:
+def _variables_of_scan(scan: Scan, names: Variables) -> dict[str, Expression]:
     """The variables of a scan, each with the first of its columns."""
     own: dict[str, Expression] = {}
     for column in names.columns[scan.name]:
@@ -145,7 +145,7 @@ def _key_variable(
     return name
 
 
-def _same_values(scan: Scan, names: Variables) -> list[Expression]:
+def _equal_columns_of_scan(scan: Scan, names: Variables) -> list[Expression]:
     """Columns of one scan that are the same variable have the same value."""
     first: dict[str, str] = {}
     equal: list[Expression] = []
@@ -157,7 +157,7 @@ def _same_values(scan: Scan, names: Variables) -> list[Expression]:
     return equal
 
 
-def _place(
+def _place_condition(
     condition: Expression,
     scans: Sequence[Scan],
     schema: Schema,

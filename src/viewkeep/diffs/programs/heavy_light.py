@@ -85,14 +85,14 @@ class _HeavyLight:
             if (own := [diff for diff in diffs if diff.table == scan.name])
         }
         if tuples:
-            self._rebalance(tuples)
+            self._rebalance_statements(tuples)
             self._store_maps()
             self._store_view()
         visible = tuple((name, name) for name in self._view.names)
         *caches, view_rows = self._caches.materialized.values()
         return Script(view_rows, tuple(caches), diffs, (*self._computes, *self._applies), visible)
 
-    def _now(self, own: RingMap) -> Node:
+    def _map_rows_now(self, own: RingMap) -> Node:
         """The rows of a map with the changes so far."""
         return union_all([self._caches.stored(own.name), *self._changes.get(own.name, ())])
 
@@ -102,34 +102,40 @@ class _HeavyLight:
         """The tuples of an atom that come and go, after all that follows from its changes."""
         program, own = self._program, self._program.atoms[atom]
         name = f"change of {own.name}"
-        change = self._compute(name, program.change(atom, diffs))
+        change = self._compute_statement(name, program.change(atom, diffs))
         self._sum_result(own, change)
         parts = [part for part in program.parts if part.atom == atom]
         for part in parts:
-            rows = self._compute(f"{name} in {part.map}", self._caches.of_part(change, part))
+            rows = self._compute_statement(
+                f"{name} in {part.map}", self._caches.of_part(change, part)
+            )
             self._change_views(part, rows, name)
         for part in parts:
-            self._add(program.maps[part.map], Stored(f"{name} in {part.map}", change.schema))
-        return self._compute(f"tuples of {own.name}", self._tuples(own, parts, change))
+            self._add_to_map(program.maps[part.map], Stored(f"{name} in {part.map}", change.schema))
+        return self._compute_statement(
+            f"tuples of {own.name}", self._tuple_changes(own, parts, change)
+        )
 
     def _sum_result(self, own: RingMap, change: Stored) -> None:
         result = self._program.maps[RESULT]
         factor = own.factor(change)
         bags = [
-            result.rows(self._program.join_steps(factor, steps, self._now))
+            result.rows(self._program.join_steps(factor, steps, self._map_rows_now))
             for steps in self._program.outputs(own)
         ]
-        self._add(result, self._compute(f"result by {own.name}", result.summed(bags)))
+        self._add_to_map(
+            result, self._compute_statement(f"result by {own.name}", result.summed(bags))
+        )
 
     def _change_views(self, part: Part, rows: Stored, cause: str) -> None:
         """The views that a part is in; none of them is read by what changes them."""
         for target, steps in self._program.view_blocks(part):
             factor = self._program.maps[part.map].factor(rows)
-            change = target.rows(self._program.join_steps(factor, steps, self._now))
+            change = target.rows(self._program.join_steps(factor, steps, self._map_rows_now))
             name = f"{target.name} by {cause} in {part.map}"
-            self._add(target, self._compute(name, target.summed([change])))
+            self._add_to_map(target, self._compute_statement(name, target.summed([change])))
 
-    def _tuples(self, own: RingMap, parts: Sequence[Part], change: Stored) -> Node:
+    def _tuple_changes(self, own: RingMap, parts: Sequence[Part], change: Stored) -> Node:
         """Keys that come (1) and go (-1): those that had rows, and those that have some now."""
         pairs = [(name, name) for name in own.ids]
         rows, was = own.sums[0], "#was"
@@ -152,20 +158,24 @@ class _HeavyLight:
 
     # --- rebalancing ----------------------------------------------------------------------------
 
-    def _rebalance(self, tuples: Mapping[int, Stored]) -> None:
+    def _rebalance_statements(self, tuples: Mapping[int, Stored]) -> None:
         sizes = [size_change(each, Column(BY)) for each in tuples.values()]
-        summed = self._compute("size", balance_sum([self._caches.stored(BALANCE), *sizes]))
-        balance = self._compute("balance", checked_balance(summed))
-        anew = self._compute("anew", select(balance, Call(">", (Column(ANEW), literal(0)))))
-        moved = [self._relevel(levels, tuples, balance, anew) for levels in self._program.levels]
+        summed = self._compute_statement(
+            "size", balance_sum([self._caches.stored(BALANCE), *sizes])
+        )
+        balance = self._compute_statement("balance", checked_balance(summed))
+        anew = self._compute_statement(
+            "anew", select(balance, Call(">", (Column(ANEW), literal(0))))
+        )
+        moved = [self._new_levels(levels, tuples, balance, anew) for levels in self._program.levels]
         for levels, values in zip(self._program.levels, moved, strict=True):
-            self._move(levels, values)
+            self._move_values(levels, values)
         minor = [select(each, Call("=", (Column(ANEW), literal(0)))) for each in moved]
         bags = [keep(balance, (ALL, *BALANCE_COLUMNS)), *map(count_moves, minor)]
-        final = self._compute("balance after", balance_sum(bags))
-        self._apply(BALANCE, INSERT, final, (ALL,), BALANCE_COLUMNS)
+        final = self._compute_statement("balance after", balance_sum(bags))
+        self._apply_statement(BALANCE, INSERT, final, (ALL,), BALANCE_COLUMNS)
 
-    def _relevel(
+    def _new_levels(
         self, levels: Levels, tuples: Mapping[int, Stored], balance: Stored, anew: Stored
     ) -> Stored:
         """Store new degrees and levels; the values whose level changes."""
@@ -179,27 +189,27 @@ class _HeavyLight:
         others: Node = stored
         due: list[Node] = []
         if changed:
-            touched = self._compute(f"{name} touched", levels.summed(changed))
+            touched = self._compute_statement(f"{name} touched", levels.summed(changed))
             degrees = matching(stored, touched, pairs)
-            rows = self._compute(f"{name} degrees", levels.summed([degrees, touched]))
+            rows = self._compute_statement(f"{name} degrees", levels.summed([degrees, touched]))
             due.append(levels.with_new_level(rows, balance))
             others = not_matching(stored, touched, pairs)
         is_new = Call("<>", (Column(levels.level), Column(levels.new_level)))
         due.append(select(levels.with_new_level(others, anew), is_new))
-        all_due = self._compute(f"{name} due", union_all(due))
+        all_due = self._compute_statement(f"{name} due", union_all(due))
         self._store_levels(levels, all_due)
-        return self._compute(f"{name} moved", select(all_due, is_new))
+        return self._compute_statement(f"{name} moved", select(all_due, is_new))
 
     def _store_levels(self, levels: Levels, due: Stored) -> None:
         none, attributes = levels.without_any(), (levels.level, *levels.degrees)
-        deleted = self._compute(f"{levels.name} gone", select(due, none))
+        deleted = self._compute_statement(f"{levels.name} gone", select(due, none))
         columns: dict[str, Expression] = {name: Column(name) for name in levels.columns}
         after = project(due, {**columns, levels.level: Column(levels.new_level)})
-        rest = self._compute(f"{levels.name} after", select(after, Call("not", (none,))))
-        self._apply(levels.name, DELETE, deleted, levels.ids)
-        self._apply(levels.name, INSERT, rest, levels.ids, attributes)
+        rest = self._compute_statement(f"{levels.name} after", select(after, Call("not", (none,))))
+        self._apply_statement(levels.name, DELETE, deleted, levels.ids)
+        self._apply_statement(levels.name, INSERT, rest, levels.ids, attributes)
 
-    def _move(self, levels: Levels, moved: Stored) -> None:
+    def _move_values(self, levels: Levels, moved: Stored) -> None:
         """The tuples of values that move leave a part for another one of the same atom."""
         number = self._program.levels.index(levels)
         for part in self._program.parts:
@@ -219,46 +229,48 @@ class _HeavyLight:
     def _move_tuples(self, levels: Levels, values: Node, part: Part, other: Part) -> None:
         own, cause = self._program.maps[part.map], f"move to {other.map}"
         pairs = self._program.value_pairs(part.atom, levels)
-        tuples = own.changing(own.summed([matching(self._now(own), values, pairs)]))
-        moved_in = self._compute(f"{cause} by {levels.name} from {part.map}", tuples)
-        moved_out = self._compute(f"{moved_in.name}, taken away", own.negated(moved_in))
+        tuples = own.changing(own.summed([matching(self._map_rows_now(own), values, pairs)]))
+        moved_in = self._compute_statement(f"{cause} by {levels.name} from {part.map}", tuples)
+        moved_out = self._compute_statement(f"{moved_in.name}, taken away", own.negated(moved_in))
         self._change_views(part, moved_out, moved_in.name)
         self._change_views(other, moved_in, moved_in.name)
-        self._add(own, moved_out)
-        self._add(self._program.maps[other.map], moved_in)
+        self._add_to_map(own, moved_out)
+        self._add_to_map(self._program.maps[other.map], moved_in)
 
     # --- storing --------------------------------------------------------------------------------
 
     def _store_maps(self) -> None:
         for own in self._program.maps.values():
             if self._changes.get(own.name):
-                self._store(own)
+                self._store_map(own)
 
-    def _store(self, own: RingMap) -> None:
-        total = self._compute(f"{own.name} changed", own.summed(self._changes[own.name]))
+    def _store_map(self, own: RingMap) -> None:
+        total = self._compute_statement(f"{own.name} changed", own.summed(self._changes[own.name]))
         before = matching(self._caches.stored(own.name), total, [(name, name) for name in own.ids])
-        after = self._compute(f"{own.name} after", own.summed([before, total]))
+        after = self._compute_statement(f"{own.name} after", own.summed([before, total]))
         empty = Call("=", (own.rows_column, literal(0)))
         if own.key:
-            deleted = self._compute(f"{own.name} gone", select(after, empty))
-            self._apply(own.name, DELETE, deleted, own.ids)
-            after = self._compute(f"{own.name} came", select(after, Call("not", (empty,))))
-        self._apply(own.name, INSERT, after, own.ids, own.sums)
+            deleted = self._compute_statement(f"{own.name} gone", select(after, empty))
+            self._apply_statement(own.name, DELETE, deleted, own.ids)
+            after = self._compute_statement(
+                f"{own.name} came", select(after, Call("not", (empty,)))
+            )
+        self._apply_statement(own.name, INSERT, after, own.ids, own.sums)
 
     def _store_view(self) -> None:
         """The row of the view: a condition above the sums may take it away, or bring it."""
         result = self._program.maps[RESULT]
         sums = self._caches.stored(result.name)
         rows = self._program.shown(Stored(f"{result.name} after", sums.schema))
-        after = self._compute("view after", rows)
+        after = self._compute_statement("view after", rows)
         stored = self._caches.stored(VIEW)
         touched = matching(stored, Stored(f"{result.name} after", sums.schema), [(ALL, ALL)])
-        deleted = self._compute("view gone", antijoin(touched, after, (ALL,)))
-        self._apply(VIEW, DELETE, deleted, (ALL,))
+        deleted = self._compute_statement("view gone", antijoin(touched, after, (ALL,)))
+        self._apply_statement(VIEW, DELETE, deleted, (ALL,))
         names = [name for name in stored.names if name != ALL]
-        self._apply(VIEW, INSERT, after, (ALL,), names)
+        self._apply_statement(VIEW, INSERT, after, (ALL,), names)
 
-    def _apply(
+    def _apply_statement(
         self, target: str, kind: str, rows: Node, ids: Sequence[str], attributes: Sequence[str] = ()
     ) -> None:
         make = as_insert if kind == INSERT else as_delete
@@ -267,9 +279,9 @@ class _HeavyLight:
         self._computes.append(Compute(name, query, schema))
         self._applies.append(Apply(name, target, schema))
 
-    def _compute(self, name: str, query: Node) -> Stored:
+    def _compute_statement(self, name: str, query: Node) -> Stored:
         self._computes.append(Compute(name, query))
         return Stored(name, query.schema)
 
-    def _add(self, own: RingMap, change: Node) -> None:
+    def _add_to_map(self, own: RingMap, change: Node) -> None:
         self._changes.setdefault(own.name, []).append(change)

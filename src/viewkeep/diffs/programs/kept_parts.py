@@ -23,19 +23,23 @@ class KeptParts:
         self._program = program
         self.materialized: dict[str, Materialized] = {}
         leaves = [program.leaf_rows(atom) for atom in range(len(program.atoms))]
-        self._keep(BALANCE, balance_of(leaves), (ALL,), "the size, and the base of thresholds")
+        self._keep_relation(
+            BALANCE, balance_of(leaves), (ALL,), "the size, and the base of thresholds"
+        )
         for each in program.levels:
             about = f"degrees and levels of {', '.join(each.split.variables)}"
-            self._keep(each.name, self._levels(each, leaves), each.ids, about)
+            self._keep_relation(each.name, self._initial_levels(each, leaves), each.ids, about)
         for part in program.parts:
             own, rows = program.maps[part.map], self.of_part(leaves[part.atom], part)
-            self._keep(own.name, rows, own.ids, program.describe_part(part))
+            self._keep_relation(own.name, rows, own.ids, program.describe_part(part))
         for view in program.views:
-            self._keep(view.name, self._loaded(view), view.ids, program.describe_view(view))
+            self._keep_relation(
+                view.name, self._initial_view(view), view.ids, program.describe_view(view)
+            )
         result = program.maps[RESULT]
-        rows = self._loaded(result, program.zero_row())
-        self._keep(result.name, rows, result.ids, "the sums of all rows")
-        self._keep(VIEW, program.shown(self.stored(result.name)), (ALL,), "the view")
+        rows = self._initial_view(result, program.zero_row())
+        self._keep_relation(result.name, rows, result.ids, "the sums of all rows")
+        self._keep_relation(VIEW, program.shown(self.stored(result.name)), (ALL,), "the view")
 
     def stored(self, name: str) -> Stored:
         """A relation as it is kept."""
@@ -55,10 +59,10 @@ class KeptParts:
                 rows = not_matching(rows, higher, pairs)
         return rows
 
-    def _keep(self, name: str, rows: Node, ids: tuple[str, ...], why: str) -> None:
+    def _keep_relation(self, name: str, rows: Node, ids: tuple[str, ...], why: str) -> None:
         self.materialized[name] = Materialized(name, rows, ids, why)
 
-    def _levels(self, levels: Levels, leaves: Sequence[Node]) -> Node:
+    def _initial_levels(self, levels: Levels, leaves: Sequence[Node]) -> Node:
         """Degrees counted in the tables, and levels without slack."""
         degree_counts = [
             levels.changes(leaves[atom], atom, self._program.columns_of(atom), ONE)
@@ -70,7 +74,7 @@ class KeptParts:
         columns = {name: Column(name) for name in levels.columns}
         return project(due, {**columns, levels.level: Column(levels.new_level)})
 
-    def _loaded(self, own: RingMap, *more: Node) -> Node:
+    def _initial_view(self, own: RingMap, *more: Node) -> Node:
         """A view by the blocks that load it, from parts and views before it."""
 
         def rows(each: RingMap) -> Node:

@@ -82,17 +82,17 @@ class Levels:
         """Values with the level that their degrees and the one row of `balance` make due."""
         names = [*self.columns, ANEW]
         columns: dict[str, Expression] = {name: Column(name) for name in names}
-        return project(Join(rows, balance), columns | {self.new_level: self._due()})
+        return project(Join(rows, balance), columns | {self.new_level: self._due_expression()})
 
     def without_any(self) -> Expression:
         """Whether a value has no tuple left."""
-        return Call("=", (self._degree(), literal(0)))
+        return Call("=", (self._degree_expression(), literal(0)))
 
-    def _degree(self) -> Expression:
+    def _degree_expression(self) -> Expression:
         columns = tuple(map(Column, self.degrees))
         return Call("greatest", columns) if columns[1:] else columns[0]
 
-    def _due(self) -> Expression:
+    def _due_expression(self) -> Expression:
         above = [self._is_above(i, t) for i, t in enumerate(self.split.thresholds)]
         return reduce(lambda a, b: Call("+", (a, b)), above)
 
@@ -100,33 +100,39 @@ class Levels:
         exponent = Fraction(threshold).limit_denominator(1000)
 
         def reaches(share: Fraction) -> Expression:
-            return _case(_at_least(self._degree(), share, exponent), ONE, ZERO)
+            return _case_expression(
+                _degree_at_least(self._degree_expression(), share, exponent), ONE, ZERO
+            )
 
-        slack = _case(Call(">", (Column(self.level), literal(number))), reaches(DOWN), reaches(UP))
-        return _case(Call(">", (Column(ANEW), literal(0))), reaches(EVEN), slack)
+        slack = _case_expression(
+            Call(">", (Column(self.level), literal(number))), reaches(DOWN), reaches(UP)
+        )
+        return _case_expression(Call(">", (Column(ANEW), literal(0))), reaches(EVEN), slack)
 
 
-def _at_least(degree: Expression, share: Fraction, exponent: Fraction) -> Expression:
+def _degree_at_least(degree: Expression, share: Fraction, exponent: Fraction) -> Expression:
     """Whether a degree is at least `share * M^exponent`."""
     root, power = exponent.denominator, exponent.numerator
-    left = _product([_number(share.denominator), _double(degree)] * root)
-    right = _product([_number(share.numerator)] * root + [_double(Column(BASE))] * power)
+    left = _product_expression([_number_literal(share.denominator), _double_literal(degree)] * root)
+    right = _product_expression(
+        [_number_literal(share.numerator)] * root + [_double_literal(Column(BASE))] * power
+    )
     return Call(">=", (left, right))
 
 
-def _product(factors: Iterable[Expression]) -> Expression:
+def _product_expression(factors: Iterable[Expression]) -> Expression:
     return reduce(lambda a, b: Call("*", (a, b)), factors)
 
 
-def _number(value: int) -> Expression:
-    return _double(literal(value))
+def _number_literal(value: int) -> Expression:
+    return _double_literal(literal(value))
 
 
-def _double(value: Expression) -> Expression:
+def _double_literal(value: Expression) -> Expression:
     return Cast(value, DOUBLE)
 
 
-def _case(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
+def _case_expression(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
     return Call("case", (condition, value, otherwise))
 
 
@@ -163,8 +169,8 @@ def checked_balance(balance: Node) -> Node:
     base, size = Column(BASE), Column(SIZE)
     most = Call("+", (Call("*", (Cast(literal(4), BIGINT), size)), Cast(literal(3), BIGINT)))
     outside = Call("or", (Call(">=", (size, base)), Call(">", (base, most))))
-    anew = _case(outside, ONE, ZERO)
-    columns = {**_balance_columns(), BASE: _case(outside, _new_base(), base)}
+    anew = _case_expression(outside, ONE, ZERO)
+    columns = {**_balance_columns(), BASE: _case_expression(outside, _new_base(), base)}
     columns[REBUILDS] = Call("+", (Column(REBUILDS), anew))
     return project(balance, {**columns, ANEW: anew})
 

@@ -88,14 +88,14 @@ def reading(join: GroupedJoin, aggregate: AggregateColumn) -> Reading:
     if argument is None:
         return Reading(aggregate, (), COUNT)
     if aggregate.function in (MIN, MAX):
-        factor = _only_scan(join, argument), _safe(join, argument)
+        factor = _only_scan(join, argument), _safe_factor(join, argument)
         return Reading(aggregate, (((), Measure(aggregate.function, (factor,))),), COUNT)
-    products = [_term(join, product) for product in _products(join, argument)]
-    present = Measure(SUM, tuple(_presence(join, products)))
+    products = [_term_of_product(join, product) for product in _measure_products(join, argument)]
+    present = Measure(SUM, tuple(_presence_of_factors(join, products)))
     if aggregate.function == "count":
         return Reading(aggregate, (), present)
-    _check_exact(join, aggregate)
-    terms = tuple((each.constants, _measure(join, each, products)) for each in products)
+    _check_exact_sum(join, aggregate)
+    terms = tuple((each.constants, _measure_of_term(join, each, products)) for each in products)
     return Reading(aggregate, terms, present)
 
 
@@ -106,7 +106,7 @@ def _only_scan(join: GroupedJoin, argument: Expression) -> int:
     return min(scans)
 
 
-def _check_exact(join: GroupedJoin, aggregate: AggregateColumn) -> None:
+def _check_exact_sum(join: GroupedJoin, aggregate: AggregateColumn) -> None:
     assert aggregate.argument is not None
     kind = type_of(aggregate.argument, join.schema).type
     if aggregate.function == "avg" and (kind.precision or 0) > AVERAGED:
@@ -121,36 +121,44 @@ def _check_exact(join: GroupedJoin, aggregate: AggregateColumn) -> None:
 # --- terms ----------------------------------------------------------------------------------------
 
 
-def _products(join: GroupedJoin, expression: Expression) -> list[tuple[Expression, ...]]:
+def _measure_products(join: GroupedJoin, expression: Expression) -> list[tuple[Expression, ...]]:
     """An expression as a sum of products; what reads one scan stays whole. A value under a
     condition, or else 0, is the product with 1 or 0."""
     if len(join.scans_of(expression)) > 1 and isinstance(expression, Call):
         match expression.function, expression.arguments:
             case "+", (left, right):
-                return _products(join, left) + _products(join, right)
+                return _measure_products(join, left) + _measure_products(join, right)
             case "-", (left, right):
-                return _products(join, left) + [(MINUS_ONE, *p) for p in _products(join, right)]
+                return _measure_products(join, left) + [
+                    (MINUS_ONE, *p) for p in _measure_products(join, right)
+                ]
             case "negate", (argument,):
-                return [(MINUS_ONE, *p) for p in _products(join, argument)]
+                return [(MINUS_ONE, *p) for p in _measure_products(join, argument)]
             case "*", (left, right):
-                return [(*p, *q) for p in _products(join, left) for q in _products(join, right)]
-            case "case", (condition, value, Literal(value=0)) if not _nullable(join, [value]):
+                return [
+                    (*p, *q)
+                    for p in _measure_products(join, left)
+                    for q in _measure_products(join, right)
+                ]
+            case "case", (condition, value, Literal(value=0)) if not _nullable_factors(
+                join, [value]
+            ):
                 indicator = Call("case", (condition, ONE, ZERO))
-                return [(indicator, *p) for p in _products(join, value)]
+                return [(indicator, *p) for p in _measure_products(join, value)]
     return [(expression,)]
 
 
-def _term(join: GroupedJoin, product: Sequence[Expression]) -> Term:
+def _term_of_product(join: GroupedJoin, product: Sequence[Expression]) -> Term:
     factors: dict[int, Expression] = {}
     for factor in product:
         if columns_of(factor):
             scan = _only_scan(join, factor)
             factors[scan] = Call("*", (factors[scan], factor)) if scan in factors else factor
-    safe_factors = {scan: _safe(join, factor) for scan, factor in factors.items()}
+    safe_factors = {scan: _safe_factor(join, factor) for scan, factor in factors.items()}
     return Term(tuple(f for f in product if not columns_of(f)), safe_factors)
 
 
-def _safe(join: GroupedJoin, factor: Expression) -> Expression:
+def _safe_factor(join: GroupedJoin, factor: Expression) -> Expression:
     """A factor that has a value for rows that meet no others; integers are computed as bigint, so
     that only numbers beyond that type, and decimals beyond 38 digits, are too large."""
 
@@ -172,40 +180,44 @@ def _is_arithmetic(factor: Expression, schema: Schema) -> bool:
     return cannot_fail(factor, schema)
 
 
-def _presence(join: GroupedJoin, terms: Iterable[Term]) -> Iterator[tuple[int, Expression]]:
+def _presence_of_factors(
+    join: GroupedJoin, terms: Iterable[Term]
+) -> Iterator[tuple[int, Expression]]:
     """For each scan whether all its factors have values, where they may be NULL."""
     for scan in range(len(join.scans)):
-        factors = _nullable(join, (t.factors[scan] for t in terms if scan in t.factors))
+        factors = _nullable_factors(join, (t.factors[scan] for t in terms if scan in t.factors))
         if factors:
-            yield scan, Call("case", (_any_null(factors), ZERO, ONE))
+            yield scan, Call("case", (_any_factor_null(factors), ZERO, ONE))
 
 
-def _measure(join: GroupedJoin, term: Term, terms: Sequence[Term]) -> Measure:
+def _measure_of_term(join: GroupedJoin, term: Term, terms: Sequence[Term]) -> Measure:
     """A term as a measure: 0 where a factor of any term is NULL."""
     factors: list[tuple[int, Expression]] = []
     for scan in range(len(join.scans)):
         own = term.factors.get(scan)
-        nullable = _nullable(join, (t.factors[scan] for t in terms if scan in t.factors))
+        nullable = _nullable_factors(join, (t.factors[scan] for t in terms if scan in t.factors))
         if own is None and nullable:
-            factors.append((scan, Call("case", (_any_null(nullable), ZERO, ONE))))
+            factors.append((scan, Call("case", (_any_factor_null(nullable), ZERO, ONE))))
         elif own is not None:
-            factors.append((scan, _or_nothing(join, own, nullable)))
+            factors.append((scan, _factor_or_zero(join, own, nullable)))
     return Measure(SUM, tuple(factors))
 
 
-def _or_nothing(join: GroupedJoin, own: Expression, nullable: Sequence[Expression]) -> Expression:
+def _factor_or_zero(
+    join: GroupedJoin, own: Expression, nullable: Sequence[Expression]
+) -> Expression:
     """A factor, or 0 where one of some expressions is NULL."""
     nothing = Cast(literal(0), type_of(own, join.schema).type)
     others = [each for each in nullable if each != own]
     value = Call("coalesce", (own, nothing)) if own in nullable else own
-    return Call("case", (_any_null(others), nothing, value)) if others else value
+    return Call("case", (_any_factor_null(others), nothing, value)) if others else value
 
 
-def _nullable(join: GroupedJoin, factors: Iterable[Expression]) -> list[Expression]:
+def _nullable_factors(join: GroupedJoin, factors: Iterable[Expression]) -> list[Expression]:
     return [f for f in dict.fromkeys(factors) if type_of(f, join.schema).nullable]
 
 
-def _any_null(factors: Sequence[Expression]) -> Expression:
+def _any_factor_null(factors: Sequence[Expression]) -> Expression:
     nulls: list[Expression] = [Call("isnull", (factor,)) for factor in factors]
     return reduce(lambda a, b: Call("or", (a, b)), nulls)
 
@@ -219,13 +231,15 @@ def result(read: Reading, kind: Type, sum_kind: Type, value: Value) -> Expressio
     if read.aggregate.function == "count":
         return Cast(count, kind)
     some = Call(">", (count, literal(0)))
-    total = reduce(lambda a, b: Call("+", (a, b)), (_scaled(c, value(m)) for c, m in read.terms))
+    total = reduce(
+        lambda a, b: Call("+", (a, b)), (_scaled_value(c, value(m)) for c, m in read.terms)
+    )
     if read.aggregate.function == "avg":
         total = average(Cast(total, sum_kind), sum_kind, count)
     return Call("case", (some, Cast(total, kind), Cast(Literal(None, VOID), kind)))
 
 
-def _scaled(constants: Sequence[Expression], value: Expression) -> Expression:
+def _scaled_value(constants: Sequence[Expression], value: Expression) -> Expression:
     return reduce(lambda a, b: Call("*", (a, b)), (value, *constants))
 
 

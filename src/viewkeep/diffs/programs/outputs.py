@@ -29,10 +29,10 @@ class Outputs:
         """The rows of the group-by, from a factor of all scans with one row per group."""
         columns = {key: root.variables[variable] for key, variable in self._join.keys.items()}
         for each in self._readings:
-            columns[each.aggregate.name] = self._result(each, root)
+            columns[each.aggregate.name] = self._result_expression(each, root)
         return project(root.rows, columns)
 
-    def _result(self, read: Reading, root: Factor) -> Expression:
+    def _result_expression(self, read: Reading, root: Factor) -> Expression:
         def value(measure: Measure) -> Expression:
             expression = root.measures[measure]
             if self._join.keys or measure.function != SUM:
@@ -41,9 +41,9 @@ class Outputs:
             return Call("coalesce", (expression, Cast(literal(0), kind)))
 
         kind = find_field(read.aggregate.name, self._join.node.schema).type
-        return result(read, kind, self._sum_type(read), value)
+        return result(read, kind, self._type_of_sum(read), value)
 
-    def _sum_type(self, read: Reading) -> Type:
+    def _type_of_sum(self, read: Reading) -> Type:
         if read.aggregate.function != "avg" or read.aggregate.argument is None:
             return BIGINT
         argument = type_of(read.aggregate.argument, self._join.schema)

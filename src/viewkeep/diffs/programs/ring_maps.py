@@ -76,7 +76,7 @@ class RingMap:
         if not self.key:
             columns[ALL] = ZERO
         for (measure, kind), name in zip(self.measures, self.sums, strict=True):
-            columns[name] = _cast(factor.measures[measure], kind, factor.rows)
+            columns[name] = _measure_cast(factor.measures[measure], kind, factor.rows)
         return project(factor.rows, columns)
 
     def summed(self, bags: Sequence[Node]) -> Node:
@@ -85,7 +85,7 @@ class RingMap:
         group = GroupBy(union_all(bags), self.ids, sums)
         columns: dict[str, Expression] = {name: Column(name) for name in self.ids}
         for (_, kind), name in zip(self.measures, self.sums, strict=True):
-            columns[name] = _cast(Column(name), kind, group)
+            columns[name] = _measure_cast(Column(name), kind, group)
         return project(group, columns)
 
     def negated(self, rows: Node) -> Node:
@@ -110,7 +110,7 @@ def ring_map(
     measures: Sequence[Measure],
 ) -> RingMap:
     """A map with the types of its measures: integers are `bigint`, decimals as wide as can be."""
-    typed = tuple((each, _type(join, each)) for each in measures)
+    typed = tuple((each, _measure_type(join, each)) for each in measures)
     return RingMap(name, prefix, tuple(key), scans, typed)
 
 
@@ -128,7 +128,7 @@ def not_matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> 
     return AntiJoin(semijoin.left, semijoin.right, semijoin.condition)
 
 
-def _type(join: GroupedJoin, measure: Measure) -> Type:
+def _measure_type(join: GroupedJoin, measure: Measure) -> Type:
     kinds = [type_of(factor, join.schema).type for _, factor in measure.factors]
     for kind, (_, factor) in zip(kinds, measure.factors, strict=True):
         if kind not in INTEGRAL and not is_decimal(kind):
@@ -138,5 +138,5 @@ def _type(join: GroupedJoin, measure: Measure) -> Type:
     return Type("decimal", MOST_DIGITS, sum(kind.scale or 0 for kind in kinds))
 
 
-def _cast(value: Expression, kind: Type, rows: Node) -> Expression:
+def _measure_cast(value: Expression, kind: Type, rows: Node) -> Expression:
     return value if type_of(value, rows.schema).type == kind else Cast(value, kind)

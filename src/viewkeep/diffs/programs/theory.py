@@ -26,16 +26,17 @@ def theory_of(view: Node) -> list[tuple[str, str]]:
         return []
     analysis = analyze_query(join.query)
     ranked = sorted(routes(join.query), key=cost_of)
-    rows = [("query", str(join.query)), ("class", _class_of(analysis))]
+    rows = [("query", str(join.query)), ("class", _query_class(analysis))]
     rows += [
-        (_NAMES[r.strategy], f"{r.bounds}; {r.reason}{_note(join, r.strategy)}") for r in ranked
+        (_NAMES[r.strategy], f"{r.bounds}; {r.reason}{_theory_note(join, r.strategy)}")
+        for r in ranked
     ]
     rows.append(("lower", analysis.describe_lower_bound()))
     rows += [("better", text) for text in _improvements(join, analysis)]
     return rows
 
 
-def _note(join: GroupedJoin, strategy: str) -> str:
+def _theory_note(join: GroupedJoin, strategy: str) -> str:
     """Heavy and light parts of a lake are for sums of all rows."""
     return "; in one process only" if strategy == "epsilon" and join.keys else ""
 
@@ -53,7 +54,7 @@ def _last_join(view: Node) -> GroupedJoin | None:
     return last
 
 
-def _class_of(analysis: Analysis) -> str:
+def _query_class(analysis: Analysis) -> str:
     name = next((each for each in CLASSES if analysis.verdicts[each].holds), "cyclic")
     reduct = analysis.verdicts["reduct_q_hierarchical"]
     by_reduct = name != CLASSES[0] and reduct.holds
@@ -66,15 +67,15 @@ def _improvements(join: GroupedJoin, analysis: Analysis) -> Iterator[str]:
         return
     tables = {scan.alias: scan.name for scan in join.scans}
     for alias, table in tables.items():
-        if _is_constant(join.query, Constraints(static=frozenset({alias}))):
+        if _has_constant_updates(join.query, Constraints(static=frozenset({alias}))):
             yield f"updates would take O(1) if {table} were declared static"
     for key in _possible_keys(join.query):
-        if _is_constant(join.query, Constraints(keys=(key,))):
+        if _has_constant_updates(join.query, Constraints(keys=(key,))):
             name = f"{tables[key.relation]}.{key.columns[0]}"
             yield f"updates would take O(1) if {name} were a key"
 
 
-def _is_constant(query: ConjunctiveQuery, constraints: Constraints) -> bool:
+def _has_constant_updates(query: ConjunctiveQuery, constraints: Constraints) -> bool:
     return best_route(query.with_constraints(constraints)).bounds.constant
 
 

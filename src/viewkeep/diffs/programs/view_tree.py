@@ -39,7 +39,7 @@ def with_view_trees(view: Node) -> Node:
 
     def rule(node: Node) -> Node:
         nonlocal trees
-        group = _as_group(node)
+        group = _view_as_group(node)
         if group is None or not any(isinstance(each, Join) for each in walk(group.child)):
             return node
         try:
@@ -52,17 +52,17 @@ def with_view_trees(view: Node) -> Node:
 
     rewritten = rewrite(view, rule)
     if not trees:
-        raise _refusal(problems)
+        raise _view_tree_refusal(problems)
     return share_groups(rewritten)
 
 
-def _as_group(node: Node) -> GroupBy | None:
+def _view_as_group(node: Node) -> GroupBy | None:
     if isinstance(node, Distinct):
         return GroupBy(node.child, node.child.names, ())
     return node if isinstance(node, GroupBy) else None
 
 
-def _refusal(problems: list[NotConjunctive]) -> QueryError:
+def _view_tree_refusal(problems: list[NotConjunctive]) -> QueryError:
     way_out = 'choose strategy="auto", or "id"'
     if problems:
         return QueryError(f"no view tree for this view: {problems[0].construct}; {way_out}")
@@ -84,9 +84,9 @@ class _ViewTree:
     def rows(self) -> Node:
         """The tree with the columns of the group-by."""
         roots = maintenance_order(self.join.query, self._shape)
-        factors = [each for root in roots for each in self._top(root)]
-        factors += [each for each in self._leaves() if not each.free]
-        root = joined(self._inputs(factors), self._measures)
+        factors = [each for root in roots for each in self._output_factors(root)]
+        factors += [each for each in self._factors_of_scans() if not each.free]
+        root = joined(self._inputs_of_join(factors), self._measures)
         if self._trusts_dependencies(root):
             root = self._one_row_per_group(root)
         return self._outputs.rows(root)
@@ -106,25 +106,27 @@ class _ViewTree:
         )
 
     def _one_row_per_group(self, root: Factor) -> Factor:
-        return as_map(root.summed_to(self.join.query.outputs), self._name(root))
+        return as_map(root.summed_to(self.join.query.outputs), self._factor_name(root))
 
     # --- the tree -------------------------------------------------------------------------------
 
-    def _top(self, order: VariableOrder) -> list[Factor]:
+    def _output_factors(self, order: VariableOrder) -> list[Factor]:
         """The factors of the output below a variable, those with fewest variables first."""
         if all(self._shape.levels[each.variable] == BOUND for each in order.walk()):
-            return [self._summed(order)]
+            return [self._bound_view(order)]
         own = sorted(self._leaves_at(order), key=lambda each: len(each.free))
-        return [*own, *(each for child in order.children for each in self._top(child))]
+        return [*own, *(each for child in order.children for each in self._output_factors(child))]
 
-    def _summed(self, order: VariableOrder) -> Factor:
+    def _bound_view(self, order: VariableOrder) -> Factor:
         """The view of a bound variable before it is summed away; with a single input, summing waits
         for further variables."""
-        inputs = [*self._leaves_at(order), *map(self._summed, order.children)]
-        whole = inputs[0] if len(inputs) == 1 else joined(self._inputs(inputs), self._measures)
+        inputs = [*self._leaves_at(order), *map(self._bound_view, order.children)]
+        whole = (
+            inputs[0] if len(inputs) == 1 else joined(self._inputs_of_join(inputs), self._measures)
+        )
         return whole.summed_to(order.depends_on)
 
-    def _leaves(self) -> list[Factor]:
+    def _factors_of_scans(self) -> list[Factor]:
         count = len(self.join.scans)
         return [scan_factor(self.join, scan, self._measures) for scan in range(count)]
 
@@ -133,21 +135,21 @@ class _ViewTree:
         below = {each.variable for child in order.children for each in child.walk()}
         return [
             leaf
-            for leaf in self._leaves()
+            for leaf in self._factors_of_scans()
             if order.variable in leaf.variables and below.isdisjoint(leaf.variables)
         ]
 
-    def _inputs(self, factors: list[Factor]) -> list[Factor]:
+    def _inputs_of_join(self, factors: list[Factor]) -> list[Factor]:
         """The inputs of a join: maps, and tables as they are where others look up by their key."""
         inputs = []
         for each in factors:
             others = [other for other in factors if other is not each]
-            name = self._name(each)
+            name = self._factor_name(each)
             ready = as_rows(each, name) if _is_found_by_key(each, others) else as_map(each, name)
             inputs.append(ready if ready.free or not self.join.keys else only_if_rows(ready))
         return inputs
 
-    def _name(self, factor: Factor) -> str:
+    def _factor_name(self, factor: Factor) -> str:
         name = "_".join(self.join.scans[scan].alias for scan in sorted(factor.scans))
         while name in self.names:
             name += "'"

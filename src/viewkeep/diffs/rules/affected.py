@@ -60,25 +60,25 @@ def moved_rows(
     input."""
     ids = operator.plan.ids[child]
     if are_whole_rows(ids, changes, reads):
-        return _whole_rows(changes, reads)
+        return _moves_of_whole_rows(changes, reads)
     columns = list(dict.fromkeys((*ids, *reads))) or [child.names[0]]
     rule = f"{name.split(':')[0]}: rows touched"
-    before = operator.helper(rule, _touched_rows(operator, child, changes, PRE, columns))
+    before = operator.helper(rule, _input_rows_touched(operator, child, changes, PRE, columns))
     if child in operator.cached_nodes:
         return Moves((before.leaf,), (operator.after_changes(child, before.leaf),))
-    after = operator.helper(rule, _touched_rows(operator, child, changes, POST, columns))
+    after = operator.helper(rule, _input_rows_touched(operator, child, changes, POST, columns))
     return Moves((before.leaf,), (after.leaf,))
 
 
-def _touched_rows(
+def _input_rows_touched(
     operator: Operator, child: Node, changes: Sequence[Change], state: str, columns: Sequence[str]
 ) -> Node:
     """The input rows that some change names, each once."""
     rows = operator.input(child, state)
-    return _once([keep(semijoin(rows, c.leaf, c.schema.ids), columns) for c in changes])
+    return _distinct_union([keep(semijoin(rows, c.leaf, c.schema.ids), columns) for c in changes])
 
 
-def _once(nodes: Sequence[Node]) -> Node:
+def _distinct_union(nodes: Sequence[Node]) -> Node:
     return nodes[0] if len(nodes) == 1 else Distinct(union_all(nodes))
 
 
@@ -93,7 +93,7 @@ def are_whole_rows(ids: Sequence[str], changes: Sequence[Change], reads: Sequenc
     )
 
 
-def _whole_rows(changes: Sequence[Change], reads: Sequence[str]) -> Moves:
+def _moves_of_whole_rows(changes: Sequence[Change], reads: Sequence[str]) -> Moves:
     before = [
         project(c.leaf, {name: Column(c.schema.value_before(name)) for name in reads} or _ONE)
         for c in changes

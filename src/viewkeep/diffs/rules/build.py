@@ -76,13 +76,13 @@ def fails(condition: Expression) -> Expression:
 def differ(pairs: Iterable[tuple[str, str]], schema: Schema) -> Expression:
     """Whether some pair of columns has different values; NULL is a value."""
     parts = [
-        Call("not", (Call("<=>", (_comparable(a, schema), _comparable(b, schema))),))
+        Call("not", (Call("<=>", (_comparable_column(a, schema), _comparable_column(b, schema))),))
         for a, b in pairs
     ]
     return reduce(lambda a, b: Call("or", (a, b)), parts) if parts else FALSE
 
 
-def _comparable(name: str, schema: Schema) -> Expression:
+def _comparable_column(name: str, schema: Schema) -> Expression:
     """The column, or for a type without comparison a value that is equal where the column is."""
     column = Column(name)
     return Call(COMPARABLE, (column,)) if find_field(name, schema).type.is_opaque else column

@@ -42,38 +42,38 @@ def join_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
     assert isinstance(node, Join)
     for side, changes, others in zip((node.left, node.right), inputs, inputs[::-1], strict=True):
         for change in changes:
-            _propagate(operator, node, side, change, others)
+            _propagate_join(operator, node, side, change, others)
 
 
-def _propagate(
+def _propagate_join(
     operator: Operator, node: Join, side: Node, change: Change, others: Sequence[Change]
 ) -> None:
     """The changes of the output for one change of a side; `others` are the changes of the other
     side."""
     schema, reads = change.schema, columns_of(node.condition)
     if schema.kind == INSERT:
-        pairs = _meet(operator, node, side, insert_rows(change, side.names), POST)
+        pairs = _rows_met(operator, node, side, insert_rows(change, side.names), POST)
         inserted = as_insert(pairs, operator.ids, operator.attributes)
         operator.emit("join +", *inserted, change.sources, change.exact)
     elif schema.kind == UPDATE and not reads.isdisjoint(schema.changed):
         if _moves_a_bound(operator, node, side, schema):
-            _between_bounds(operator, node, side, change, others)
+            _changes_between_bounds(operator, node, side, change, others)
         else:
             recompute(operator, "join u", change.leaf, schema.ids, change.sources)
     elif operator.tuple_based:
-        _whole_pairs(operator, node, side, change, not others)
+        _changes_of_whole_pairs(operator, node, side, change, not others)
     else:
-        _name_pairs(operator, node, change)
+        _changes_naming_pairs(operator, node, change)
 
 
 def _moves_a_bound(operator: Operator, node: Join, side: Node, schema: DiffSchema) -> bool:
     """Whether a change knows the rows of its side, and no equality would find their partners."""
-    by_equality = any(map(_equality, conjuncts(node.condition)))
+    by_equality = any(map(_equal_columns, conjuncts(node.condition)))
     whole = schema.knows_before(side.names) and schema.knows_after(side.names)
     return whole and not by_equality and not operator.tuple_based
 
 
-def _between_bounds(
+def _changes_between_bounds(
     operator: Operator, node: Join, side: Node, change: Change, others: Sequence[Change]
 ) -> None:
     """Delete pairs for which the condition no longer holds, insert those for which it now does, and
@@ -85,17 +85,19 @@ def _between_bounds(
     """
     before, after = change.before(node.condition), change.after(node.condition)
     leaves, enters = conjunction([before, fails(after)]), conjunction([after, fails(before)])
-    deleted_rows = _crossing(operator, node, side, change, PRE, leaves)
-    new = _crossing(operator, node, side, change, POST, enters)
+    deleted_rows = _pairs_crossing_bound(operator, node, side, change, PRE, leaves)
+    new = _pairs_crossing_bound(operator, node, side, change, POST, enters)
     ids, attributes, sources = operator.ids, operator.attributes, change.sources
     reads = columns_of(node.condition)
     moved = [each for each in others if not reads.isdisjoint(each.schema.changed)]
     if moved and side is node.left:
         both = conjunction([before, after])
         deleted_rows = union_all(
-            [deleted_rows, _crossing(operator, node, side, change, PRE, both, moved)]
+            [deleted_rows, _pairs_crossing_bound(operator, node, side, change, PRE, both, moved)]
         )
-        new = union_all([new, _crossing(operator, node, side, change, POST, both, moved)])
+        new = union_all(
+            [new, _pairs_crossing_bound(operator, node, side, change, POST, both, moved)]
+        )
     if others:
         deleted_rows = antijoin(
             deleted_rows, semijoin(operator.output(NEW), deleted_rows, ids), ids
@@ -106,7 +108,7 @@ def _between_bounds(
     operator.emit("join u: +", *as_insert(new, ids, attributes), sources, True)
 
 
-def _crossing(
+def _pairs_crossing_bound(
     operator: Operator,
     node: Join,
     side: Node,
@@ -128,7 +130,7 @@ def _crossing(
     return operator.helper("join u: crossing", project(pairs, values)).leaf
 
 
-def _name_pairs(operator: Operator, node: Join, change: Change) -> None:
+def _changes_naming_pairs(operator: Operator, node: Join, change: Change) -> None:
     """Pass on a change that names pairs by the IDs of its side; an ID equal to one of the other
     side takes the name that stands for both."""
     ids = operator.plan.ids
@@ -148,11 +150,11 @@ def _name_pairs(operator: Operator, node: Join, change: Change) -> None:
     operator.emit(f"join {schema.kind}", output_schema, rows, change.sources)
 
 
-def _meet(operator: Operator, node: Join, side: Node, rows: Node, state: str) -> Node:
+def _rows_met(operator: Operator, node: Join, side: Node, rows: Node, state: str) -> Node:
     """Rows of one side joined with the other, of which only what they can meet is read."""
     other = node.right if side is node.left else node.left
     partners: Node = operator.input(other, state)
-    pairs = [p for p in map(_equality, conjuncts(node.condition)) if p is not None]
+    pairs = [p for p in map(_equal_columns, conjuncts(node.condition)) if p is not None]
     equal = [(a, b) if a in side.names else (b, a) for a, b in pairs]
     equal = [(a, b) for a, b in equal if a in side.names and b in other.names]
     if equal:
@@ -162,19 +164,21 @@ def _meet(operator: Operator, node: Join, side: Node, rows: Node, state: str) ->
     return Join(left, right, node.condition)
 
 
-def _equality(condition: Expression) -> tuple[str, str] | None:
+def _equal_columns(condition: Expression) -> tuple[str, str] | None:
     match condition:
         case Call("=" | "<=>", (Column(first), Column(second))):
             return first, second
     return None
 
 
-def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alone: bool) -> None:
+def _changes_of_whole_pairs(
+    operator: Operator, node: Join, side: Node, change: Change, alone: bool
+) -> None:
     """A tuple-based diff with a row for each pair: the change joined with the other side, whose old
     values are its new ones if nothing changes there (`alone`)."""
     schema = change.schema
     state = PRE if schema.kind == DELETE else POST
-    pairs = _meet(operator, node, side, _own_rows(operator, side, change, state), state)
+    pairs = _rows_met(operator, node, side, _rows_of_change(operator, side, change, state), state)
     ids, attributes = operator.ids, operator.attributes
     if schema.kind == DELETE:
         deleted = as_delete(pairs, ids, attributes)
@@ -195,7 +199,7 @@ def _whole_pairs(operator: Operator, node: Join, side: Node, change: Change, alo
     operator.emit("join u", output_schema, project(both, values), change.sources, exact)
 
 
-def _own_rows(operator: Operator, side: Node, change: Change, state: str) -> Node:
+def _rows_of_change(operator: Operator, side: Node, change: Change, state: str) -> Node:
     """The rows that a change names: from itself where it knows them, else from its side."""
     schema, before = change.schema, state == PRE
     if schema.knows_before(side.names) if before else schema.knows_after(side.names):

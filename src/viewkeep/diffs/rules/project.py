@@ -17,25 +17,25 @@ def project_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> Non
     expressions = {o.name: o.expression for o in node.outputs}
     for change in changes:
         if change.schema.kind == UPDATE:
-            _update(operator, expressions, change)
+            _project_update(operator, expressions, change)
         else:
-            _rows(operator, expressions, change)
+            _project_rows(operator, expressions, change)
 
 
-def _rows(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
+def _project_rows(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
     """Inserts and deletes, with every column that can be told."""
-    schema, ids = change.schema, _ids(operator, expressions, change)
+    schema, ids = change.schema, _project_ids(operator, expressions, change)
     if schema.kind == INSERT:
         after = operator.attributes
         emitted = DiffSchema(INSERT, operator.ids, (), after, after)
     else:
-        before = _attributes_from(operator, expressions, schema.knows_before)
+        before = _attributes_of_known_columns(operator, expressions, schema.knows_before)
         emitted = DiffSchema(DELETE, ids, before)
-    computed = _computed(change, emitted, expressions)
+    computed = _project_change(change, emitted, expressions)
     operator.emit(f"project {schema.kind}", emitted, computed, change.sources, change.exact)
 
 
-def _update(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
+def _project_update(operator: Operator, expressions: dict[str, Expression], change: Change) -> None:
     schema = change.schema
     changed = tuple(
         name
@@ -45,26 +45,30 @@ def _update(operator: Operator, expressions: dict[str, Expression], change: Chan
     if not changed:
         return
     if not all(schema.knows_after(columns_of(expressions[name])) for name in changed):
-        keys = _computed(
-            change, DiffSchema(UPDATE, _ids(operator, expressions, change)), expressions
+        keys = _project_change(
+            change, DiffSchema(UPDATE, _project_ids(operator, expressions, change)), expressions
         )
-        recompute(operator, "project u", keys, _ids(operator, expressions, change), change.sources)
+        recompute(
+            operator, "project u", keys, _project_ids(operator, expressions, change), change.sources
+        )
         return
     emitted = DiffSchema(
         UPDATE,
-        _ids(operator, expressions, change),
-        _attributes_from(operator, expressions, schema.knows_before),
-        _attributes_from(operator, expressions, schema.knows_after),
+        _project_ids(operator, expressions, change),
+        _attributes_of_known_columns(operator, expressions, schema.knows_before),
+        _attributes_of_known_columns(operator, expressions, schema.knows_after),
         changed,
     )
-    computed = _computed(change, emitted, expressions)
+    computed = _project_change(change, emitted, expressions)
     if set(changed) <= set(emitted.before):
         pairs = [(pre(c), post(c)) for c in changed]
         computed = select(computed, differ(pairs, computed.schema))
     operator.emit("project u", emitted, computed, change.sources, change.exact)
 
 
-def _ids(operator: Operator, expressions: dict[str, Expression], change: Change) -> tuple[str, ...]:
+def _project_ids(
+    operator: Operator, expressions: dict[str, Expression], change: Change
+) -> tuple[str, ...]:
     """The IDs of the change under the projection's names."""
     names = {e.name: name for name, e in expressions.items() if isinstance(e, Column)}
     computed_ids = {
@@ -75,7 +79,7 @@ def _ids(operator: Operator, expressions: dict[str, Expression], change: Change)
     return tuple((names | computed_ids)[c] for c in change.schema.ids)
 
 
-def _attributes_from(
+def _attributes_of_known_columns(
     operator: Operator,
     expressions: dict[str, Expression],
     knows: Callable[[Iterable[str]], bool],
@@ -84,7 +88,7 @@ def _attributes_from(
     return tuple(n for n in operator.attributes if knows(columns_of(expressions[n])))
 
 
-def _computed(change: Change, schema: DiffSchema, expressions: dict[str, Expression]) -> Node:
+def _project_change(change: Change, schema: DiffSchema, expressions: dict[str, Expression]) -> Node:
     values: dict[str, Expression] = {}
     for name in schema.ids:
         values[name] = expressions[name]

@@ -16,10 +16,10 @@ def select_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None
     assert isinstance(node, Select)
     [changes] = inputs
     for change in changes:
-        _propagate(operator, node, change)
+        _propagate_selection(operator, node, change)
 
 
-def _propagate(operator: Operator, node: Select, change: Change) -> None:
+def _propagate_selection(operator: Operator, node: Select, change: Change) -> None:
     schema, reads = change.schema, columns_of(node.condition)
     match schema.kind:
         case "insert":
@@ -31,14 +31,14 @@ def _propagate(operator: Operator, node: Select, change: Change) -> None:
         case "delete":
             pass_on(operator, change, "select - (some may not be there)")
         case _ if reads.isdisjoint(schema.changed):
-            _untouched(operator, node, change)
+            _update_outside_condition(operator, node, change)
         case _ if schema.knows_before(reads) and schema.knows_after(reads):
-            _touched_rows(operator, node, change)
+            _update_inside_condition(operator, node, change)
         case _:
             recompute(operator, "select u", change.leaf, schema.ids, change.sources)
 
 
-def _untouched(operator: Operator, node: Select, change: Change) -> None:
+def _update_outside_condition(operator: Operator, node: Select, change: Change) -> None:
     """Pass on an update of columns that the condition does not read, without rows known to fail
     it."""
     if change.schema.knows_after(columns_of(node.condition)):
@@ -48,7 +48,7 @@ def _untouched(operator: Operator, node: Select, change: Change) -> None:
         pass_on(operator, change, "select u (some may not be there)")
 
 
-def _touched_rows(operator: Operator, node: Select, change: Change) -> None:
+def _update_inside_condition(operator: Operator, node: Select, change: Change) -> None:
     """Split an update of columns in the condition: rows that pass before only, after only, or both
     times."""
     schema = change.schema
@@ -62,13 +62,13 @@ def _touched_rows(operator: Operator, node: Select, change: Change) -> None:
         "select u: +", select(change.leaf, conjunction([fails(before), holds(after)]))
     )
     rows: Node = semijoin(operator.input(node.child, POST), comes.leaf, schema.ids)
-    is_dear = operator.tuple_based or _has_window(node.child)
+    is_dear = operator.tuple_based or _is_over_window(node.child)
     if change.exact and schema.knows_after(node.child.names) and is_dear:
         rows = project(comes.leaf, {n: Column(schema.value_after(n)) for n in node.child.names})
     inserted = as_insert(rows, operator.ids, operator.attributes)
     operator.emit("select u: +", *inserted, change.sources, change.exact)
 
 
-def _has_window(node: Node) -> bool:
+def _is_over_window(node: Node) -> bool:
     """Whether looking a row up would compute its partition again."""
     return any(isinstance(each, Window) for each in walk(node))

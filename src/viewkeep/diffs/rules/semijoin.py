@@ -26,12 +26,12 @@ def semijoin_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> No
     assert isinstance(node, SemiJoin | AntiJoin)
     left, right = inputs
     for change in left:
-        _from_left(operator, node, change)
+        _semijoin_from_left(operator, node, change)
     for change in right:
-        _from_right(operator, node, change)
+        _semijoin_from_right(operator, node, change)
 
 
-def _from_left(operator: Operator, node: SemiJoin | AntiJoin, change: Change) -> None:
+def _semijoin_from_left(operator: Operator, node: SemiJoin | AntiJoin, change: Change) -> None:
     schema, reads = change.schema, columns_of(node.condition)
     if schema.kind == INSERT:
         rows = insert_rows(change, node.left.names)
@@ -44,19 +44,19 @@ def _from_left(operator: Operator, node: SemiJoin | AntiJoin, change: Change) ->
         pass_on(operator, change, f"semijoin {schema.kind}")
 
 
-def _from_right(operator: Operator, node: SemiJoin | AntiJoin, change: Change) -> None:
+def _semijoin_from_right(operator: Operator, node: SemiJoin | AntiJoin, change: Change) -> None:
     schema = change.schema
     reads = [c for c in node.right.names if c in columns_of(node.condition)]
     if schema.kind == UPDATE and set(reads).isdisjoint(schema.changed):
         return
     current = operator.input(node.left, POST)
-    for touched in _touched_rows(operator, node, change, reads):
+    for touched in _right_rows_touched(operator, node, change, reads):
         matches = SemiJoin(current, touched, node.condition)
         keys = operator.helper("semijoin right", keep(matches, operator.ids or node.left.names[:1]))
         recompute(operator, "semijoin right", keys.leaf, operator.ids, change.sources)
 
 
-def _touched_rows(
+def _right_rows_touched(
     operator: Operator, node: SemiJoin | AntiJoin, change: Change, reads: Sequence[str]
 ) -> Iterator[Node]:
     """The right rows that went and that came, as far as the condition reads them."""

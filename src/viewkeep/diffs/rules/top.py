@@ -31,11 +31,11 @@ def top_rules(operator: Operator, changes: Sequence[Change]) -> None:
     """All changes of the input together, some of which can move rows in the order."""
     node = operator.node
     assert isinstance(node, Window)
-    by, before = node.partition_by, _before(operator, node, changes)
-    candidates = _candidates(operator, node, before, changes)
-    places = operator.helper("top: places", _places(node, before, candidates))
-    short = operator.helper("top: too few", _short(node, places))
-    first = keep(select(places.leaf, _is_first(node)), node.child.names)
+    by, before = node.partition_by, _top_rows_before(operator, node, changes)
+    candidates = _top_candidates(operator, node, before, changes)
+    places = operator.helper("top: places", _places_of_candidates(node, before, candidates))
+    short = operator.helper("top: too few", _short_partitions(node, places))
+    first = keep(select(places.leaf, _is_first_candidate(node)), node.child.names)
     few = antijoin(first, short.leaf, by)
     many = semijoin(operator.input(node.child, POST), short.leaf, by)
     numbered = [replace(node, child=rows, reserve=0) for rows in (few, many)]
@@ -43,7 +43,7 @@ def top_rules(operator: Operator, changes: Sequence[Change]) -> None:
     compare(operator, "top", before, after.leaf, sources_of(changes))
 
 
-def _before(operator: Operator, node: Window, changes: Sequence[Change]) -> Node:
+def _top_rows_before(operator: Operator, node: Window, changes: Sequence[Change]) -> Node:
     """The rows that are kept, of the partitions that changes touch."""
     rows, by = operator.output(PRE), node.partition_by
     if not by:
@@ -53,14 +53,16 @@ def _before(operator: Operator, node: Window, changes: Sequence[Change]) -> Node
     return operator.helper("top: before", semijoin(rows, touched.leaf, by)).leaf
 
 
-def _candidates(operator: Operator, node: Window, before: Node, changes: Sequence[Change]) -> Node:
+def _top_candidates(
+    operator: Operator, node: Window, before: Node, changes: Sequence[Change]
+) -> Node:
     names, rest = node.child.names, keep(before, node.child.names)
     for change in changes:
         rest = antijoin(rest, change.leaf, change.schema.ids)
-    return union_all([rest, *_rows_after(operator, node.child, names, changes)])
+    return union_all([rest, *_changed_rows_after(operator, node.child, names, changes)])
 
 
-def _rows_after(
+def _changed_rows_after(
     operator: Operator, child: Node, names: Sequence[str], changes: Sequence[Change]
 ) -> Sequence[Node]:
     """The rows that changes name as they are after them, each once."""
@@ -72,7 +74,7 @@ def _rows_after(
     return there if len(there) <= 1 else [Distinct(union_all(there))]
 
 
-def _places(node: Window, before: Node, candidates: Node) -> Node:
+def _places_of_candidates(node: Window, before: Node, candidates: Node) -> Node:
     """Candidates and old rows in one order, with how many are old, and the place of the last."""
     sides = [
         project(rows, {name: Column(name) for name in node.child.names} | {_OLD: literal(is_old)})
@@ -88,25 +90,27 @@ def _places(node: Window, before: Node, candidates: Node) -> Node:
     return Window(ordered, bounds, by)
 
 
-def _short(node: Window, places: Helper) -> Node:
+def _short_partitions(node: Window, places: Helper) -> Node:
     """The partitions in which candidates are short; without partitions one row if they are."""
     by = node.partition_by
     ones: dict[str, Expression] = {name: Column(name) for name in (*by, _COUNT)}
-    ones[_FIRST] = Call("case", (_is_first(node), literal(1), literal(0)))
+    ones[_FIRST] = Call("case", (_is_first_candidate(node), literal(1), literal(0)))
     count = AggregateColumn(_COUNT, "max", Column(_COUNT))
     first = AggregateColumn(_FIRST, "sum", Column(_FIRST))
     counts = GroupBy(project(places.leaf, ones), by, (count, first))
-    is_part = Call(">=", (Column(_COUNT), _least(node)))
-    return select(counts, Call("and", (is_part, Call("<", (Column(_FIRST), _least(node))))))
+    is_part = Call(">=", (Column(_COUNT), _smallest_place(node)))
+    return select(
+        counts, Call("and", (is_part, Call("<", (Column(_FIRST), _smallest_place(node)))))
+    )
 
 
-def _is_first(node: Window) -> Expression:
+def _is_first_candidate(node: Window) -> Expression:
     """Whether a candidate is certainly one of the first rows of the input."""
-    is_all = Call("<", (Column(_COUNT), _least(node)))
+    is_all = Call("<", (Column(_COUNT), _smallest_place(node)))
     is_early = Call("<=", (Column(_PLACE), Column(_LAST)))
     return Call("and", (Call("=", (Column(_OLD), literal(0))), Call("or", (is_all, is_early))))
 
 
-def _least(node: Window) -> Expression:
+def _smallest_place(node: Window) -> Expression:
     assert node.limit is not None
     return literal(node.limit - node.reserve)

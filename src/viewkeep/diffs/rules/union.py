@@ -16,10 +16,10 @@ def union_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None:
     assert isinstance(node, UnionAll)
     for branch, changes in enumerate(inputs):
         for change in changes:
-            _propagate(operator, branch, change)
+            _propagate_union(operator, branch, change)
 
 
-def _propagate(operator: Operator, branch: int, change: Change) -> None:
+def _propagate_union(operator: Operator, branch: int, change: Change) -> None:
     schema = change.schema
     if schema.kind == INSERT:
         rows = insert_rows(change, operator.node.names)

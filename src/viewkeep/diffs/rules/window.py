@@ -16,7 +16,7 @@ def window_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None
     node = operator.node
     assert isinstance(node, Window)
     [changes] = inputs
-    passing = [c for c in changes if c.schema.kind == UPDATE and _is_apart(node, c)]
+    passing = [c for c in changes if c.schema.kind == UPDATE and _is_apart_from_window(node, c)]
     touching = [c for c in changes if c not in passing]
     if touching and node.limit is not None:
         top_rules(operator, changes)
@@ -38,5 +38,5 @@ def window_rules(operator: Operator, inputs: Sequence[Sequence[Change]]) -> None
     recompute(operator, "window", partitions.leaf, node.partition_by, sources_of(touching))
 
 
-def _is_apart(node: Window, change: Change) -> bool:
+def _is_apart_from_window(node: Window, change: Change) -> bool:
     return node.reads.isdisjoint(change.schema.changed)

@@ -63,7 +63,7 @@ def expression_text(expression: Expression) -> str:
     >>> expression_text(Call("not", (Call("<=>", (Column("x#pre"), Column("x#post"))),)))
     'x_pre is not x_post'
     """
-    return str(_readable(expression))
+    return str(_readable_expression(expression))
 
 
 def condition_text(condition: Expression) -> str:
@@ -72,12 +72,12 @@ def condition_text(condition: Expression) -> str:
         case (Call("or"),):
             return expression_text(condition)
         case several:
-            parts = list(map(_conjunct, several))
+            parts = list(map(_conjunct_text, several))
     columns = map(column_text, columns_of(condition))
     return (", " if set(parts) <= set(columns) else " and ").join(parts)
 
 
-def _conjunct(condition: Expression) -> str:
+def _conjunct_text(condition: Expression) -> str:
     match condition:
         case Call("=" | "<=>", (Column(left), Column(right))):
             first, second = column_text(left), column_text(right)
@@ -87,22 +87,22 @@ def _conjunct(condition: Expression) -> str:
     return expression_text(condition)
 
 
-def _readable(expression: Expression) -> Expression:
+def _readable_expression(expression: Expression) -> Expression:
     """The expression without what only machines need."""
-    match _plain(expression):
+    match _plain_expression(expression):
         case Column(name):
             return _Bare(column_text(name))
         case Call(function, arguments):
-            return _call(function, tuple(map(_readable, arguments)))
+            return _call_text(function, tuple(map(_readable_expression, arguments)))
         case Cast(argument, kind):
-            return Cast(_readable(argument), kind)
+            return Cast(_readable_expression(argument), kind)
         case OpaqueCall(text, arguments, kind):
-            return OpaqueCall(text, tuple(map(_readable, arguments)), kind)
+            return OpaqueCall(text, tuple(map(_readable_expression, arguments)), kind)
         case other:
             return other
 
 
-def _plain(expression: Expression) -> Expression:
+def _plain_expression(expression: Expression) -> Expression:
     """The expression without casts to wider numbers and without 0 for NULL."""
     match expression:
         case Cast(argument=Literal()):
@@ -110,10 +110,10 @@ def _plain(expression: Expression) -> Expression:
         case Cast(argument=Call("case", (Call("isnull", _), _, _))):
             return expression.argument
         case Cast(argument=argument) if _only_kept(argument):
-            return _plain(argument)
-        case Call("coalesce", (value, zero)) if _is_zero(zero) and _only_kept(value):
-            return _plain(value)
-        case Call("coalesce", (Cast(argument=Literal() as value), zero)) if _is_zero(zero):
+            return _plain_expression(argument)
+        case Call("coalesce", (value, zero)) if _is_zero_literal(zero) and _only_kept(value):
+            return _plain_expression(value)
+        case Call("coalesce", (Cast(argument=Literal() as value), zero)) if _is_zero_literal(zero):
             return value
     return expression
 
@@ -123,11 +123,11 @@ def _only_kept(expression: Expression) -> bool:
     return bool(names) and all("#" in name for name in names)
 
 
-def _is_zero(expression: Expression) -> bool:
+def _is_zero_literal(expression: Expression) -> bool:
     return isinstance(expression, Cast) and expression.argument == literal(0)
 
 
-def _call(function: str, arguments: tuple[Expression, ...]) -> Expression:
+def _call_text(function: str, arguments: tuple[Expression, ...]) -> Expression:
     """Functions by the names that people have for them; only printed, never computed."""
     match function, arguments:
         case "case", (Call("isnull", (value,)), other, same) if value == same:

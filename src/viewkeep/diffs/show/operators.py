@@ -61,15 +61,15 @@ def ascii_text(text: str) -> str:
 
 def details(node: Node) -> str:
     """What an operator does, without its inputs: the index of its symbol."""
-    return _tied(node).replace(TIE, " ")
+    return _operator_details(node).replace(TIE, " ")
 
 
-def _tied(node: Node) -> str:
+def _operator_details(node: Node) -> str:
     """What an operator does, with ties in place of blanks where a line should not be broken."""
     match node:
         case Scan():
             state = "" if node.state == "post" else f"@{node.state}"
-            return f"{node.name}{state}{_alias(node)}"
+            return f"{node.name}{state}{_scan_alias(node)}"
         case Stored():
             return relation_text(node.name)
         case Values():
@@ -78,10 +78,12 @@ def _tied(node: Node) -> str:
             text = "" if node.condition == TRUE else condition_text(node.condition)
             return _COMPARISON.sub(lambda match: match[0].replace(" ", TIE), text)
         case Project():
-            return _comma_list(map(_output, node.outputs))
+            return _comma_list(map(_output_text, node.outputs))
         case GroupBy():
             keys = _comma_list(map(column_text, node.keys))
-            return "; ".join(filter(None, (keys, _comma_list(map(_aggregate, node.aggregates)))))
+            return "; ".join(
+                filter(None, (keys, _comma_list(map(_aggregate_text, node.aggregates))))
+            )
         case UnionAll() | Distinct():
             return ""
         case Window():
@@ -95,26 +97,26 @@ def _comma_list(items: Iterable[str]) -> str:
     return ", ".join(i.replace(" ", TIE) if len(i) < LONG else i for i in items)
 
 
-def _alias(node: Scan) -> str:
+def _scan_alias(node: Scan) -> str:
     return f" {node.alias}" if node.alias != node.name else ""
 
 
-def _output(output: Output) -> str:
-    return _named(expression_text(output.expression), output.name)
+def _output_text(output: Output) -> str:
+    return _text_with_name(expression_text(output.expression), output.name)
 
 
-def _aggregate(aggregate: AggregateColumn) -> str:
-    return _named(print_aggregate(aggregate, expression_text, "*"), aggregate.name)
+def _aggregate_text(aggregate: AggregateColumn) -> str:
+    return _text_with_name(print_aggregate(aggregate, expression_text, "*"), aggregate.name)
 
 
-def _named(text: str, name: str) -> str:
+def _text_with_name(text: str, name: str) -> str:
     label = column_text(name)
     return text if text == label else f"{text}→{label}"
 
 
 def head(node: Node) -> str:
     """An operator without its inputs; a relation by its name."""
-    inside = _tied(node)
+    inside = _operator_details(node)
     if isinstance(node, Scan | Stored | Values):
         return inside
     return f"{SYMBOLS[type(node)]}[{inside}]" if inside else SYMBOLS[type(node)]
@@ -122,24 +124,24 @@ def head(node: Node) -> str:
 
 def simpler(node: Node) -> Node:
     """The same for a reader: columns that rows are matched by need no projection of their own."""
-    node = _merged(node)
+    node = _merged_renaming(node)
     match node:
-        case Project(child=child) if _is_same(node):
+        case Project(child=child) if _is_renaming_of_marks(node):
             return simpler(child)
         case SemiJoin() | AntiJoin():
             return _keys_in_condition(node)
     return node
 
 
-def _merged(node: Node) -> Node:
+def _merged_renaming(node: Node) -> Node:
     """A projection of renamed columns as one projection."""
     match node:
-        case Project(child=Project(child=below, outputs=inner)) if _renames(inner):
-            return _merged(Project(below, _through(node.outputs, inner)))
+        case Project(child=Project(child=below, outputs=inner)) if _renames_columns(inner):
+            return _merged_renaming(Project(below, _outputs_through(node.outputs, inner)))
     return node
 
 
-def _is_same(node: Project) -> bool:
+def _is_renaming_of_marks(node: Project) -> bool:
     """Whether a projection only drops the marks of columns that rows are matched by."""
     label = [column_text(o.name) for o in node.outputs if isinstance(o.expression, Column)]
     return label == [column_text(name) for name in node.child.names] and all(
@@ -147,19 +149,19 @@ def _is_same(node: Project) -> bool:
     )
 
 
-def _renames(outputs: Sequence[Output]) -> bool:
+def _renames_columns(outputs: Sequence[Output]) -> bool:
     return all(isinstance(o.expression, Column) for o in outputs)
 
 
-def _through(outer: Sequence[Output], inner: Sequence[Output]) -> tuple[Output, ...]:
+def _outputs_through(outer: Sequence[Output], inner: Sequence[Output]) -> tuple[Output, ...]:
     below = {o.name: o.expression for o in inner}
     return tuple(Output(o.name, substitute(o.expression, lambda c: below[c.name])) for o in outer)
 
 
 def _keys_in_condition(node: SemiJoin | AntiJoin) -> Node:
     """`X ⋉[x = y] Y` for a right side that only renames y to what the condition reads."""
-    right = _merged(node.right)
-    if not isinstance(right, Project) or not _renames(right.outputs):
+    right = _merged_renaming(node.right)
+    if not isinstance(right, Project) or not _renames_columns(right.outputs):
         return node
     left_names, names = set(node.left.names), right.child.names
     marked = {name: f"{name}{KEY}" if name in left_names else name for name in names}

@@ -71,28 +71,32 @@ class _Layout:
     def __init__(self, query: Node, width: int) -> None:
         self._query, self._width = query, width
         uses = Counter(child for node in walk(query) for child in children(node))
-        self._shared = {n for n, count in uses.items() if count > 1 and _is_deep(n)}
+        self._shared = {n for n, count in uses.items() if count > 1 and _is_deep_subtree(n)}
         self._names: dict[Node, str] = {}
         self._lines_of: dict[Node, str] = {}
 
     def statement(self, name: str) -> list[str]:
-        lines, defined = self._definition(f"{name} = ", self._query, self._width), 0
+        lines, defined = self._definition_lines(f"{name} = ", self._query, self._width), 0
         while defined < len(self._names):
             node, own = list(self._names.items())[defined]
-            definition = self._definition(f"where {own} = ", node, self._width - 2)
+            definition = self._definition_lines(f"where {own} = ", node, self._width - 2)
             lines += [f"  {line}" for line in definition]
             defined += 1
         return [line.replace(TIE, " ") for line in lines]
 
-    def _definition(self, start: str, node: Node, width: int) -> list[str]:
-        short = start + _unbracketed(self._operator(node))
-        return [short] if len(short) <= width else [start.rstrip(), *self._broken(node, 2, width)]
+    def _definition_lines(self, start: str, node: Node, width: int) -> list[str]:
+        short = start + _text_without_brackets(self._operator_inline(node))
+        return (
+            [short]
+            if len(short) <= width
+            else [start.rstrip(), *self._operator_lines(node, 2, width)]
+        )
 
-    def _lines(self, node: Node, depth: int, width: int) -> list[str]:
-        inline = " " * depth + _unbracketed(self._inline(node))
-        return [inline] if len(inline) <= width else self._broken(node, depth, width)
+    def _node_lines(self, node: Node, depth: int, width: int) -> list[str]:
+        inline = " " * depth + _text_without_brackets(self._node_inline(node))
+        return [inline] if len(inline) <= width else self._operator_lines(node, depth, width)
 
-    def _broken(self, node: Node, depth: int, width: int) -> list[str]:
+    def _operator_lines(self, node: Node, depth: int, width: int) -> list[str]:
         """The operator on its lines, and its inputs below and further in."""
         node, indent = simpler(node), " " * depth
         first = wrap(
@@ -103,36 +107,36 @@ class _Layout:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        below = [line for c in children(node) for line in self._lines(c, depth + 2, width)]
+        below = [line for c in children(node) for line in self._node_lines(c, depth + 2, width)]
         return [*first, *below]
 
-    def _inline(self, node: Node) -> str:
+    def _node_inline(self, node: Node) -> str:
         if node in self._shared:
             return self._names.setdefault(node, f"s{len(self._names) + 1}")
-        return self._operator(node)
+        return self._operator_inline(node)
 
-    def _operator(self, node: Node) -> str:
+    def _operator_inline(self, node: Node) -> str:
         """The operator with its inputs in one line, made once."""
         if node not in self._lines_of:
-            self._lines_of[node] = self._text(simpler(node))
+            self._lines_of[node] = self._node_text(simpler(node))
         return self._lines_of[node]
 
-    def _text(self, node: Node) -> str:
-        inputs = [self._inline(child) for child in children(node)]
+    def _node_text(self, node: Node) -> str:
+        inputs = [self._node_inline(child) for child in children(node)]
         match inputs:
             case []:
                 return head(node)
             case [one]:
-                return f"{head(node)} ({_unbracketed(one)})"
+                return f"{head(node)} ({_text_without_brackets(one)})"
         return f"({f' {head(node)} '.join(inputs)})"
 
 
-def _is_deep(node: Node) -> bool:
+def _is_deep_subtree(node: Node) -> bool:
     """Whether a subtree is long enough to deserve a name."""
     return any(children(child) for child in children(node))
 
 
-def _unbracketed(text: str) -> str:
+def _text_without_brackets(text: str) -> str:
     """Text without the brackets around all of it: those of its operator will do."""
     depth = 0
     for position, character in enumerate(text):
