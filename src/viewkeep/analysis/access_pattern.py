@@ -17,7 +17,7 @@ def fracture(query: ConjunctiveQuery) -> ConjunctiveQuery:
     Q(c | a_1, a_2, b_1, b_2) = E(a_1, b_1) * E(b_2, c) * E(c, a_2)
     """
     parts = fracture_components(query)
-    copies = _copies(query, parts)
+    copies = _input_copies(query, parts)
     part_of = {atom: i for i, part in enumerate(parts) for atom in part}
     atoms = tuple(
         Atom(atom.relation, tuple(copies.get((v, part_of[i]), v) for v in atom.variables))
@@ -42,7 +42,9 @@ def fracture_components(query: ConjunctiveQuery) -> list[frozenset[int]]:
     return sorted((members for members, _ in parts), key=min)
 
 
-def _copies(query: ConjunctiveQuery, parts: list[frozenset[int]]) -> dict[tuple[str, int], str]:
+def _input_copies(
+    query: ConjunctiveQuery, parts: list[frozenset[int]]
+) -> dict[tuple[str, int], str]:
     """A name for each input variable in each component, numbered where there are several."""
     copies: dict[tuple[str, int], str] = {}
     names = set(query.variables)

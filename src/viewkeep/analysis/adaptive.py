@@ -59,11 +59,11 @@ def find_shape(query: ConjunctiveQuery) -> AdaptiveShape | None:
     if query.inputs or extreme or repeated:
         return None
     # A list has no bound variable at all: to sum away a local one is not planned for lists.
-    candidates = (query,) if query.free else (query, _without_local(query))
+    candidates = (query,) if query.free else (query, _without_local_variables(query))
     return next((s for s in SHAPES if any(map(s.matches, candidates))), None)
 
 
-def _without_local(query: ConjunctiveQuery) -> ConjunctiveQuery:
+def _without_local_variables(query: ConjunctiveQuery) -> ConjunctiveQuery:
     """The query without bound variables of a single atom, which change no bound.
 
     The ends of a path are such variables too, so a query is also looked at as it stands.
@@ -128,16 +128,18 @@ def _is_connected(query: ConjunctiveQuery) -> bool:
     return len(parts) == 1
 
 
-def _count(matches: Callable[[ConjunctiveQuery], bool]) -> Callable[[ConjunctiveQuery], bool]:
+def _is_count_of(matches: Callable[[ConjunctiveQuery], bool]) -> Callable[[ConjunctiveQuery], bool]:
     return lambda query: not query.free and matches(query)
 
 
 SHAPES = (
-    AdaptiveShape("triangle count", _count(_is_triangle), _ADAPTIVE),
+    AdaptiveShape("triangle count", _is_count_of(_is_triangle), _ADAPTIVE),
     AdaptiveShape("triangle enumeration", lambda q: not q.bound and _is_triangle(q), _LISTED),
-    AdaptiveShape("Loomis-Whitney count", _count(_is_loomis_whitney), _ADAPTIVE),
-    AdaptiveShape("count over three relations", _count(lambda q: len(q.atoms) == 3), _ADAPTIVE),
-    AdaptiveShape("4-path count", _count(lambda q: _is_path(q, 4)), _FOUR_PATH),
-    AdaptiveShape("4-cycle count", _count(_is_four_cycle), _FOUR_CYCLE),
+    AdaptiveShape("Loomis-Whitney count", _is_count_of(_is_loomis_whitney), _ADAPTIVE),
+    AdaptiveShape(
+        "count over three relations", _is_count_of(lambda q: len(q.atoms) == 3), _ADAPTIVE
+    ),
+    AdaptiveShape("4-path count", _is_count_of(lambda q: _is_path(q, 4)), _FOUR_PATH),
+    AdaptiveShape("4-cycle count", _is_count_of(_is_four_cycle), _FOUR_CYCLE),
 )
 """In order of recognition; a 3-path is a count over three relations."""

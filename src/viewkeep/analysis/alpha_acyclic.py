@@ -42,10 +42,10 @@ def reduce_ears(edges: Sequence[frozenset[str]]) -> Reduction:
     parents: dict[int, int] = {}
     changed = True
     while changed:
-        trimmed = _trim(left)
+        trimmed = _without_lone_variables(left)
         changed = trimmed != left
         left = trimmed
-        ear = _ear(left)
+        ear = _find_ear(left)
         if ear is not None:
             child, parent = ear
             if left[child]:
@@ -55,7 +55,7 @@ def reduce_ears(edges: Sequence[frozenset[str]]) -> Reduction:
     return Reduction(parents, {i: edge for i, edge in left.items() if edge})
 
 
-def _trim(left: dict[int, frozenset[str]]) -> dict[int, frozenset[str]]:
+def _without_lone_variables(left: dict[int, frozenset[str]]) -> dict[int, frozenset[str]]:
     """Without the variables that stand in one edge only."""
     uses: dict[str, int] = {}
     for edge in left.values():
@@ -64,7 +64,7 @@ def _trim(left: dict[int, frozenset[str]]) -> dict[int, frozenset[str]]:
     return {i: frozenset(v for v in edge if uses[v] > 1) for i, edge in left.items()}
 
 
-def _ear(left: dict[int, frozenset[str]]) -> tuple[int, int] | None:
+def _find_ear(left: dict[int, frozenset[str]]) -> tuple[int, int] | None:
     """An edge contained in another one, with that other one."""
     for child, edge in left.items():
         for parent, other in left.items():

@@ -266,7 +266,8 @@ def constrain(
 ) -> list[ConjunctiveQuery]:
     """Each query with those of the constraints that speak of it; each must fit some query."""
     fitting = [
-        (query, [part for part in constraints.parts() if _fits(query, part)]) for query in queries
+        (query, [part for part in constraints.parts() if _constraint_fits(query, part)])
+        for query in queries
     ]
     for part in constraints.parts():
         if queries and not any(part in parts for _, parts in fitting):
@@ -274,7 +275,7 @@ def constrain(
     return [reduce(ConjunctiveQuery.with_constraints, parts, query) for query, parts in fitting]
 
 
-def _fits(query: ConjunctiveQuery, part: Constraints) -> bool:
+def _constraint_fits(query: ConjunctiveQuery, part: Constraints) -> bool:
     try:
         query.with_constraints(part)
     except QueryError:

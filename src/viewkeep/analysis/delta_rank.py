@@ -29,11 +29,11 @@ def delta_rank(query: ConjunctiveQuery) -> Verdict:
         return Verdict(
             "delta_rank", True, "rank 0: no bound variable dominates a free one", value=0
         )
-    return _ranked(query, rank, variable, atom)
+    return _rank_verdict(query, rank, variable, atom)
 
 
-def _ranked(query: ConjunctiveQuery, rank: int, variable: str, atom: int) -> Verdict:
-    missing, atoms = _missing(query, variable, atom), query.atoms_of[variable]
+def _rank_verdict(query: ConjunctiveQuery, rank: int, variable: str, atom: int) -> Verdict:
+    missing, atoms = _variables_lacking(query, variable, atom), query.atoms_of[variable]
     needs = (
         f"variables {', '.join(missing)} need" if missing[1:] else f"variable {missing[0]} needs"
     )
@@ -45,7 +45,7 @@ def _ranked(query: ConjunctiveQuery, rank: int, variable: str, atom: int) -> Ver
     return Verdict("delta_rank", True, because, (variable, *missing), labels, rank)
 
 
-def _missing(query: ConjunctiveQuery, variable: str, atom: int) -> list[str]:
+def _variables_lacking(query: ConjunctiveQuery, variable: str, atom: int) -> list[str]:
     """The free variables in the atoms of `variable` that `atom` lacks."""
     atoms = query.atoms_of[variable]
     return [v for v in query.free if query.atoms_of[v] & atoms and atom not in query.atoms_of[v]]
@@ -57,5 +57,5 @@ def _further_atoms(query: ConjunctiveQuery, variable: str, atom: int) -> int:
     In a hierarchical query atom sets are nested or disjoint, so the least hitting set takes one
     atom from each minimal set, and the minimal sets are disjoint.
     """
-    sets = {query.atoms_of[v] for v in _missing(query, variable, atom)}
+    sets = {query.atoms_of[v] for v in _variables_lacking(query, variable, atom)}
     return sum(not any(other < each for other in sets) for each in sets)

@@ -20,11 +20,11 @@ def edge_cover(target: frozenset[str], edges: Iterable[Edge]) -> Fraction:
     >>> edge_cover(frozenset("abc"), triangle)
     Fraction(3, 2)
     """
-    return _cover(target, _maximal({edge & target for edge in edges}))
+    return _cover_number(target, _maximal_edges({edge & target for edge in edges}))
 
 
 @lru_cache(maxsize=100_000)
-def _cover(target: frozenset[str], edges: frozenset[Edge]) -> Fraction:
+def _cover_number(target: frozenset[str], edges: frozenset[Edge]) -> Fraction:
     if not target:
         return Fraction(0)
     if target in edges:
@@ -32,15 +32,15 @@ def _cover(target: frozenset[str], edges: frozenset[Edge]) -> Fraction:
     missing = target.difference(*edges)
     if missing:
         raise ValueError(f"no edge covers {', '.join(sorted(missing))}")
-    return _largest_packing(_scarce(target, edges), sorted(edges, key=sorted))
+    return _largest_packing(_scarce_variables(target, edges), sorted(edges, key=sorted))
 
 
-def _maximal(edges: set[Edge]) -> frozenset[Edge]:
+def _maximal_edges(edges: set[Edge]) -> frozenset[Edge]:
     """The edges that no other edge contains: the others never help to cover."""
     return frozenset(e for e in edges if e and not any(e < other for other in edges))
 
 
-def _scarce(target: frozenset[str], edges: frozenset[Edge]) -> list[str]:
+def _scarce_variables(target: frozenset[str], edges: frozenset[Edge]) -> list[str]:
     """One variable for each minimal set of edges: whatever covers it covers the others too."""
     holders = {v: frozenset(edge for edge in edges if v in edge) for v in sorted(target)}
     first = {held: v for v, held in reversed(holders.items())}
@@ -63,12 +63,12 @@ def _largest_packing(variables: list[str], edges: list[Edge]) -> Fraction:
         column = min(entering, key=lambda j: outside[j])
         candidates = [i for i in range(len(edges)) if rows[i][column] > 0]
         pivot = min(candidates, key=lambda i: (Fraction(rows[i][-1], rows[i][column]), inside[i]))
-        denominator = _pivot(rows, pivot, column, denominator)
+        denominator = _simplex_pivot(rows, pivot, column, denominator)
         inside[pivot], outside[column] = outside[column], inside[pivot]
     return Fraction(rows[-1][-1], denominator)
 
 
-def _pivot(rows: list[list[int]], pivot: int, column: int, denominator: int) -> int:
+def _simplex_pivot(rows: list[list[int]], pivot: int, column: int, denominator: int) -> int:
     """Swap the row and the column; returns the new common denominator."""
     scale, pivot_row = rows[pivot][column], rows[pivot]
     for i, row in enumerate(rows):

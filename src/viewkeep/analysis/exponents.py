@@ -99,7 +99,11 @@ class Bounds:
         """
         if isinstance(self.update, Fraction) and isinstance(self.delay, Fraction):
             return None
-        candidates = {Fraction(0), Fraction(1), *_crossings(_terms(self.update, self.delay))}
+        candidates = {
+            Fraction(0),
+            Fraction(1),
+            *_line_crossings(_linear_terms(self.update, self.delay)),
+        }
         return min(sorted(candidates), key=lambda eps: self.worst(eps))
 
     def worst(self, epsilon: Fraction | float) -> Fraction:
@@ -151,7 +155,7 @@ def order(exponent: Exponent, logarithmic: bool = False) -> str:
     return f"O(N^{power}{factor})"
 
 
-def _terms(*exponents: Exponent) -> list[Linear]:
+def _linear_terms(*exponents: Exponent) -> list[Linear]:
     return [
         term
         for exponent in exponents
@@ -159,7 +163,7 @@ def _terms(*exponents: Exponent) -> list[Linear]:
     ]
 
 
-def _crossings(terms: list[Linear]) -> list[Fraction]:
+def _line_crossings(terms: list[Linear]) -> list[Fraction]:
     """The epsilons in [0, 1] where two of the lines meet."""
     points = [
         Fraction(second.constant - first.constant) / (first.slope - second.slope)

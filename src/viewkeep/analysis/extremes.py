@@ -95,7 +95,7 @@ def with_ordered_values(
     if strategy == "viewtree" and roots is not None and isinstance(update, Fraction):
         update = max(update, merging(shape, roots, values))
     if strategy == "epsilon" and _meets_many(shape, values):
-        update = _times_n(update)
+        update = _exponent_times_n(update)
     return replace(bounds, update=update, logarithmic=True)
 
 
@@ -108,7 +108,7 @@ def _meets_many(shape: JoinShape, values: tuple[OrderedValues, ...]) -> bool:
     )
 
 
-def _times_n(exponent: Exponent) -> Exponent:
+def _exponent_times_n(exponent: Exponent) -> Exponent:
     """The exponent of a cost that is paid for up to N values."""
     if isinstance(exponent, Fraction):
         return exponent + 1

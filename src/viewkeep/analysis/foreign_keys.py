@@ -17,11 +17,11 @@ def foreign_key_join(query: ConjunctiveQuery) -> Verdict:
     name = "foreign_key_join"
     if not query.constraints.foreign_keys:
         return Verdict(name, False, "no foreign keys are declared")
-    links = _links(query)
+    links = _foreign_key_links(query)
     reasons = []
-    for part in _connected(query):
-        root = max(sorted(part), key=lambda atom: len(_reachable(atom, links)))
-        missed = part - _reachable(root, links)
+    for part in _connected_atoms(query):
+        root = max(sorted(part), key=lambda atom: len(_reachable_atoms(atom, links)))
+        missed = part - _reachable_atoms(root, links)
         if missed:
             because = (
                 f"no atom refers to all others by foreign keys: from {query.labels[root]}, "
@@ -39,23 +39,23 @@ def foreign_key_join(query: ConjunctiveQuery) -> Verdict:
 
 def referring_atoms(query: ConjunctiveQuery) -> frozenset[int]:
     """In each connected part, the atom that refers to most others."""
-    links = _links(query)
+    links = _foreign_key_links(query)
     return frozenset(
-        max(sorted(part), key=lambda atom: len(_reachable(atom, links)))
-        for part in _connected(query)
+        max(sorted(part), key=lambda atom: len(_reachable_atoms(atom, links)))
+        for part in _connected_atoms(query)
     )
 
 
-def _links(query: ConjunctiveQuery) -> dict[int, set[int]]:
+def _foreign_key_links(query: ConjunctiveQuery) -> dict[int, set[int]]:
     """For each atom, the atoms it refers to on equal variables."""
     links: dict[int, set[int]] = {i: set() for i in range(len(query.atoms))}
     for key in query.constraints.foreign_keys:
         for i in links:
-            links[i] |= {j for j in links if i != j and _refers(query, key, i, j)}
+            links[i] |= {j for j in links if i != j and _refers_to_atom(query, key, i, j)}
     return links
 
 
-def _refers(query: ConjunctiveQuery, key: ForeignKey, i: int, j: int) -> bool:
+def _refers_to_atom(query: ConjunctiveQuery, key: ForeignKey, i: int, j: int) -> bool:
     child, parent = query.atoms[i], query.atoms[j]
     if (child.relation, parent.relation) != (key.relation, key.referenced):
         return False
@@ -64,17 +64,17 @@ def _refers(query: ConjunctiveQuery, key: ForeignKey, i: int, j: int) -> bool:
     return all(child.variables[a] == parent.variables[b] for a, b in zip(here, there, strict=True))
 
 
-def _connected(query: ConjunctiveQuery) -> list[frozenset[int]]:
+def _connected_atoms(query: ConjunctiveQuery) -> list[frozenset[int]]:
     """The atoms that variables connect."""
     shared = {
         i: {j for atoms in query.atoms_of.values() if i in atoms for j in atoms}
         for i in range(len(query.atoms))
     }
-    parts = {_reachable(i, shared) for i in shared}
+    parts = {_reachable_atoms(i, shared) for i in shared}
     return sorted(parts, key=min)
 
 
-def _reachable(start: int, links: dict[int, set[int]]) -> frozenset[int]:
+def _reachable_atoms(start: int, links: dict[int, set[int]]) -> frozenset[int]:
     reached, frontier = {start}, {start}
     while frontier:
         frontier = {j for i in frontier for j in links[i]} - reached

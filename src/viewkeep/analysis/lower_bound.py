@@ -49,7 +49,7 @@ def lower_bound(query: ConjunctiveQuery, bounds: Bounds) -> tuple[LowerBound | N
     if query.has_self_joins:
         return None, "proved for queries without self-joins only"
     assert not tractable_access_pattern(query)  # those have constant bounds
-    query = _unconditional(query)
+    query = _query_without_conditions(query)
     if tractable_access_pattern(query):
         return None, "none is known under the given conditions"
     shape = find_shape(query)
@@ -59,19 +59,19 @@ def lower_bound(query: ConjunctiveQuery, bounds: Bounds) -> tuple[LowerBound | N
     return LowerBound(HALF, HALF, "OuMv", source), source
 
 
-def _unconditional(query: ConjunctiveQuery) -> ConjunctiveQuery:
+def _query_without_conditions(query: ConjunctiveQuery) -> ConjunctiveQuery:
     """The query without the variables that conditions confine.
 
     Fixed to values that satisfy the conditions, they leave a query that is no harder. Conditions
     that leave endlessly many values to a single variable do not stand in a reduction's way.
     """
     parts = [part for condition in query.conditions for part in conjuncts(condition)]
-    limited = [name for part in parts if (name := _limited(part))]
+    limited = [name for part in parts if (name := _variable_limited(part))]
     confined = {name for name in limited if limited.count(name) > 1}
     confined.update(
         name
         for part in parts
-        if not _harmless(part) and not _limited(part)
+        if not _is_harmless_condition(part) and not _variable_limited(part)
         for name in columns_of(part)
     )
     left = {v for v in query.variables if v not in confined}
@@ -83,7 +83,7 @@ def _unconditional(query: ConjunctiveQuery) -> ConjunctiveQuery:
     )
 
 
-def _harmless(condition: Expression) -> bool:
+def _is_harmless_condition(condition: Expression) -> bool:
     """Whether all but a few values of one variable satisfy the condition."""
     match condition:
         case Call("isnotnull", (Column(),)):
@@ -93,7 +93,7 @@ def _harmless(condition: Expression) -> bool:
     return False
 
 
-def _limited(condition: Expression) -> str | None:
+def _variable_limited(condition: Expression) -> str | None:
     """The variable that a condition limits on one side: `c > 3`."""
     match condition:
         case Call("<" | "<=" | ">" | ">=", (Column(name), Literal()) | (Literal(), Column(name))):

@@ -63,7 +63,7 @@ class RootCosts:
     def width(self, component: Component, root: str) -> Fraction:
         """rho*(bag(root)): the size of its view."""
         bag = self._shape.outside(component) | {root}
-        return edge_cover(bag, self._edges(component).values())
+        return edge_cover(bag, self._component_edges(component).values())
 
     def update(self, component: Component, root: str) -> Fraction:
         """rho*(bag(root) minus what R determines), for the worst dynamic atom R below."""
@@ -72,14 +72,14 @@ class RootCosts:
         return self._updates[component, root]
 
     def _worst_update(self, component: Component, root: str) -> Fraction:
-        edges = self._edges(component)
+        edges = self._component_edges(component)
         bag = self._shape.outside(component) | {root}
         open_sets = {bag - edge for i, edge in edges.items() if self._shape.dynamic[i]}
         # A set inside another one is never the worst.
         worst = [s for s in open_sets if not any(s < other for other in open_sets)]
         return max((edge_cover(each, edges.values()) for each in worst), default=ZERO)
 
-    def _edges(self, component: Component) -> dict[int, frozenset[str]]:
+    def _component_edges(self, component: Component) -> dict[int, frozenset[str]]:
         """The atoms below, each with all that it determines by guards that are below too."""
         if component not in self._closures:
             below = self._shape.touching(component)
@@ -114,21 +114,21 @@ class OrderSearch:
     def best(self) -> Found:
         """The cheapest forest for all variables."""
         roots = self._shape.components(frozenset(self._shape.levels))
-        costs = [self._least(component, None) for component in roots]
+        costs = [self._least_cost(component, None) for component in roots]
         cost = max((cost for cost in costs if cost is not None), default=ZERO)
-        return Found(cost, tuple(self._order(c) for c in roots), self._budget > 0)
+        return Found(cost, tuple(self._order_of_component(c) for c in roots), self._budget > 0)
 
-    def _least(self, component: Component, limit: Fraction | None) -> Fraction | None:
+    def _least_cost(self, component: Component, limit: Fraction | None) -> Fraction | None:
         """The least cost of the component, or None if it does not stay below the limit."""
         if component in self._cheapest:
             cost = self._cheapest[component][0]
             return cost if limit is None or cost < limit else None
         floor = max(
-            self._minimum, self._at_least.get(component, ZERO), self._floor(component, limit)
+            self._minimum, self._at_least.get(component, ZERO), self._cost_floor(component, limit)
         )
         if limit is not None and floor >= limit:
             return None
-        best = self._branch(component, limit, floor)
+        best = self._cost_by_roots(component, limit, floor)
         if best is not None:
             self._cheapest[component] = best
             return best[0]
@@ -136,20 +136,20 @@ class OrderSearch:
             self._at_least[component] = limit
         return None
 
-    def _branch(
+    def _cost_by_roots(
         self, component: Component, limit: Fraction | None, floor: Fraction
     ) -> tuple[Fraction, str] | None:
         best: tuple[Fraction, str] | None = None
-        for root in self._roots(component):
+        for root in self._root_candidates(component):
             self._budget -= 1
-            cost = self._with_root(component, root, limit)
+            cost = self._cost_with_root(component, root, limit)
             if cost is not None:
                 best, limit = (cost, root), cost
             if best is not None and (best[0] <= floor or self._budget <= 0):
                 break
         return best
 
-    def _with_root(
+    def _cost_with_root(
         self, component: Component, root: str, limit: Fraction | None
     ) -> Fraction | None:
         if not self._admits(component, root):
@@ -158,20 +158,20 @@ class OrderSearch:
         if limit is not None and cost >= limit:
             return None
         for child in self._shape.components(component - {root}):
-            below = self._least(child, limit)
+            below = self._least_cost(child, limit)
             if below is None:
                 return None
             cost = max(cost, below)
         return cost
 
-    def _order(self, component: Component) -> VariableOrder:
+    def _order_of_component(self, component: Component) -> VariableOrder:
         root = self._cheapest[component][1]
         children = self._shape.components(component - {root})
         outside = self._shape.outside(component)
         depends_on = tuple(v for v in self._shape.levels if v in outside)
-        return VariableOrder(root, depends_on, tuple(map(self._order, children)))
+        return VariableOrder(root, depends_on, tuple(map(self._order_of_component, children)))
 
-    def _floor(self, component: Component, limit: Fraction | None) -> Fraction:
+    def _cost_floor(self, component: Component, limit: Fraction | None) -> Fraction:
         """What the components of lower levels cost, which every free-top order meets as they are.
 
         A star with a bound centre and many free leaves, for example, costs the same in whatever
@@ -182,18 +182,18 @@ class OrderSearch:
         levels = self._shape.levels
         top = min(levels[v] for v in component)
         lower = frozenset(v for v in component if levels[v] > top)
-        costs = [self._least(c, limit) for c in self._shape.components(lower)]
+        costs = [self._least_cost(c, limit) for c in self._shape.components(lower)]
         if limit is not None and None in costs:
             return limit
         return max((cost for cost in costs if cost is not None), default=ZERO)
 
-    def _roots(self, component: Component) -> list[str]:
+    def _root_candidates(self, component: Component) -> list[str]:
         """The variables that may be on top, the most connected first."""
         touching = self._shape.touching(component)
         uses = {v: sum(v in self._shape.atoms[i] for i in touching) for v in component}
-        return sorted(self._allowed(component), key=lambda v: -uses[v])
+        return sorted(self._roots_allowed(component), key=lambda v: -uses[v])
 
-    def _allowed(self, component: Component) -> list[str]:
+    def _roots_allowed(self, component: Component) -> list[str]:
         levels = self._shape.levels
         members = [v for v in levels if v in component]
         top = min(levels[v] for v in members)

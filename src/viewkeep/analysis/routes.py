@@ -41,7 +41,7 @@ def best_route(query: ConjunctiveQuery) -> Route:
 
 def routes(query: ConjunctiveQuery) -> Iterator[Route]:
     """Every route that applies, simplest first."""
-    for route in _routes(query):
+    for route in _routes_of_query(query):
         roots = None if route.order is None else route.order.roots
         bounds = with_ordered_values(query, route.strategy, route.bounds, roots)
         merged = value_at(bounds.update, HALF) > value_at(route.bounds.update, HALF)
@@ -52,16 +52,16 @@ def routes(query: ConjunctiveQuery) -> Iterator[Route]:
 _MERGED = "updates merge the ordered values of a min or max"
 
 
-def _routes(query: ConjunctiveQuery) -> Iterator[Route]:
+def _routes_of_query(query: ConjunctiveQuery) -> Iterator[Route]:
     """The routes with the bounds of payloads that are single numbers."""
     shape = join_shape(query)
-    yield _view_tree(query, shape)
-    yield _first_order(query, shape)
+    yield _view_tree_route(query, shape)
+    yield _first_order_route(query, shape)
     if query.constraints.insert_only and (verdict := insert_only(query)):
         yield Route("viewtree", _CONSTANT_AMORTIZED, f"inserts only: {verdict.because}")
     if verdict := foreign_key_join(query):
         yield Route("viewtree", _CONSTANT_AMORTIZED, f"foreign keys: {verdict.because}")
-    yield from _adaptive(query, shape)
+    yield from _adaptive_routes(query, shape)
 
 
 _CONSTANT_AMORTIZED = Bounds(ONE, ZERO, ZERO, ONE, amortized=True)
@@ -79,7 +79,7 @@ def cost_of(route: Route) -> tuple[Fraction, ...]:
     return max(update, delay), update + delay, amortized, preprocessing, space
 
 
-def _view_tree(query: ConjunctiveQuery, shape: JoinShape) -> Route:
+def _view_tree_route(query: ConjunctiveQuery, shape: JoinShape) -> Route:
     best = best_order(shape)
     size = max(best.width, ONE)
     bounds = Bounds(preprocessing=size, update=best.update, delay=ZERO, space=size)
@@ -110,7 +110,7 @@ def _why_view_tree(query: ConjunctiveQuery, best: OrderCost) -> str:
     return f"{' and '.join(means)}: every dynamic atom determines the views above it"
 
 
-def _first_order(query: ConjunctiveQuery, shape: JoinShape) -> Route:
+def _first_order_route(query: ConjunctiveQuery, shape: JoinShape) -> Route:
     """Delta queries by a worst-case optimal join, the output kept as a list."""
     edges = [closure(atom, shape.rules) for atom in shape.atoms]
     everything = frozenset(shape.levels)
@@ -123,7 +123,7 @@ def _first_order(query: ConjunctiveQuery, shape: JoinShape) -> Route:
     return Route("delta", bounds, "first-order deltas with a worst-case optimal join")
 
 
-def _adaptive(query: ConjunctiveQuery, shape: JoinShape) -> Iterator[Route]:
+def _adaptive_routes(query: ConjunctiveQuery, shape: JoinShape) -> Iterator[Route]:
     adaptive = find_shape(query)
     if adaptive is not None:
         yield Route("epsilon", adaptive.bounds, f"{adaptive.name}: heavy and light parts")

@@ -20,13 +20,13 @@ def join_shape(query: ConjunctiveQuery) -> JoinShape:
         for atom, copy in zip(query.atoms, split.atoms, strict=True)
     ]
     static = query.constraints.static
-    rules = [_carry(rule, rename[rule.guard]) for rule in dependencies(query)]
+    rules = [_rule_of_component(rule, rename[rule.guard]) for rule in dependencies(query)]
     plain = JoinShape.of(split)
     dynamic = tuple(atom.relation not in static for atom in query.atoms)
     return JoinShape(plain.atoms, plain.level_of, dynamic, tuple(rules))
 
 
-def _carry(rule: Dependency, names: dict[str, str]) -> Dependency:
+def _rule_of_component(rule: Dependency, names: dict[str, str]) -> Dependency:
     """A dependency in the names of its guard's component; its variables are the guard's."""
     determinant = frozenset(names[v] for v in rule.determinant)
     return Dependency(determinant, names[rule.dependent], rule.guard, rule.bound)

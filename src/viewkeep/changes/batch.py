@@ -54,7 +54,7 @@ class ChangeBatch:
         object.__setattr__(self, "inserts", tuple(inserts))
         object.__setattr__(self, "deletes", tuple(deletes))
         object.__setattr__(self, "updates", tuple(RowUpdate(*pair) for pair in updates))
-        self._check()
+        self._check_batch()
 
     @staticmethod
     def of_steps(name: str, table: Table, steps: Iterable[Step]) -> "ChangeBatch":
@@ -107,10 +107,10 @@ class ChangeBatch:
     def apply_to(self, rows: dict[Key, Row]) -> None:
         """Change rows in place; nothing is changed if the old rows are not the batch's."""
         format_ = RowFormat(self.name, self.table)
-        steps = [(format_.key_of(_either(step)), step) for step in self.steps()]
+        steps = [(format_.key_of(_row_of_step(step)), step) for step in self.steps()]
         for key, (old, _) in steps:
             if not same(rows.get(key), old):
-                format_.refuse(key, _unexpected(rows.get(key), old))
+                format_.refuse(key, _unexpected_row(rows.get(key), old))
         for key, (_, new) in steps:
             if new is None:
                 del rows[key]
@@ -147,14 +147,14 @@ class ChangeBatch:
         for group in groups:
             format_.check_names(sorted(group), f'table "{self.name}", group of columns')
 
-    def _check(self) -> None:
+    def _check_batch(self) -> None:
         format_, width = RowFormat(self.name, self.table), len(self.table.columns)
         seen: set[Key] = set()
         for old, new in self.steps():
             for row in (old, new):
                 if row is not None and len(row) != width:
                     raise SchemaError(f'table "{self.name}": {row!r} has not {width} columns')
-            key = format_.key_of(_either((old, new)))
+            key = format_.key_of(_row_of_step((old, new)))
             if key in seen:
                 format_.refuse(key, "changed twice in one batch; net the changes first")
             seen.add(key)
@@ -177,21 +177,21 @@ def compose(name: str, table: Table, batches: Iterable[ChangeBatch]) -> ChangeBa
                 "compose the batches of each table, as declared, for themselves"
             )
         for step in batch.steps():
-            key = format_.key_of(_either(step))
+            key = format_.key_of(_row_of_step(step))
             first, last = net.get(key, (step[0], step[0]))
             if not same(last, step[0]):
-                format_.refuse(key, _unexpected(last, step[0]))
+                format_.refuse(key, _unexpected_row(last, step[0]))
             net[key] = (first, step[1])
     return ChangeBatch.of_steps(name, table, net.values())
 
 
-def _either(step: Step) -> Row:
+def _row_of_step(step: Step) -> Row:
     row = step[0] if step[0] is not None else step[1]
     assert row is not None, "a step without rows"
     return row
 
 
-def _unexpected(there: Row | None, expected: Row | None) -> str:
+def _unexpected_row(there: Row | None, expected: Row | None) -> str:
     def shown(row: Row | None) -> str:
         return "no row" if row is None else f"the row {row!r}"
 

@@ -78,24 +78,24 @@ class Play:
         """Play one entry; one that does not fit is an error and leaves everything as it is."""
         match entry:
             case Insert():
-                self._insert(self._format.row(entry.row))
+                self._play_insert(self._format.row(entry.row))
             case Update():
-                self._update(self._format.key(entry.key), entry.values)
+                self._play_update(self._format.key(entry.key), entry.values)
             case Delete():
                 key = self._format.key(entry.key)
-                self._existing(key, "delete")
+                self._existing_row(key, "delete")
                 self.last[key] = None
             case _:
                 assert_never(entry)
 
-    def _insert(self, row: Row) -> None:
+    def _play_insert(self, row: Row) -> None:
         key = self._format.key_of(row)
         if self.row(key) is not None:
             self._format.refuse(key, "insert, but the key is there; update the row instead")
         self.last[key] = row
 
-    def _update(self, key: Key, values: Mapping[str, Any]) -> None:
-        old = self._existing(key, "update")
+    def _play_update(self, key: Key, values: Mapping[str, Any]) -> None:
+        old = self._existing_row(key, "update")
         new = self._format.changed(old, values)
         new_key = self._format.key_of(new)
         if new_key == key:
@@ -105,7 +105,7 @@ class Play:
         else:
             self.last[key], self.last[new_key] = None, new
 
-    def _existing(self, key: Key, action: str) -> Row:
+    def _existing_row(self, key: Key, action: str) -> Row:
         row = self.row(key)
         if row is None:
             self._format.refuse(key, f"{action}, but no row has this key; insert it first")

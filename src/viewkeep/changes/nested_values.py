@@ -19,26 +19,26 @@ Refuse = Callable[[Any, str], Exception]
 
 def nested_converter(type_: Type, converter: Callable[[Type], Convert], refuse: Refuse) -> Convert:
     """The function that brings a value (not NULL) into the form of a nested type."""
-    parts = [_or_null(converter(part.type)) for part in type_.parts]
+    parts = [_convert_or_null(converter(part.type)) for part in type_.parts]
     if type_.name == "array":
-        return lambda value: tuple(map(parts[0], _elements(value, refuse)))
+        return lambda value: tuple(map(parts[0], _elements_of_array(value, refuse)))
     if type_.name == "map":
         key, item = converter(type_.parts[0].type), parts[1]
-        return lambda value: tuple((key(k), item(v)) for k, v in _pairs(value, refuse))
+        return lambda value: tuple((key(k), item(v)) for k, v in _pairs_of_map(value, refuse))
     names = [part.name for part in type_.parts]
 
     def struct(value: Any) -> Any:
-        values = _members(value, names, refuse)
+        values = _members_of_struct(value, names, refuse)
         return tuple(fit(each) for fit, each in zip(parts, values, strict=True))
 
     return struct
 
 
-def _or_null(convert: Convert) -> Convert:
+def _convert_or_null(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _elements(value: Any, refuse: Refuse) -> Iterable[Any]:
+def _elements_of_array(value: Any, refuse: Refuse) -> Iterable[Any]:
     if isinstance(value, list | tuple):
         return value
     if getattr(value, "ndim", 0):  # an array of numpy
@@ -46,9 +46,9 @@ def _elements(value: Any, refuse: Refuse) -> Iterable[Any]:
     raise refuse(value, "a list")
 
 
-def _pairs(value: Any, refuse: Refuse) -> Iterable[tuple[Any, Any]]:
+def _pairs_of_map(value: Any, refuse: Refuse) -> Iterable[tuple[Any, Any]]:
     pairs = list(value.items()) if isinstance(value, Mapping) else value
-    if not isinstance(pairs, list | tuple) or not all(map(_is_pair, pairs)):
+    if not isinstance(pairs, list | tuple) or not all(map(_is_map_pair, pairs)):
         raise refuse(value, "a dict")
     keys = [key for key, _ in pairs]
     if None in keys or len(set(map(repr, keys))) < len(keys):
@@ -56,11 +56,11 @@ def _pairs(value: Any, refuse: Refuse) -> Iterable[tuple[Any, Any]]:
     return pairs
 
 
-def _is_pair(value: Any) -> bool:
+def _is_map_pair(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
 
-def _members(value: Any, names: list[str], refuse: Refuse) -> Iterable[Any]:
+def _members_of_struct(value: Any, names: list[str], refuse: Refuse) -> Iterable[Any]:
     if isinstance(value, Mapping) and set(value) == set(names):
         return [value[name] for name in names]
     if not isinstance(value, list | tuple) or len(value) != len(names):

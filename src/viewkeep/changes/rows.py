@@ -46,13 +46,13 @@ class RowFormat:
     def row(self, values: Row | Mapping[str, Any]) -> Row:
         """A whole row, checked: every column is there, with a value of its type."""
         if isinstance(values, Mapping):
-            values = self._ordered(values)
+            values = self._row_in_order(values)
         if not isinstance(values, tuple) or len(values) != len(self.names):
             raise SchemaError(
                 f'table "{self.name}": {values!r} is not a row; '
                 f"give a tuple of {len(self.names)} values ({', '.join(self.names)})"
             )
-        return self._fit(values, self._columns, self.key_of(values))
+        return self._fit_row(values, self._columns, self.key_of(values))
 
     def key(self, values: Key) -> Key:
         """A key, checked as the key columns of a row are."""
@@ -62,7 +62,7 @@ class RowFormat:
             raise SchemaError(
                 f'table "{self.name}": {values!r} is not a key; give a tuple {example}'
             )
-        return self._fit(values, self._key_columns, values)
+        return self._fit_row(values, self._key_columns, values)
 
     def changed(self, row: Row, values: Mapping[str, Any]) -> Row:
         """A row with new values, checked, in some of its columns."""
@@ -70,7 +70,7 @@ class RowFormat:
         self.check_names(values, self.place(place))
         columns = [column for column in self._columns if column[0].name in values]
         own = [values[field.name] for field, _ in columns]
-        fitted = self._fit(own, columns, place)
+        fitted = self._fit_row(own, columns, place)
         new = dict(zip((field.name for field, _ in columns), fitted, strict=True))
         return tuple([new.get(name, old) for name, old in zip(self.names, row, strict=True)])
 
@@ -109,7 +109,7 @@ class RowFormat:
         """Say that a change does not fit the row of a key."""
         raise ChangeError(f"{self.place(key)}: {problem}")
 
-    def _ordered(self, values: Mapping[str, Any]) -> Row:
+    def _row_in_order(self, values: Mapping[str, Any]) -> Row:
         place = self.place(tuple(values.get(name) for name in self.table.key))
         self.check_names(values, place)
         missing = [name for name in self.names if name not in values]
@@ -120,7 +120,7 @@ class RowFormat:
             )
         return tuple([values[name] for name in self.names])
 
-    def _fit(
+    def _fit_row(
         self, values: Sequence[Any], columns: Sequence[tuple[Field, Convert]], key: Key
     ) -> Row:
         fitted = []

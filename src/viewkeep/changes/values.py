@@ -63,9 +63,9 @@ def converter(type_: Type) -> Convert:
     Decimal('7.00')
     """
     if type_ in INTEGRAL:
-        return _integer(8 * 2 ** INTEGRAL.index(type_))
+        return _fit_integer(8 * 2 ** INTEGRAL.index(type_))
     if type_.name == "decimal":
-        return _decimal(type_)
+        return _fit_decimal(type_)
     if type_.parts or type_.name == "struct":
         return nested_converter(type_, converter, _wrong_type)
     return _CONVERTERS[type_.name]
@@ -84,7 +84,7 @@ def key_converter(type_: Type) -> Convert:
     return without_nan
 
 
-def _plain(value: Any) -> Any:
+def _python_scalar(value: Any) -> Any:
     """A scalar of numpy as the Python value that it stands for."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
@@ -97,11 +97,11 @@ def _plain(value: Any) -> Any:
     return value.item()
 
 
-def _integer(bits: int) -> Convert:
+def _fit_integer(bits: int) -> Convert:
     least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def convert(value: Any) -> Any:
-        number = value if type(value) is int else _whole(value)
+        number = value if type(value) is int else _fit_whole_number(value)
         if not least <= number <= most:
             raise MisfitError(
                 f"{shown(number)} is out of range; give an int from {least} to {most}"
@@ -111,9 +111,9 @@ def _integer(bits: int) -> Convert:
     return convert
 
 
-def _whole(value: Any) -> int:
+def _fit_whole_number(value: Any) -> int:
     """An int; pandas makes floats of integers that stand beside missing ones."""
-    number = _plain(value)
+    number = _python_scalar(value)
     # True is an int to Python; in SQL it is not.
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise _wrong_type(value, "an int")
@@ -126,14 +126,14 @@ def _whole(value: Any) -> int:
     return int(number)
 
 
-def _decimal(type_: Type) -> Convert:
+def _fit_decimal(type_: Type) -> Convert:
     unit = Decimal(1).scaleb(-(type_.scale or 0))
     limit = Decimal(1).scaleb((type_.precision or 0) - (type_.scale or 0))
     # One digit more, for a number that is rounded up to the limit before it is refused.
     exact = Context(prec=MAX_PRECISION + 1)
 
     def convert(value: Any) -> Any:
-        plain = _plain(value)
+        plain = _python_scalar(value)
         if not isinstance(plain, int | Decimal) or isinstance(plain, bool):
             raise _wrong_type(value, "a Decimal or an int")
         number = Decimal(plain)
@@ -152,12 +152,12 @@ def _decimal(type_: Type) -> Convert:
     return convert
 
 
-def _floating(type_: str) -> Convert:
+def _fit_floating(type_: str) -> Convert:
     """Ints are exact, so they are kept exactly or refused; floats are near to what is meant."""
     most = EXACT_INTS[type_]
 
     def convert(value: Any) -> Any:
-        number = value if type(value) is float else _plain(value)
+        number = value if type(value) is float else _python_scalar(value)
         if not isinstance(number, int | float) or isinstance(number, bool):
             raise _wrong_type(value, "a float or an int")
         if isinstance(number, int) and not -most <= number <= most:
@@ -165,12 +165,12 @@ def _floating(type_: str) -> Convert:
                 f"the int {shown(number)} is too large to be held exactly; "
                 "give a float if a near number will do, or declare a decimal"
             )
-        return float(number) if type_ == "double" else _single(float(number))
+        return float(number) if type_ == "double" else _nearest_float(float(number))
 
     return convert
 
 
-def _single(number: float) -> float:
+def _nearest_float(number: float) -> float:
     """The nearest number of 32 bits; 0.1 has one, and a number beyond all of them has none."""
     try:
         [nearest] = struct.unpack("<f", struct.pack("<f", number))
@@ -181,10 +181,10 @@ def _single(number: float) -> float:
     return float(nearest)
 
 
-def _date(value: Any) -> Any:
+def _fit_date(value: Any) -> Any:
     if type(value) is date:
         return value
-    plain = _plain(value)
+    plain = _python_scalar(value)
     if isinstance(plain, datetime):
         raise _wrong_type(value, "a datetime.date, as of .date()")
     if not isinstance(plain, date):
@@ -192,9 +192,9 @@ def _date(value: Any) -> Any:
     return date(plain.year, plain.month, plain.day)
 
 
-def _timestamp(value: Any) -> Any:
+def _fit_timestamp(value: Any) -> Any:
     """A moment, as a time in UTC without a zone; a time without a zone is one in UTC."""
-    plain = _plain(value)
+    plain = _python_scalar(value)
     # pandas' NaT is a datetime that does not equal itself.
     if not isinstance(plain, datetime) or plain != plain:
         raise _wrong_type(value, "a datetime.datetime")
@@ -210,14 +210,14 @@ def _timestamp(value: Any) -> Any:
         raise MisfitError(f"{value} is out of range; give a year from 1 to 9999 in UTC") from None
 
 
-def _local_time(value: Any) -> Any:
+def _fit_local_time(value: Any) -> Any:
     """A time that is no moment."""
-    if getattr(_plain(value), "tzinfo", None) is not None:
+    if getattr(_python_scalar(value), "tzinfo", None) is not None:
         raise _wrong_type(value, "a datetime.datetime without a time zone")
-    return _timestamp(value)
+    return _fit_timestamp(value)
 
 
-def _string(value: Any) -> Any:
+def _fit_string(value: Any) -> Any:
     if not isinstance(value, str):
         raise _wrong_type(value, "a str")
     try:
@@ -229,33 +229,33 @@ def _string(value: Any) -> Any:
     return value if type(value) is str else str.__str__(value)
 
 
-def _binary(value: Any) -> Any:
+def _fit_binary(value: Any) -> Any:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise _wrong_type(value, "bytes")
     return bytes(value)
 
 
-def _boolean(value: Any) -> Any:
-    plain = _plain(value)
+def _fit_boolean(value: Any) -> Any:
+    plain = _python_scalar(value)
     if not isinstance(plain, bool):
         raise _wrong_type(value, "a bool")
     return plain
 
 
-def _void(value: Any) -> Any:
+def _fit_void(value: Any) -> Any:
     raise _wrong_type(value, "NULL")
 
 
 _CONVERTERS: dict[str, Convert] = {
-    "boolean": _boolean,
-    "float": _floating("float"),
-    "double": _floating("double"),
-    "string": _string,
-    "binary": _binary,
-    "date": _date,
-    "timestamp": _timestamp,
-    "timestamp_ntz": _local_time,
-    "void": _void,
+    "boolean": _fit_boolean,
+    "float": _fit_floating("float"),
+    "double": _fit_floating("double"),
+    "string": _fit_string,
+    "binary": _fit_binary,
+    "date": _fit_date,
+    "timestamp": _fit_timestamp,
+    "timestamp_ntz": _fit_local_time,
+    "void": _fit_void,
 }
 
 _MOST_SHOWN = 80

@@ -16,7 +16,10 @@ def spark_aggregate(aggregate: AggregateColumn, text: Text, over: str = "") -> s
     >>> spark_aggregate(AggregateColumn("all", "collect_list", Column("a")), str)
     'SORT_ARRAY(COLLECT_LIST(a))'
     """
-    values, order = [text(each) for each in aggregate.arguments], _order(aggregate.order, text)
+    values, order = (
+        [text(each) for each in aggregate.arguments],
+        _aggregate_order_text(aggregate.order, text),
+    )
     match aggregate.function, values:
         case ("max_by" | "min_by") as function, [value, key]:
             ranked = f"STRUCT({key}, {value} IS NOT NULL, {value})"
@@ -34,7 +37,7 @@ def spark_aggregate(aggregate: AggregateColumn, text: Text, over: str = "") -> s
     return f"{aggregate.function.upper()}({', '.join(values) or '*'}){over}"
 
 
-def _order(keys: Sequence[SortKey], text: Text) -> str:
+def _aggregate_order_text(keys: Sequence[SortKey], text: Text) -> str:
     return ", ".join(
         f"{text(key.expression)}{' DESC' if key.descending else ''}"
         f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"

@@ -22,10 +22,12 @@ def stored_names(sql: str, names: Sequence[str], tables: Mapping[str, Table]) ->
     """
     fresh = FreshNames()
     source_names = _source_names(sql, tables)
-    return [fresh.take(name if name in source_names else _plain(name)) for name in names]
+    return [
+        fresh.take(name if name in source_names else _plain_column_name(name)) for name in names
+    ]
 
 
-def _plain(name: str) -> str:
+def _plain_column_name(name: str) -> str:
     return _SIGNS.sub("_", name).strip("_") or "column"
 
 

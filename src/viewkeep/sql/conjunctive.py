@@ -76,11 +76,11 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
     Rows come back as distinct tuples with their count, so DISTINCT on top changes nothing that
     is enumerated.
     """
-    outputs, groups, rows = _peel(node)
+    outputs, groups, rows = _conjunctive_parts(node)
     flat = flatten(rows)
     schema = tuple(field for scan in flat.scans for field in scan.schema)
-    equalities, conditions = split_equalities(flat.conditions, schema, _are_alike)
-    head, aggregates = _head(outputs, groups, flat, schema)
+    equalities, conditions = split_equalities(flat.conditions, schema, _are_one_variable)
+    head, aggregates = _conjunctive_head(outputs, groups, flat, schema)
     arguments = [a.argument for a in aggregates if a.argument is not None]
     used = {name for e in (*conditions, *head, *arguments) for name in columns_of(e)}
     columns = bound_columns(flat.scans, used.union(*equalities))
@@ -88,16 +88,16 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
     try:
         return ConjunctiveQuery(
             name=name,
-            outputs=_outputs(head, variables),
+            outputs=_output_variables(head, variables),
             atoms=tuple(Atom(s.name, variables.of_scan(s)) for s in flat.scans),
             aggregates=tuple(_renamed_aggregate(a, variables) for a in aggregates),
             conditions=(
-                *_local(conditions, flat.scans, variables),
-                *_not_null(equalities, conditions, variables, schema),
+                *_conditions_on_atoms(conditions, flat.scans, variables),
+                *_not_null_conditions(equalities, conditions, variables, schema),
             ),
             constraints=table_constraints(flat.scans, variables),
             columns=tuple(columns.items()),
-            tables=tuple({s.name: _all_columns(s) for s in flat.scans}.items()),
+            tables=tuple({s.name: _columns_of_scan(s) for s in flat.scans}.items()),
         )
     except NotConjunctive:
         raise
@@ -105,11 +105,11 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
         raise NotConjunctive(f"an aggregate over several tables ({error})") from None
 
 
-def _all_columns(scan: Scan) -> tuple[str, ...]:
+def _columns_of_scan(scan: Scan) -> tuple[str, ...]:
     return tuple(field.name for field in scan.table.columns)
 
 
-def _peel(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:
+def _conjunctive_parts(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:
     """The output columns, the group-by if there is one, and the rows below."""
     if isinstance(node, Distinct):
         node = node.child
@@ -121,16 +121,16 @@ def _peel(node: Node) -> tuple[Sequence[Output], GroupBy | None, Node]:
     return (outputs, node, node.child) if isinstance(node, GroupBy) else (outputs, None, node)
 
 
-def _are_alike(first: Type, second: Type) -> bool:
-    return first == second or (_exact(first) and _exact(second))
+def _are_one_variable(first: Type, second: Type) -> bool:
+    return first == second or (_is_exact_in_python(first) and _is_exact_in_python(second))
 
 
-def _exact(type_: Type) -> bool:
+def _is_exact_in_python(type_: Type) -> bool:
     """Whether equal values of different such types are equal as Python values too."""
     return type_ in INTEGRAL or is_decimal(type_)
 
 
-def _head(
+def _conjunctive_head(
     outputs: Sequence[Output], groups: GroupBy | None, flat: Flat, schema: Schema
 ) -> tuple[list[Column], list[Aggregate]]:
     """The output columns over the scans, and the aggregates, each in the order of the view."""
@@ -140,7 +140,7 @@ def _head(
     for output in outputs:
         match output.expression:
             case Column(name) if name in calls:
-                aggregates.append(_aggregate(calls[name], flat, schema))
+                aggregates.append(_conjunctive_aggregate(calls[name], flat, schema))
             case Column() as column:
                 head.append(_plain_column(output.name, flat.over_scans(column)))
             case _:
@@ -158,7 +158,7 @@ def _plain_column(name: str, expression: Expression) -> Column:
     return expression
 
 
-def _aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
+def _conjunctive_aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
     """An aggregate over columns of the scans; count(x) of what is never NULL counts all rows."""
     if call.argument is None:
         return Aggregate("count")
@@ -176,7 +176,7 @@ def _renamed_aggregate(aggregate: Aggregate, variables: Variables) -> Aggregate:
     return Aggregate(aggregate.function, variables.rename(aggregate.argument))
 
 
-def _outputs(head: Sequence[Column], variables: Variables) -> tuple[str, ...]:
+def _output_variables(head: Sequence[Column], variables: Variables) -> tuple[str, ...]:
     outputs: dict[str, Column] = {}
     for column in head:
         variable = variables.of_column[column.name]
@@ -189,7 +189,7 @@ def _outputs(head: Sequence[Column], variables: Variables) -> tuple[str, ...]:
     return tuple(outputs)
 
 
-def _local(
+def _conditions_on_atoms(
     conditions: Iterable[Expression], scans: Sequence[Scan], variables: Variables
 ) -> Iterator[Expression]:
     """The conditions over variables; each must fit in one atom."""
@@ -202,7 +202,7 @@ def _local(
         yield renamed
 
 
-def _not_null(
+def _not_null_conditions(
     equalities: Iterable[tuple[str, str]],
     conditions: Iterable[Expression],
     variables: Variables,

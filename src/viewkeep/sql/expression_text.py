@@ -34,25 +34,25 @@ def expression(node: Expression) -> str:
         case Column():
             return quote(node.name)
         case Literal():
-            return _literal(node)
+            return _literal_text(node)
         case Cast():
-            return f"CAST({expression(node.argument)} AS {_type(node.type)})"
+            return f"CAST({expression(node.argument)} AS {_type_text(node.type)})"
         case Call("and"):
             return conjunction(conjuncts(node))
         case Call():
-            return _call(node)
+            return _spark_call_text(node)
         case OpaqueCall():
-            return node.filled(map(_bracketed, node.arguments))
+            return node.filled(map(_text_in_brackets, node.arguments))
 
 
 def conjunction(parts: Sequence[Expression]) -> str:
     """All of the conditions, without brackets around each AND, which would nest deeply."""
     if len(parts) == 1:
         return expression(parts[0])
-    return " AND ".join(map(_bracketed, parts))
+    return " AND ".join(map(_text_in_brackets, parts))
 
 
-def _bracketed(node: Expression) -> str:
+def _text_in_brackets(node: Expression) -> str:
     """In brackets where it is more than one word to the parser."""
     text = expression(node)
     operator = isinstance(node, Call) and (node.function in PRECEDENCE or node.function in _FORMS)
@@ -60,27 +60,27 @@ def _bracketed(node: Expression) -> str:
     return f"({text})" if operator else text
 
 
-def _call(call: Call) -> str:
+def _spark_call_text(call: Call) -> str:
     form = _FORMS.get(call.function)
     if form is not None:
-        return form(*map(_bracketed, call.arguments))
+        return form(*map(_text_in_brackets, call.arguments))
     match call.function, call.arguments:
         case "not", (argument,):
-            return f"NOT {_bracketed(argument)}"
+            return f"NOT {_text_in_brackets(argument)}"
         case "negate", (argument,):
             return f"-({expression(argument)})"
         case name, (struct, Literal(str(part)), _) if name == FIELD:
-            return f"{_bracketed(struct)}.{quote(part)}"
+            return f"{_text_in_brackets(struct)}.{quote(part)}"
         case name, (values, place) if name in PARTS:
-            return f"{_bracketed(values)}[{expression(place)}]"
+            return f"{_text_in_brackets(values)}[{expression(place)}]"
         case "timestampadd", (Literal(str(unit)), amount, moment):
-            return _moved(unit.upper(), amount, _bracketed(moment))
+            return _timestampadd_text(unit.upper(), amount, _text_in_brackets(moment))
         case name, (left, right) if name in PRECEDENCE:
-            return f"{_bracketed(left)} {name.upper()} {_bracketed(right)}"
+            return f"{_text_in_brackets(left)} {name.upper()} {_text_in_brackets(right)}"
     return f"{call.function.upper()}({', '.join(map(expression, call.arguments))})"
 
 
-def _moved(unit: str, amount: Expression, moment: str) -> str:
+def _timestampadd_text(unit: str, amount: Expression, moment: str) -> str:
     match amount:
         case Literal(int(count)) if unit in _INTERVALS:
             return f"({moment} + INTERVAL '{count}' {unit})"
@@ -89,11 +89,11 @@ def _moved(unit: str, amount: Expression, moment: str) -> str:
     return f"TIMESTAMPADD({unit}, {expression(amount)}, {moment})"
 
 
-def _in(item: str, *choices: str) -> str:
+def _in_text(item: str, *choices: str) -> str:
     return f"{item} IN ({', '.join(choices)})"
 
 
-def _case(*parts: str) -> str:
+def _case_text(*parts: str) -> str:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     pairs = zip(parts[:-1:2], parts[1::2], strict=True)
     branches = "".join(f" WHEN {condition} THEN {result}" for condition, result in pairs)
@@ -113,8 +113,8 @@ _MANY_ROWS = "a scalar subquery has more than one row"
 _FORMS: dict[str, Callable[..., str]] = {
     "isnull": lambda argument: f"{argument} IS NULL",
     "isnotnull": lambda argument: f"{argument} IS NOT NULL",
-    "in": _in,
-    "case": _case,
+    "in": _in_text,
+    "case": _case_text,
     "like": lambda text, pattern: f"{text} LIKE {pattern}",
     "div": lambda left, right: f"{left} DIV {right}",
     SINGLE: lambda value, rows: f"IF({rows} > 1, RAISE_ERROR('{_MANY_ROWS}'), {value})",
@@ -123,23 +123,23 @@ _FORMS: dict[str, Callable[..., str]] = {
 """The functions that have a syntax of their own, besides the operators."""
 
 
-def _literal(node: Literal) -> str:
+def _literal_text(node: Literal) -> str:
     """A constant; where its text alone would have another type, with a cast."""
     if node.type == VOID:
         return "NULL"
-    text = _value(node.value)
+    text = _spark_value_text(node.value)
     plain = node.value is not None and literal(node.value).type == node.type
     if plain and not isinstance(node.value, Decimal):
         return text
-    return f"CAST({text} AS {_type(node.type)})"
+    return f"CAST({text} AS {_type_text(node.type)})"
 
 
-def _type(type_: Type) -> str:
+def _type_text(type_: Type) -> str:
     """A type; names of parts keep their case."""
     return str(type_) if type_.parts else str(type_).upper()
 
 
-def _value(value: Value) -> str:
+def _spark_value_text(value: Value) -> str:
     match value:
         case None | bool():
             return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
@@ -152,21 +152,21 @@ def _value(value: Value) -> str:
         case bytes():
             return f"X'{value.hex().upper()}'"
         case str():
-            return _text(value)
+            return _string_text(value)
         case float():
-            return _double(value)
+            return _double_text(value)
         case Decimal():
             return f"{value:f}"
         case int():
             return str(value)
 
 
-def _text(value: str) -> str:
+def _string_text(value: str) -> str:
     """A backslash escapes in Spark; two quotes in a row would join two strings."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _double(value: float) -> str:
+def _double_text(value: float) -> str:
     if not isfinite(value):
         name = "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
         return f"CAST('{name}' AS DOUBLE)"

@@ -69,30 +69,30 @@ def translate_query(query: exp.Expr, context: Context) -> Node:
             return translate_select(query, context)
         case exp.SetOperation():
             return translate_set_operation(query, context)
-        case exp.Subquery() if not _modifiers(query):
+        case exp.Subquery() if not _has_modifiers(query):
             return top_of_outputs(query, translate_query(query.this, context), context)
     raise context.source.unsupported(f"{type(query).__name__.upper()} as a query", query)
 
 
-def _modifiers(query: exp.Subquery) -> bool:
+def _has_modifiers(query: exp.Subquery) -> bool:
     return any(value for part, value in query.args.items() if part not in _PARTS)
 
 
 _PARTS = ("this", "with_", "order", "limit", "offset")
 
 
-def _as_query(statement: exp.Expr) -> exp.Expr:
+def _statement_as_query(statement: exp.Expr) -> exp.Expr:
     """The statement; VALUES on its own, or in IN, as the query that reads it."""
     for membership in list(statement.find_all(exp.In)):
         match membership.expressions:
             case [exp.Values() as values]:
-                query = exp.Subquery(this=_reading(values))
+                query = exp.Subquery(this=_select_of_values(values))
                 membership.set("expressions", None)
                 membership.set("query", query)
-    return _reading(statement) if isinstance(statement, exp.Values) else statement
+    return _select_of_values(statement) if isinstance(statement, exp.Values) else statement
 
 
-def _reading(values: exp.Values) -> exp.Select:
+def _select_of_values(values: exp.Values) -> exp.Select:
     parts = {part: values.args.pop(part, None) for part in ("with_", "order", "limit", "offset")}
     select = exp.Select(expressions=[exp.Star()], **{k: v for k, v in parts.items() if v})
     return select.from_(values, copy=False)
@@ -106,7 +106,7 @@ def single_query(source: Source) -> exp.Expr:
     if len(statements) > 1:
         start = source.start_of(statements[1])
         raise ParseError("one query is enough; a second statement starts here", source.text, start)
-    statement = _as_query(statements[0])
+    statement = _statement_as_query(statements[0])
     if not isinstance(statement, exp.Query):
         raise ParseError("a view is a SELECT query", source.text, source.start_of(statement))
     return statement

@@ -39,18 +39,18 @@ def _declarations(source: Source) -> dict[str, tuple[Table, exp.Expr]]:
         if not isinstance(schema, exp.Schema) or statement.args.get("kind") != "TABLE":
             problem = "expected CREATE TABLE name (column type, ...)"
             raise ParseError(problem, source.text, source.start_of(statement))
-        name = _table_name(schema.this)
+        name = _name_of_create(schema.this)
         if name.lower() in map(str.lower, declared):
             raise source.error(f'table "{name}" is declared twice', schema)
-        declared[name] = (_table(schema, source), schema)
+        declared[name] = (_table_of_create(schema, source), schema)
     return declared
 
 
-def _table_name(node: exp.Expr) -> str:
+def _name_of_create(node: exp.Expr) -> str:
     return ".".join(part.name for part in node.parts) if isinstance(node, exp.Table) else node.name
 
 
-def _table(schema: exp.Schema, source: Source) -> Table:
+def _table_of_create(schema: exp.Schema, source: Source) -> Table:
     columns: dict[str, Field] = {}
     keys: list[tuple[str, ...]] = []
     references: list[Reference] = []
@@ -58,26 +58,28 @@ def _table(schema: exp.Schema, source: Source) -> Table:
         if isinstance(part, exp.ColumnDef):
             if part.name in columns:
                 raise source.error(f'column "{part.name}" is declared twice', part)
-            columns[part.name] = _column(part, source)
-        for constraint in _constraints(part):
+            columns[part.name] = _column_of_create(part, source)
+        for constraint in _constraints_of_create(part):
             _read_constraint(constraint, part, keys, references, source)
     if len(keys) > 1:
         raise source.error("a table has one primary key", schema)
     try:
-        key = _exact(keys[0], columns) if keys else ()
-        own = [replace(each, columns=_exact(each.columns, columns)) for each in references]
+        key = _names_as_declared(keys[0], columns) if keys else ()
+        own = [
+            replace(each, columns=_names_as_declared(each.columns, columns)) for each in references
+        ]
         return Table(columns, key, own)
     except SchemaError as error:
         raise source.error(str(error), schema) from None
 
 
-def _exact(names: tuple[str, ...], columns: Iterable[str]) -> tuple[str, ...]:
+def _names_as_declared(names: tuple[str, ...], columns: Iterable[str]) -> tuple[str, ...]:
     """Names as they are declared: SQL does not mind their case."""
     declared = {column.lower(): column for column in columns}
     return tuple(declared.get(name.lower(), name) for name in names)
 
 
-def _column(node: exp.ColumnDef, source: Source) -> Field:
+def _column_of_create(node: exp.ColumnDef, source: Source) -> Field:
     kind = node.args.get("kind")
     if not isinstance(kind, exp.DataType):
         raise source.error(f'column "{node.name}" has no type', node)
@@ -89,7 +91,7 @@ def _column(node: exp.ColumnDef, source: Source) -> Field:
     return Field(node.name, read_type(kind, source), nullable=not required)
 
 
-def _constraints(part: exp.Expr) -> Iterator[exp.Expr]:
+def _constraints_of_create(part: exp.Expr) -> Iterator[exp.Expr]:
     """The constraints in one entry: of a column, or of the table, named or not."""
     match part:
         case exp.ColumnDef():
@@ -117,40 +119,42 @@ def _read_constraint(
             columns = tuple(column.name for column in constraint.expressions)
             if constraint.args.get("reference") is None:
                 raise source.error("a foreign key needs REFERENCES and a table", constraint)
-            references.append(_reference(columns, constraint.args["reference"], source))
+            references.append(_foreign_key_reference(columns, constraint.args["reference"], source))
         case exp.Reference():
-            references.append(_reference((part.name,), constraint, source))
+            references.append(_foreign_key_reference((part.name,), constraint, source))
         case exp.Identifier() | exp.Column():
             raise source.error(f'column "{constraint.name}" has no type', part)
 
 
-def _reference(columns: tuple[str, ...], node: exp.Expr, source: Source) -> Reference:
+def _foreign_key_reference(columns: tuple[str, ...], node: exp.Expr, source: Source) -> Reference:
     """REFERENCES other (columns); without columns, which the other table's key stands for."""
     target = node.this
     if not isinstance(target, exp.Schema):
-        return Reference(columns, _table_name(target), ())
+        return Reference(columns, _name_of_create(target), ())
     names = tuple(column.name for column in target.expressions)
     if len(names) != len(columns):
         raise source.error("a foreign key has as many columns as what it refers to", node)
-    return Reference(columns, _table_name(target.this), names)
+    return Reference(columns, _name_of_create(target.this), names)
 
 
 def _with_references(name: str, declared: Declared, source: Source) -> Table:
     """The table with foreign keys that name their tables and columns as these are declared."""
     table, node = declared[name]
-    resolved = [_resolved(each, name, node, declared, source) for each in table.foreign_keys]
+    resolved = [
+        _resolved_reference(each, name, node, declared, source) for each in table.foreign_keys
+    ]
     return Table({f.name: f for f in table.columns}, table.key, dict.fromkeys(resolved))
 
 
-def _resolved(
+def _resolved_reference(
     reference: Reference, name: str, node: exp.Expr, declared: Declared, source: Source
 ) -> Reference:
-    (other,) = _exact((reference.table,), declared)
+    (other,) = _names_as_declared((reference.table,), declared)
     if other not in declared:
         hint = did_you_mean(other, declared)
         raise source.error(f'{name}: foreign key to unknown table "{other}"{hint}', node)
     table = declared[other][0]
-    columns = _exact(reference.referenced_columns, table.names) or table.key
+    columns = _names_as_declared(reference.referenced_columns, table.names) or table.key
     if len(columns) != len(reference.columns):
         problem = f'{name}: foreign key to "{other}", whose key has {len(columns)} columns'
         raise source.error(f"{problem}, not {len(reference.columns)}", node)

@@ -47,16 +47,16 @@ class ViewDialect(Spark):
         def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
             """The call, which starts where its name does, whatever node sqlglot makes of it."""
             token = self._curr
-            return _starting(super()._parse_function_call(*arguments, **options), token)
+            return _node_starting_at(super()._parse_function_call(*arguments, **options), token)
 
         def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
             """The type, with its place."""
             token = self._curr
             read = super()._parse_types(*arguments, **options)
-            return _starting(read, token) if isinstance(read, exp.DataType) else read
+            return _node_starting_at(read, token) if isinstance(read, exp.DataType) else read
 
 
-def _starting(node: exp.Expr | None, token: Token | None) -> exp.Expr | None:
+def _node_starting_at(node: exp.Expr | None, token: Token | None) -> exp.Expr | None:
     if node is not None and token:
         node.meta.setdefault(START, token.start)
     return node
@@ -157,7 +157,7 @@ class Source:
         return ViewDialect().tokenize(self.text)
 
     def _token_error(self) -> ParseError:
-        start = _unterminated(self.text)
+        start = _start_of_open_quote(self.text)
         if start < len(self.text):
             return ParseError("text in quotes or a comment does not end", self.text, start)
         return ParseError("a constant in this text is malformed", self.text, 0)
@@ -178,7 +178,7 @@ class Source:
         return ParseError(f"SQL: {description}", self.text, max(0, min(start, len(self.text))))
 
 
-def _unterminated(text: str) -> int:
+def _start_of_open_quote(text: str) -> int:
     """Where the quote or comment starts that never ends."""
     tokens = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[^'"`]"""
     position = 0

@@ -65,17 +65,17 @@ def refuse_syntax(statement: exp.Expr, source: Source) -> None:
             raise source.unsupported(type(node).__name__.upper(), node, (keyword,))
         if isinstance(node, exp.TableAlias) and isinstance(node.this, exp.Parameter):
             raise source.unsupported("time travel", node, (TokenType.PARAMETER,))
-        _refuse_parts(node, source)
+        _refuse_syntax_parts(node, source)
 
 
-def _refuse_parts(node: exp.Expr, source: Source) -> None:
+def _refuse_syntax_parts(node: exp.Expr, source: Source) -> None:
     supported_parts = _PARTS.get(type(node))
     for part, value in node.args.items() if supported_parts else ():
         if value and supported_parts and part not in supported_parts:
-            raise _refusal(part, value, node, source)
+            raise _syntax_refusal(part, value, node, source)
 
 
-def _refusal(part: str, value: object, node: exp.Expr, source: Source) -> UnsupportedError:
+def _syntax_refusal(part: str, value: object, node: exp.Expr, source: Source) -> UnsupportedError:
     first = value[0] if isinstance(value, list) else value
     name = _NAMES.get((type(node), part), part.upper().rstrip("_").replace("_", " "))
     keyword = _KEYWORDS.get(part)

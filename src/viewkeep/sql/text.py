@@ -169,45 +169,47 @@ class _Printer:
         self._needs = needed_columns(root, never_none=True)
 
     def text(self) -> str:
-        named = [f"{name} AS (\n{self._query(node)}\n)" for node, name in self._shared.items()]
+        named = [f"{name} AS (\n{self._query_text(node)}\n)" for node, name in self._shared.items()]
         prefix = "WITH " + ",\n".join(named) + "\n" if named else ""
-        return prefix + self._query(self._root)
+        return prefix + self._query_text(self._root)
 
-    def _query(self, node: Node) -> str:
+    def _query_text(self, node: Node) -> str:
         match node:
             case Scan():
                 columns = zip(node.table.names, node.schema, strict=True)
-                return self._leaf(node, columns)
+                return self._leaf_text(node, columns)
             case Stored():
-                return self._leaf(node, zip(node.names, node.schema, strict=True))
+                return self._leaf_text(node, zip(node.names, node.schema, strict=True))
             case Values():
-                return f"SELECT {self._read(node)} FROM {values_text(node, self._dialect)}"
+                return f"SELECT {self._select_text(node)} FROM {values_text(node, self._dialect)}"
             case Select() | Join() | SemiJoin() | AntiJoin():
-                return f"SELECT {self._read(node)}{self._from(node, own=True)}"
+                return f"SELECT {self._select_text(node)}{self._from_text(node, own=True)}"
             case Project():
                 schema = node.child.schema
                 outputs = [
-                    self._named(self._value(each.expression, schema), each.name)
+                    self._alias_text(self._value_text(each.expression, schema), each.name)
                     for each in outputs_needed(node, self._needs[node])
                 ]
-                return f"SELECT {', '.join(outputs)}{self._from(node.child)}"
+                return f"SELECT {', '.join(outputs)}{self._from_text(node.child)}"
             case GroupBy():
-                return self._grouped(node)
+                return self._group_by_text(node)
             case Distinct():
                 keys = [self._dialect.group_key(field.name, field.type) for field in node.schema]
-                columns_text = ", ".join(map(self._named, keys, node.names))
-                return f"SELECT DISTINCT {columns_text}{self._from(node.child)}"
+                columns_text = ", ".join(map(self._alias_text, keys, node.names))
+                return f"SELECT DISTINCT {columns_text}{self._from_text(node.child)}"
             case Window():
-                return self._windowed(node)
+                return self._window_text(node)
             case Unnest():
                 names = [each for each in node.child.names if each in self._needs[node]]
                 columns_text = ", ".join([*map(self._quote, names), self._dialect.unnest(node)])
-                return f"SELECT {columns_text}{self._from(node.child)}"
+                return f"SELECT {columns_text}{self._from_text(node.child)}"
             case UnionAll():
                 names = list(branches_need(node, self._needs[node]))
-                return "\nUNION ALL\n".join(self._member(child, names) for child in node.inputs)
+                return "\nUNION ALL\n".join(
+                    self._union_member_text(child, names) for child in node.inputs
+                )
 
-    def _columns(self, node: Node) -> Schema:
+    def _columns_of_text(self, node: Node) -> Schema:
         """The columns of a node that its text has: those that are read, and keys of groups."""
         names = self._needs[node]
         match node:
@@ -221,64 +223,64 @@ class _Printer:
                 names = names | {node.columns[0].name}
         return tuple(each for each in node.schema if each.name in names)
 
-    def _read(self, node: Node) -> str:
-        return ", ".join(self._quote(each.name) for each in self._columns(node))
+    def _select_text(self, node: Node) -> str:
+        return ", ".join(self._quote(each.name) for each in self._columns_of_text(node))
 
-    def _windowed(self, node: Window) -> str:
+    def _window_text(self, node: Window) -> str:
         columns = {each.name: each for each in node.columns}
         texts = [
-            self._named(self._dialect.window(node, columns[each.name]), each.name)
+            self._alias_text(self._dialect.window(node, columns[each.name]), each.name)
             if each.name in columns
             else self._quote(each.name)
-            for each in self._columns(node)
+            for each in self._columns_of_text(node)
         ]
-        rows = f"SELECT {', '.join(texts)}{self._window_rows(node)}"
+        rows = f"SELECT {', '.join(texts)}{self._window_rows_text(node)}"
         if node.limit is None or not node.partition_by:
             return rows
-        number = next(self._quote(f.name) for f in self._columns(node) if f.name in columns)
+        number = next(self._quote(f.name) for f in self._columns_of_text(node) if f.name in columns)
         return f"SELECT *\nFROM ({rows}) AS {self._quote('_1')}\nWHERE {number} <= {node.limit}"
 
-    def _window_rows(self, node: Window) -> str:
+    def _window_rows_text(self, node: Window) -> str:
         """FROM with the rows of a window; of those with a limit, no more than that are numbered,
         unless they are those of partitions."""
-        source = self._from(node.child)
+        source = self._from_text(node.child)
         if node.limit is None or node.partition_by:
             return source
         order = ", ".join(order_text(node, self._dialect.order_key))
-        rows = f"SELECT {self._read(node.child)}{source}"
+        rows = f"SELECT {self._select_text(node.child)}{source}"
         ordered = f"\nORDER BY {order}" if order else ""
         return f"\nFROM ({rows}{ordered}\nLIMIT {node.limit}) AS {self._quote('_1')}"
 
-    def _leaf(self, node: Leaf, columns: Iterable[tuple[str, Field]]) -> str:
-        read = self._columns(node)
+    def _leaf_text(self, node: Leaf, columns: Iterable[tuple[str, Field]]) -> str:
+        read = self._columns_of_text(node)
         texts = [
-            self._named(self._dialect.leaf_column(name, field.type), field.name)
+            self._alias_text(self._dialect.leaf_column(name, field.type), field.name)
             for name, field in columns
             if field in read
         ]
         return f"SELECT {', '.join(texts)} FROM {self._name_of(node)}"
 
-    def _grouped(self, node: GroupBy) -> str:
+    def _group_by_text(self, node: GroupBy) -> str:
         fields = node.schema[: len(node.keys)]
         keys = [self._dialect.group_key(field.name, field.type) for field in fields]
         outputs = [
-            *map(self._named, keys, node.keys),
+            *map(self._alias_text, keys, node.keys),
             *(
                 f"{self._dialect.aggregate(a, node.child.schema)} AS {self._quote(a.name)}"
                 for a in aggregates_needed(node, self._needs[node])
             ),
         ]
         grouping = f"\nGROUP BY {', '.join(keys)}" if keys else ""
-        return f"SELECT {', '.join(outputs)}{self._from(node.child)}{grouping}"
+        return f"SELECT {', '.join(outputs)}{self._from_text(node.child)}{grouping}"
 
-    def _member(self, node: Node, names: list[str]) -> str:
+    def _union_member_text(self, node: Node, names: list[str]) -> str:
         """An input of a union with some columns; a union in it needs brackets of its own."""
-        is_wider = [each.name for each in self._columns(node)] != names
+        is_wider = [each.name for each in self._columns_of_text(node)] != names
         if node in self._shared or isinstance(node, UnionAll) or is_wider:
-            return f"SELECT {self._names(names)} FROM {self._relation(node, '_1')}"
-        return self._query(node)
+            return f"SELECT {self._column_list_text(names)} FROM {self._relation_text(node, '_1')}"
+        return self._query_text(node)
 
-    def _from(self, node: Node, own: bool = False) -> str:
+    def _from_text(self, node: Node, own: bool = False) -> str:
         """FROM and WHERE with the rows of a node; selections and joins need no block inside.
 
         A shared node is read by its name, except where it is printed itself (`own`).
@@ -287,11 +289,11 @@ class _Printer:
         while isinstance(node, Select) and (own or node not in self._shared):
             selections = [node.condition, *selections]
             node, own = node.child, False
-        parts = _parts(selections)
+        parts = _conjuncts_of_conditions(selections)
         if isinstance(node, Join | SemiJoin | AntiJoin) and (own or node not in self._shared):
-            source = self._joined(node)
+            source = self._join_text(node)
         else:
-            source = self._relation(node, "_1")
+            source = self._relation_text(node, "_1")
         if not parts:
             return f"\nFROM {source}"
         column = None
@@ -300,35 +302,37 @@ class _Printer:
         if column is None:
             return f"\nFROM {source}\nWHERE {self._dialect.condition(parts, node.schema)}"
         flag = self._quote(_KEPT)
-        columns = f"{self._read(node)}, {column} AS {flag}"
+        columns = f"{self._select_text(node)}, {column} AS {flag}"
         return f"\nFROM (SELECT {columns}\nFROM {source}) AS {self._quote('_1')}\nWHERE {flag}"
 
-    def _joined(self, node: Join | SemiJoin | AntiJoin) -> str:
-        left, right = self._relation(node.left, "_1"), self._relation(node.right, "_2")
+    def _join_text(self, node: Join | SemiJoin | AntiJoin) -> str:
+        left, right = self._relation_text(node.left, "_1"), self._relation_text(node.right, "_2")
         if isinstance(node, Join) and node.condition == TRUE:
             return f"{left}\nCROSS JOIN {right}"
         condition = self._dialect.join_condition(
-            _parts([node.condition]), self._columns(node.left), self._columns(node.right)
+            _conjuncts_of_conditions([node.condition]),
+            self._columns_of_text(node.left),
+            self._columns_of_text(node.right),
         )
         return f"{left}\n{self._dialect.joins[type(node)]} {right}\nON {condition}"
 
-    def _relation(self, node: Node, alias: str) -> str:
+    def _relation_text(self, node: Node, alias: str) -> str:
         shared = self._shared.get(node)
-        return f"{shared or f'({self._query(node)})'} AS {self._quote(alias)}"
+        return f"{shared or f'({self._query_text(node)})'} AS {self._quote(alias)}"
 
-    def _names(self, names: Iterable[str]) -> str:
+    def _column_list_text(self, names: Iterable[str]) -> str:
         return ", ".join(map(self._quote, names))
 
-    def _named(self, text: str, name: str) -> str:
+    def _alias_text(self, text: str, name: str) -> str:
         quoted = self._quote(name)
         return text if text == quoted else f"{text} AS {quoted}"
 
-    def _value(self, node: Expression, schema: Schema) -> str:
+    def _value_text(self, node: Expression, schema: Schema) -> str:
         """Most values are columns, which need no translation."""
         if isinstance(node, Column):
             return self._quote(node.name)
         return self._dialect.value(node, schema)
 
 
-def _parts(conditions: Iterable[Expression]) -> list[Expression]:
+def _conjuncts_of_conditions(conditions: Iterable[Expression]) -> list[Expression]:
     return [part for condition in conditions for part in conjuncts(condition)]

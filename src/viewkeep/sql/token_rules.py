@@ -31,14 +31,16 @@ def check_tokens(text: str, tokens: Sequence[Token]) -> None:
         raise ParseError(f"SQL: {problem}", text, start)
 
 
-def _pairs(tokens: Sequence[Token]) -> Iterator[tuple[Token | None, Token, Token | None]]:
+def _tokens_with_neighbours(
+    tokens: Sequence[Token],
+) -> Iterator[tuple[Token | None, Token, Token | None]]:
     """Each token with the one before and the one behind it."""
     return zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
 
 
 def lonely_commas(tokens: Sequence[Token]) -> Iterator[Problem]:
     """A comma stands between two members of a list."""
-    for before, token, behind in _pairs(tokens):
+    for before, token, behind in _tokens_with_neighbours(tokens):
         if token.token_type is not TokenType.COMMA:
             continue
         if before is None or before.token_type in (*_OPENING, *_LISTS):
@@ -49,7 +51,7 @@ def lonely_commas(tokens: Sequence[Token]) -> Iterator[Problem]:
 
 def joins_without_condition(tokens: Sequence[Token]) -> Iterator[Problem]:
     """ON has a condition, and USING has columns."""
-    for _, token, behind in _pairs(tokens):
+    for _, token, behind in _tokens_with_neighbours(tokens):
         if token.token_type not in (TokenType.ON, TokenType.USING):
             continue
         if behind is None or behind.token_type in _AFTER_JOIN:

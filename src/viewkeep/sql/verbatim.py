@@ -40,16 +40,18 @@ def read_verbatim(
         query = single_query(source)
         _refuse_unstable(query, source, tables)
         _refuse_unknown(query, source, {*SPARK_FUNCTIONS, *map(str.lower, functions)})
-        names = dict.fromkeys(_resolved(node, tables, source) for node in _base_tables(query, ()))
+        names = dict.fromkeys(
+            _resolved_table_name(node, tables, source) for node in _tables_in_from(query, ())
+        )
     except RecursionError:
         raise source.too_deep() from None
     if not names:
         raise source.unsupported("a query without tables", query)
     text = sql.rstrip().rstrip(";")
-    return Verbatim(text, tuple((name, tables[name]) for name in names), _reason(problem))
+    return Verbatim(text, tuple((name, tables[name]) for name in names), _verbatim_reason(problem))
 
 
-def _reason(problem: ParseError) -> str:
+def _verbatim_reason(problem: ParseError) -> str:
     place = f"line {problem.line}, column {problem.column}"
     if isinstance(problem, UnsupportedError):
         construct = problem.problem.removesuffix(" is not supported in a view")
@@ -57,12 +59,14 @@ def _reason(problem: ParseError) -> str:
     return f"only Spark reads this expression ({place}): {problem.problem}"
 
 
-def _base_tables(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]:
+def _tables_in_from(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]:
     """The tables in FROM that are no common tables where they stand."""
     clause = node.args.get("with_") or exp.With()
     for cte in clause.expressions:
         own = (cte.alias.lower(),)
-        yield from _base_tables(cte.this, common + own if clause.args.get("recursive") else common)
+        yield from _tables_in_from(
+            cte.this, common + own if clause.args.get("recursive") else common
+        )
         common += own
     match node:
         case exp.Table(this=exp.Identifier()) if (
@@ -71,10 +75,10 @@ def _base_tables(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]
             yield node
     for child in node.iter_expressions():
         if child is not clause:
-            yield from _base_tables(child, common)
+            yield from _tables_in_from(child, common)
 
 
-def _resolved(node: exp.Table, tables: Mapping[str, Table], source: Source) -> str:
+def _resolved_table_name(node: exp.Table, tables: Mapping[str, Table], source: Source) -> str:
     name = ".".join(part.name for part in node.parts)
     for table in tables:
         if table.lower() == name.lower():
@@ -86,12 +90,12 @@ def _resolved(node: exp.Table, tables: Mapping[str, Table], source: Source) -> s
 def _refuse_unstable(query: exp.Expr, source: Source, tables: Mapping[str, Table]) -> None:
     columns = {field.name.lower() for table in tables.values() for field in table.columns}
     for node in query.walk():
-        refused = _REFUSED.get(type(node)) or _CALLS.get(_called(node))
+        refused = _REFUSED.get(type(node)) or _CALLS.get(_called_function(node))
         if isinstance(node, exp.TableAlias) and isinstance(node.this, exp.Parameter):
             refused = "time travel"
         if refused is not None:
             raise source.unsupported(refused, node)
-        name = _called(node)
+        name = _called_function(node)
         if name in BARE_FUNCTIONS and isinstance(node, exp.Column) and name in columns:
             continue
         if name and not is_deterministic(name, len(node.expressions or ())):
@@ -106,7 +110,7 @@ def _refuse_unknown(query: exp.Expr, source: Source, functions: Collection[str])
             raise source.error(unknown_function(node.name, functions, True), node)
 
 
-def _called(node: exp.Expr) -> str:
+def _called_function(node: exp.Expr) -> str:
     """The function that a node calls, in lower case; none for other nodes."""
     match node:
         case exp.Anonymous():

@@ -32,7 +32,7 @@ def over_text(
         order = ["NULL"]  # any order will do, but Spark asks for one
     parts = [f"PARTITION BY {', '.join(partition)}"] if partition else []
     parts += [f"ORDER BY {', '.join(order)}"] if order else []
-    frame = _frame(node, column, offset)
+    frame = _frame_text(node, column, offset)
     return f" OVER ({' '.join([*parts, frame] if frame else parts)})"
 
 
@@ -41,17 +41,17 @@ def order_text(node: Window, key: KeyText, with_ties: bool = True) -> list[str]:
     orders = node.whole_order if with_ties else node.order_by
     schema = node.child.schema
     return [
-        f"{key(each.column, find_field(each.column, schema).type)} {_direction(each)}"
+        f"{key(each.column, find_field(each.column, schema).type)} {_order_direction(each)}"
         for each in orders
     ]
 
 
-def _direction(order: Order) -> str:
+def _order_direction(order: Order) -> str:
     nulls = "FIRST" if order.nulls_first else "LAST"
     return f"{'DESC' if order.descending else 'ASC'} NULLS {nulls}"
 
 
-def _frame(node: Window, column: WindowColumn, offset: OffsetText) -> str:
+def _frame_text(node: Window, column: WindowColumn, offset: OffsetText) -> str:
     frame = column.frame
     if frame is None or (frame.is_whole and frame.unit == RANGE and not node.order_by):
         return ""

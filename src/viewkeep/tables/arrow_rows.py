@@ -123,7 +123,7 @@ def to_arrow(fields: Sequence[Field], rows: Sequence[Row]) -> pa.Table:
 
 def arrow_column(type_: Type, values: Iterable[Any]) -> pa.Array:
     """Values that fit a type as a column."""
-    thaw = _thawed(type_)
+    thaw = _form_of_arrow(type_)
     thawed = values if thaw is None else [None if v is None else thaw(v) for v in values]
     return pa.array(thawed, arrow_type(type_))
 
@@ -138,23 +138,23 @@ def to_rows(table: pa.Table) -> list[Row]:
 def column_values(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column in the form of rows."""
     values: list[Any] = column.to_pylist()
-    freeze = _frozen(column.type)
+    freeze = _form_of_rows(column.type)
     return values if freeze is None else [None if v is None else freeze(v) for v in values]
 
 
-def _frozen(kind: pa.DataType) -> Form | None:
+def _form_of_rows(kind: pa.DataType) -> Form | None:
     """From the Python values of Arrow to those of rows; None where they are the same."""
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return _in_utc
+        return _time_in_utc
     type_ = declared_type(kind) if pa.types.is_nested(kind) else None
     return None if type_ is None else converter(type_)
 
 
-def _thawed(type_: Type) -> Form | None:
+def _form_of_arrow(type_: Type) -> Form | None:
     """From the Python values of rows to what Arrow takes; None where they are the same."""
     if type_.name == "timestamp":
         return _as_moment
-    parts = [_or_null(_thawed(part.type)) for part in type_.parts]
+    parts = [_form_or_null(_form_of_arrow(part.type)) for part in type_.parts]
     match type_.name:
         case "array":
             return lambda value: [parts[0](each) for each in value]
@@ -168,11 +168,11 @@ def _thawed(type_: Type) -> Form | None:
     return None
 
 
-def _or_null(form: Form | None) -> Form:
+def _form_or_null(form: Form | None) -> Form:
     return lambda value: value if value is None or form is None else form(value)
 
 
-def _in_utc(value: datetime) -> datetime:
+def _time_in_utc(value: datetime) -> datetime:
     return value.astimezone(UTC).replace(tzinfo=None)
 
 

@@ -71,15 +71,15 @@ def pair_rows(keys: Sequence[str], old: pa.Table, new: pa.Table) -> RowPairs:
     is_update = places >= 0
     is_kept = np.zeros(old.num_rows, np.bool_)
     is_kept[places[is_update]] = True
-    before, after = take_rows(old, places[is_update]), _where(new, is_update)
+    before, after = take_rows(old, places[is_update]), _rows_in_mask(new, is_update)
     differs = differing_rows(before, after, old.column_names)
     return RowPairs(
-        _where(old, ~is_kept), _where(before, differs), _where(after, differs),
-        _where(new, ~is_update),
+        _rows_in_mask(old, ~is_kept), _rows_in_mask(before, differs), _rows_in_mask(after, differs),
+        _rows_in_mask(new, ~is_update),
     )  # fmt: skip
 
 
-def _where(rows: pa.Table, mask: Mask) -> pa.Table:
+def _rows_in_mask(rows: pa.Table, mask: Mask) -> pa.Table:
     return rows if mask.all() else rows.filter(pa.array(mask))
 
 

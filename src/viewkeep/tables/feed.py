@@ -93,7 +93,7 @@ class Feed:
 
     def count(self, since: int, until: int) -> int | None:
         """How many changes were written down, without reading them; None if that is not known."""
-        commits = self._commits(since, until)
+        commits = self._commits_between(since, until)
         if commits is None or not all(map(_has_change_file, commits)):
             return self._count_appended(since, until) if self.declared.numbers_copies else None
         return sum(int((each.notes or {}).get(COUNT, 0)) for each in commits)
@@ -110,31 +110,31 @@ class Feed:
             )
         memory = log_memory()
         if memory is None:
-            return self._net_changes(since, until, most)
+            return self._net_feed_changes(since, until, most)
         about = (self.declared.names, self.exact_copies) if self.declared.numbers_copies else ()
         key = "changes", self.table.uri, (since, until, *about)
         if key in memory and (memory[key].name, memory[key].table) == (self.name, self.declared):
             known: TableChanges = memory[key]
             return known
-        changes = self._net_changes(since, until, most)
+        changes = self._net_feed_changes(since, until, most)
         if changes.size <= MOST_REMEMBERED:
             memory[key] = changes
         return changes
 
-    def _net_changes(self, since: int, until: int, most: int) -> TableChanges:
+    def _net_feed_changes(self, since: int, until: int, most: int) -> TableChanges:
         if self.declared.numbers_copies:
             return self._copy_changes(since, until, most)
-        commits = self._commits(since, until)
+        commits = self._commits_between(since, until)
         if commits is not None and all(map(_has_change_file, commits)):
             with suppress(StorageError):  # a vacuum of another engine takes files of feeds
                 return self._read_change_files(reversed(commits))
         if not any(map(_is_computed_anew, commits or ())) and self._has_change_feed(since, until):
             # Parts of it are gone, or a key stood twice for a while: the versions may still do.
             with suppress(StorageError, ChangeError):
-                return self._from_change_feed(since, until, most)
+                return self._changes_of_change_feed(since, until, most)
         return self._difference(since, until, most)
 
-    def _commits(self, since: int, until: int) -> list[Commit] | None:
+    def _commits_between(self, since: int, until: int) -> list[Commit] | None:
         try:
             return self.table.log(since, until)
         except MissingEntryError:  # it was cleaned up; the versions may still be there
@@ -162,9 +162,9 @@ class Feed:
         if not isinstance(place, str) and FED in place:
             return read_change_data(self.table, self.name, self.declared, place[FED])
         if isinstance(place, str):
-            steps = Folder(self.table).read_path(place, self._fields)
+            steps = Folder(self.table).read_path(place, self._feed_fields)
         else:
-            steps = _inline_steps(place[INLINE], arrow_schema(self._fields))
+            steps = _inline_steps(place[INLINE], arrow_schema(self._feed_fields))
         kind, columns = steps[KIND], steps.drop_columns([KIND])
         width = len(self.declared.columns)
 
@@ -184,7 +184,7 @@ class Feed:
         )
 
     @property
-    def _fields(self) -> Sequence[Field]:
+    def _feed_fields(self) -> Sequence[Field]:
         return [
             Field(KIND, STRING),
             *(Field(f"{f.name}#pre", f.type) for f in self.declared.columns),
@@ -206,7 +206,7 @@ class Feed:
                 for t in tables
             )
 
-    def _from_change_feed(self, since: int, until: int, most: int) -> TableChanges:
+    def _changes_of_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
         feed = self._read_feed(since, until, most)
         rows, is_old = self._feed_rows(feed)
@@ -229,10 +229,10 @@ class Feed:
             batches: list[pa.RecordBatch] = []
             for batch in reader:
                 batches.append(batch)
-                self._check_count(sum(each.num_rows for each in batches), most)
+                self._check_change_count(sum(each.num_rows for each in batches), most)
             return pa.Table.from_batches(batches, reader.schema)
 
-    def _check_count(self, rows: int, most: int) -> None:
+    def _check_change_count(self, rows: int, most: int) -> None:
         """An update has two rows, the old and the new one."""
         if rows > 2 * most:
             raise TooManyChangesError(f"more than {most:,} changes of {self.name}")
@@ -260,17 +260,17 @@ class Feed:
         new_files = [each for each in new.files if each.identity not in old.identities]
         is_long = (
             any(e.rows < 0 for e in (*old_files, *new_files))
-            or _rows(old_files) + _rows(new_files) > 2 * most
+            or _rows_in_files(old_files) + _rows_in_files(new_files) > 2 * most
         )
         unpaired = self.scans.unpaired(
-            self._stored(old, old_files),
-            self._stored(new, new_files),
+            self._rows_of_files(old, old_files),
+            self._rows_of_files(new, new_files),
             2 * most + 1 if is_long else None,
         )
-        self._check_count(unpaired.num_rows, most)
+        self._check_change_count(unpaired.num_rows, most)
         return unpaired
 
-    def _stored(self, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
+    def _rows_of_files(self, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
         names = {name: name for name in self.declared.stored_names}
         return StoredRows(self.table, snapshot, files, names)
 
@@ -310,7 +310,7 @@ class Feed:
         files = [e for e in snapshot.files if not bounded.num_columns or may_hold(e, bounded)]
         counts = np.zeros(rows.num_rows, np.int64)
         if files and values.num_rows:
-            counted = self.scans.count_copies(self._stored(snapshot, files), values)
+            counted = self.scans.count_copies(self._rows_of_files(snapshot, files), values)
             counts[index.places(counted)] = counted[COPY].to_numpy()
         return counts[index.own_places]
 
@@ -320,7 +320,7 @@ def fed_notes(fed: DataFile | None, count: int) -> dict[str, Any]:
     return {CHANGES: None if fed is None else {FED: fed.path}, COUNT: count}
 
 
-def _rows(files: Iterable[DataFile]) -> int:
+def _rows_in_files(files: Iterable[DataFile]) -> int:
     return sum(each.rows for each in files)
 
 
@@ -362,8 +362,8 @@ def _steps_table(changes: TableChanges) -> pa.Table:
         "insert": changes.inserts.num_rows,
     }
     kinds = pa.chunked_array([pa.repeat(kind, count) for kind, count in counts.items()])
-    old = [changes.deletes, changes.before, _null_rows(changes.table, counts["insert"])]
-    new = [_null_rows(changes.table, counts["delete"]), changes.after, changes.inserts]
+    old = [changes.deletes, changes.before, _rows_of_nulls(changes.table, counts["insert"])]
+    new = [_rows_of_nulls(changes.table, counts["delete"]), changes.after, changes.inserts]
     before, after = pa.concat_tables(old), pa.concat_tables(new)
     names = [f"{name}#{state}" for state in ("pre", "post") for name in changes.table.names]
     return pa.Table.from_arrays([kinds, *before.columns, *after.columns], [KIND, *names])
@@ -381,6 +381,6 @@ def _inline_steps(text: str, schema: pa.Schema) -> pa.Table:
         return reader.read_all().cast(schema)
 
 
-def _null_rows(table: Table, count: int) -> pa.Table:
+def _rows_of_nulls(table: Table, count: int) -> pa.Table:
     schema = rows_schema(table)
     return pa.Table.from_arrays([pa.nulls(count, each.type) for each in schema], schema=schema)

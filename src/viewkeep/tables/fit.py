@@ -41,25 +41,25 @@ def fit_column(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
     [1, None]
     """
     if not isinstance(values, pa.ChunkedArray):
-        return _fit_each(values, field, in_key)
-    plain = _decoded(values)
+        return _fit_value_by_value(values, field, in_key)
+    plain = _decoded_column(values)
     cast = None if field.type.parts else _cast_exactly(plain, arrow_type(field.type))
     if cast is None or _has_suspects(cast, field, in_key):
-        return _fit_each(plain, field, in_key)
+        return _fit_value_by_value(plain, field, in_key)
     return cast
 
 
-def _fit_each(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
+def _fit_value_by_value(values: Values, field: Field, in_key: bool) -> pa.ChunkedArray:
     convert, fitted = column_converter(field, in_key), []
     for row, value in enumerate(values):
         try:
-            fitted.append(convert(_as_python(value) if isinstance(value, pa.Scalar) else value))
+            fitted.append(convert(_python_value(value) if isinstance(value, pa.Scalar) else value))
         except MisfitError as misfit:
             raise ColumnMisfitError(row, str(misfit)) from None
     return pa.chunked_array([arrow_column(field.type, fitted)])
 
 
-def _as_python(scalar: Any) -> Any:
+def _python_value(scalar: Any) -> Any:
     if pa.types.is_date64(scalar.type) and (scalar.value or 0) % _MILLIS_OF_A_DAY:
         raise MisfitError("a date64 with a time of the day; give a date32, or round it")
     try:
@@ -70,7 +70,7 @@ def _as_python(scalar: Any) -> Any:
         raise MisfitError(f"a value of type {kind}: {problem}; convert it first") from None
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decoded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Without the encodings in which equal values are stored once."""
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
@@ -123,18 +123,18 @@ def _has_suspects(column: pa.ChunkedArray, field: Field, in_key: bool) -> bool:
     if in_key and kinds.is_floating(kind):
         return bool(pc.any(pc.is_nan(column), min_count=0).as_py())
     if kinds.is_date32(kind):
-        return _exceeds(column.cast(pa.int32()), *_DAYS)
+        return _exceeds_range(column.cast(pa.int32()), *_DAYS)
     if kinds.is_timestamp(kind):
-        return _exceeds(column.cast(pa.int64()), *_MICROS)
-    return bool(kinds.is_string(kind) and not _is_text(column))
+        return _exceeds_range(column.cast(pa.int64()), *_MICROS)
+    return bool(kinds.is_string(kind) and not _is_text_column(column))
 
 
-def _exceeds(column: pa.ChunkedArray, least: int, most: int) -> bool:
+def _exceeds_range(column: pa.ChunkedArray, least: int, most: int) -> bool:
     ends = pc.min_max(column).as_py()
     return ends["min"] is not None and not least <= ends["min"] <= ends["max"] <= most
 
 
-def _is_text(column: pa.ChunkedArray) -> bool:
+def _is_text_column(column: pa.ChunkedArray) -> bool:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:

@@ -24,10 +24,10 @@ def changes_between(name: str, table: Table, old: pa.Table, new: pa.Table) -> Ta
     return TableChanges(
         name,
         table,
-        inserts=_where(new, ~updated),
-        deletes=_where(old, missing),
+        inserts=_rows_of_mask(new, ~updated),
+        deletes=_rows_of_mask(old, missing),
         before=take_rows(old, there[updated]),
-        after=_where(new, updated),
+        after=_rows_of_mask(new, updated),
     ).effective()
 
 
@@ -70,7 +70,7 @@ class _Steps:
         self._name, self._table, self._parts = name, table, parts
         self._old = pa.concat_tables([each.old_rows for each in parts]).combine_chunks()
         self._new = pa.concat_tables([each.new_rows for each in parts]).combine_chunks()
-        self._old_places, self._new_places = _places(parts)
+        self._old_places, self._new_places = _step_places(parts)
         names = list(table.key)
         keys = [
             rows.select(names)
@@ -123,7 +123,7 @@ def net_rows(
     ).effective()
 
 
-def _places(parts: Sequence[TableChanges]) -> tuple[Places, Places]:
+def _step_places(parts: Sequence[TableChanges]) -> tuple[Places, Places]:
     """Where the rows of each step are: of every part, deletes, then updates, then inserts."""
     olds, news = [], []
     old = new = 0
@@ -171,5 +171,5 @@ def take_rows(rows: pa.Table, places: Places) -> pa.Table:
     return rows.take(pa.array(places))
 
 
-def _where(rows: pa.Table, mask: Mask) -> pa.Table:
+def _rows_of_mask(rows: pa.Table, mask: Mask) -> pa.Table:
     return rows if mask.all() else rows.filter(pa.array(mask))

@@ -87,36 +87,36 @@ class TableChanges:
         """Without updates that change nothing in these columns, or in any but the key."""
         others = [each for each in self.table.names if each not in self.table.key]
         changed = differing_rows(self.before, self.after, others if columns is None else columns)
-        return self if changed.all() else self._updates(changed)
+        return self if changed.all() else self._updates_in_mask(changed)
 
     def by_changed(self, groups: Sequence[frozenset[str]]) -> Classes:
         """The updated rows before and after by what they change, as `ChangeBatch.by_changed`; found
         once for all views that ask by the same groups."""
         key = tuple(groups)
         if key not in self._classes:
-            self._classes[key] = self._by_changed(groups)
+            self._classes[key] = self._classes_of_updates(groups)
         return self._classes[key]
 
-    def _by_changed(self, groups: Sequence[frozenset[str]]) -> Classes:
+    def _classes_of_updates(self, groups: Sequence[frozenset[str]]) -> Classes:
         self._check_groups(groups)
-        masks = {name: self._changes(name) for name in frozenset[str]().union(*groups)}
+        masks = {name: self._column_changes(name) for name in frozenset[str]().union(*groups)}
         numbers = np.zeros(self.after.num_rows, np.int64)
         members: dict[int, frozenset[str]] = {0: frozenset()}
         for group in groups:
             hit = np.logical_or.reduce([masks[name] for name in group])
-            numbers, members = _joined(numbers, members, hit, group)
+            numbers, members = _split_classes(numbers, members, hit, group)
         classes: dict[frozenset[str], Mask] = {}
         for number, columns in members.items():
             if columns:
                 earlier = classes.get(columns, np.zeros(len(numbers), np.bool_))
                 classes[columns] = earlier | (numbers == number)
-        parts = {columns: self._updates(mask) for columns, mask in classes.items()}
+        parts = {columns: self._updates_in_mask(mask) for columns, mask in classes.items()}
         return {columns: (part.before, part.after) for columns, part in parts.items()}
 
-    def _changes(self, name: str) -> Mask:
+    def _column_changes(self, name: str) -> Mask:
         return differing_values(self.before[name], self.after[name])
 
-    def _updates(self, mask: Mask) -> "TableChanges":
+    def _updates_in_mask(self, mask: Mask) -> "TableChanges":
         if mask.all():
             return self
         chosen = pa.array(mask)
@@ -128,7 +128,7 @@ class TableChanges:
             format_.check_names(sorted(group), f'table "{self.name}", group of columns')
 
 
-def _joined(
+def _split_classes(
     numbers: np.ndarray[tuple[int], np.dtype[np.int64]],
     members: dict[int, frozenset[str]],
     hit: Mask,

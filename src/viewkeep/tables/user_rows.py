@@ -22,7 +22,7 @@ def read_user_rows(
     tuples; tuples have the columns of the table in order. Every value fits its column.
     """
     place = f'table "{name}", {what}'
-    columns = _columns(place, rows, required)
+    columns = _columns_of_rows(place, rows, required)
     check_columns(place, [column for column, _ in columns], table, required)
     by_name = dict(columns)
     fields = [field for field in table.columns if field.name in by_name]
@@ -44,16 +44,16 @@ def _row_place(name: str, what: str, table: Table, columns: Mapping[str, Values]
     return RowFormat(name, table).place(values, what)
 
 
-def _columns(place: str, rows: Any, required: Sequence[str]) -> Columns:
+def _columns_of_rows(place: str, rows: Any, required: Sequence[str]) -> Columns:
     if rows is None:
         return [(each, []) for each in required]
     if hasattr(rows, "iterrows"):  # a DataFrame of pandas
-        return [(str(name), _series(values)) for name, values in rows.items()]
+        return [(str(name), _pandas_column(values)) for name, values in rows.items()]
     if isinstance(rows, pa.Table) or hasattr(rows, "toArrow"):  # Arrow, or a DataFrame of Spark
-        return _of_arrow(rows if isinstance(rows, pa.Table) else rows.toArrow())
+        return _columns_of_arrow(rows if isinstance(rows, pa.Table) else rows.toArrow())
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
         try:
-            return _of_arrow(pa.table(rows))
+            return _columns_of_arrow(pa.table(rows))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise SchemaError(f"{place}: Arrow cannot read the rows: {error}") from error
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping):
@@ -64,11 +64,11 @@ def _columns(place: str, rows: Any, required: Sequence[str]) -> Columns:
     )
 
 
-def _of_arrow(table: pa.Table) -> Columns:
+def _columns_of_arrow(table: pa.Table) -> Columns:
     return list(zip(table.column_names, table.columns, strict=True))
 
 
-def _series(values: Any) -> Values:
+def _pandas_column(values: Any) -> Values:
     """A column of pandas, where what is missing is NULL: also NaN, which means that there."""
     if values.dtype != object:
         try:
@@ -82,7 +82,7 @@ def _series(values: Any) -> Values:
 
 def _row_columns(place: str, rows: list[Any], required: Sequence[str]) -> Columns:
     if not rows:
-        return _columns(place, None, required)
+        return _columns_of_rows(place, None, required)
     if all(isinstance(row, Mapping) for row in rows):
         names = list(rows[0])
         if any(row.keys() != rows[0].keys() for row in rows):

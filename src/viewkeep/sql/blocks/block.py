@@ -60,29 +60,29 @@ def translate_block(select: exp.Select, context: Context, correlated: bool = Fal
         return Block(relation.node, scope, ())
     translator = Translator(context.source, scope, correlated)
     translator.later = {e.alias.lower() for e in select.expressions if isinstance(e, exp.Alias)}
-    parts = _conjuncts(where.this)
-    plain = [_filter(part, translator, context) for part in parts if not is_joined(part)]
-    node, outer = _filtered(relation.node, plain, context)
+    parts = _where_conjuncts(where.this)
+    plain = [_where_filter(part, translator, context) for part in parts if not is_joined(part)]
+    node, outer = _rows_that_pass(relation.node, plain, context)
     translator.attachments = context.attachments(node)
-    nested = [_filter(part, translator, context) for part in parts if is_joined(part)]
-    node, more = _filtered(translator.attachments.attached(node), nested, context)
+    nested = [_where_filter(part, translator, context) for part in parts if is_joined(part)]
+    node, more = _rows_that_pass(translator.attachments.attached(node), nested, context)
     return Block(node, scope, outer + more)
 
 
-def _filtered(
+def _rows_that_pass(
     node: Node, filters: Sequence[Filter], context: Context
 ) -> tuple[Node, tuple[Expression, ...]]:
     """The rows that pass, and the conditions that also read the outer query."""
     own = set(node.names)
     outer = [f for f in filters if isinstance(f, Predicate) and columns_of(f.condition) - own]
     local = [f for f in filters if f not in outer]
-    _check_local(local, own, context)
+    _check_correlation_depth(local, own, context)
     return apply_filters(node, local, context), tuple(each.condition for each in outer)
 
 
 def translate_filters(node: exp.Expr, translator: Translator, context: Context) -> list[Filter]:
     """The conjuncts of WHERE or HAVING."""
-    return [_filter(part, translator, context) for part in _conjuncts(node)]
+    return [_where_filter(part, translator, context) for part in _where_conjuncts(node)]
 
 
 def apply_filters(node: Node, filters: Sequence[Filter], context: Context) -> Node:
@@ -99,51 +99,53 @@ def apply_filters(node: Node, filters: Sequence[Filter], context: Context) -> No
     return node
 
 
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+def _where_conjuncts(node: exp.Expr) -> list[exp.Expr]:
     match node:
         case exp.And():
-            return _conjuncts(node.this) + _conjuncts(node.expression)
+            return _where_conjuncts(node.this) + _where_conjuncts(node.expression)
         case exp.Paren():
-            return _conjuncts(node.this)
+            return _where_conjuncts(node.this)
     return [node]
 
 
-def _filter(node: exp.Expr, translator: Translator, context: Context) -> Filter:
+def _where_filter(node: exp.Expr, translator: Translator, context: Context) -> Filter:
     inner, negated = node, False
     while isinstance(inner, exp.Not | exp.Paren):
         negated ^= isinstance(inner, exp.Not)
         inner = inner.this
     try:
-        return _as_join(inner, negated, translator, context) or _as_condition(node, translator)
+        return _filter_as_join(inner, negated, translator, context) or _filter_as_condition(
+            node, translator
+        )
     except UnsupportedError as refusal:
         if not node.find(exp.Query):
             raise
         try:
-            return _as_condition(node, translator)
+            return _filter_as_condition(node, translator)
         except UnsupportedError:
             raise refusal from None
 
 
-def _as_condition(node: exp.Expr, translator: Translator) -> Predicate:
+def _filter_as_condition(node: exp.Expr, translator: Translator) -> Predicate:
     return Predicate(translator.condition(node).expression)
 
 
-def _as_join(
+def _filter_as_join(
     inner: exp.Expr, negated: bool, translator: Translator, context: Context
 ) -> Membership | None:
     match inner:
         case exp.Exists():
-            return _membership(inner.this, [], negated, inner, translator, context)
+            return _in_as_join(inner.this, [], negated, inner, translator, context)
         case exp.Anonymous(expressions=[exp.Subquery() as query]) if inner.name.lower() == "exists":
-            return _membership(query, [], negated, inner, translator, context)
+            return _in_as_join(query, [], negated, inner, translator, context)
         case exp.In() if inner.args.get("query") is not None:
             values = inner.this.expressions if isinstance(inner.this, exp.Tuple) else [inner.this]
             left = [translator.translate(value) for value in values]
-            return _membership(inner.args["query"], left, negated, inner, translator, context)
+            return _in_as_join(inner.args["query"], left, negated, inner, translator, context)
     return None
 
 
-def _membership(
+def _in_as_join(
     query: exp.Expr,
     left: Sequence[Scalar],
     negated: bool,
@@ -152,18 +154,18 @@ def _membership(
     context: Context,
 ) -> Membership:
     inside = replace(context, outer=translator.subquery_scope)
-    rows, items, correlated = _subquery(query, inside, bool(left))
+    rows, items, correlated = _subquery_rows(query, inside, bool(left))
     if left and len(items) != len(left):
         problem = f"IN compares {len(left)} values with a subquery of {len(items)} columns"
         raise context.source.error(problem, place)
     equal = [translator.compare("=", pair, place) for pair in zip(left, items, strict=False)]
     if negated and any(scalar.typed.nullable for scalar in equal):
-        equal = [_not_false(equal, translator, place)]
+        equal = [_not_in_comparison(equal, translator, place)]
     condition = conjunction([*(scalar.expression for scalar in equal), *correlated])
     return Membership(rows, condition, negated, place, query)
 
 
-def _not_false(equal: Sequence[Scalar], translator: Translator, place: exp.Expr) -> Scalar:
+def _not_in_comparison(equal: Sequence[Scalar], translator: Translator, place: exp.Expr) -> Scalar:
     """NOT IN keeps a row only if every comparison is FALSE: one that is NULL must match too."""
     both = equal[0]
     for scalar in equal[1:]:
@@ -171,7 +173,7 @@ def _not_false(equal: Sequence[Scalar], translator: Translator, place: exp.Expr)
     return translator.call("coalesce", [both, constant(literal(True))], place)
 
 
-def _subquery(
+def _subquery_rows(
     query: exp.Expr, context: Context, needs_items: bool
 ) -> tuple[Node, list[Scalar], tuple[Expression, ...]]:
     """The rows of a subquery, its output columns and the conditions on the outer query."""
@@ -199,7 +201,7 @@ def chooses_rows(query: exp.Select) -> bool:
     )
 
 
-def _check_local(filters: Sequence[Filter], own: set[str], context: Context) -> None:
+def _check_correlation_depth(filters: Sequence[Filter], own: set[str], context: Context) -> None:
     """A subquery inside a subquery may not compare with the outermost query."""
     for part in filters:
         if isinstance(part, Membership) and (

@@ -53,26 +53,26 @@ def refuse_clauses(query: exp.Expr, source: Source) -> None:
     accepted_clauses = _SELECT if isinstance(query, exp.Select) else _SET_OPERATION
     for part, value in query.args.items():
         if value and part not in accepted_clauses:
-            _refuse(part, value, query, source)
+            _refuse_clause(part, value, query, source)
     distinct = query.args.get("distinct")
     if isinstance(distinct, exp.Distinct) and distinct.args.get("on"):
         raise source.unsupported("DISTINCT ON", distinct, (TokenType.DISTINCT,))
     group = query.args.get("group")
     if group is not None:
-        _refuse_grouping(group, source)
+        _refuse_group_by(group, source)
 
 
-def _refuse(part: str, value: object, query: exp.Expr, source: Source) -> None:
+def _refuse_clause(part: str, value: object, query: exp.Expr, source: Source) -> None:
     name, keywords = _NAMES.get(part, (part.upper().replace("_", " "), ()))
     first = value[0] if isinstance(value, list) else value
     place = query.expression if isinstance(query, exp.SetOperation) else query
     raise source.unsupported(name, first if isinstance(first, exp.Expr) else place, keywords)
 
 
-def _refuse_grouping(group: exp.Expr, source: Source) -> None:
+def _refuse_group_by(group: exp.Expr, source: Source) -> None:
     for part, value in group.args.items():
         if value and part not in ("expressions", "all", "rollup", "cube", "grouping_sets"):
-            _refuse(part, value, group, source)
+            _refuse_clause(part, value, group, source)
 
 
 def is_grouped(select: exp.Select) -> bool:
@@ -85,7 +85,7 @@ def is_grouped(select: exp.Select) -> bool:
 def contains_aggregate(node: exp.Expr) -> bool:
     """Whether an expression aggregates, not counting its subqueries; the function of a window does
     not, but what it is computed from may."""
-    return any(map(is_aggregate, _own_parts(node)))
+    return any(map(is_aggregate, _parts_of_clause(node)))
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -106,17 +106,19 @@ _OF_THE_USER = "aggregate"
 """What a call of an aggregate of the user remembers."""
 
 
-def _own_parts(node: exp.Expr) -> Iterator[exp.Expr]:
+def _parts_of_clause(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Window):
         function = node.this
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-            yield from _own_parts(function.expression) if function.args.get("expression") else ()
+            yield from (
+                _parts_of_clause(function.expression) if function.args.get("expression") else ()
+            )
             function = function.this
         order = node.args.get("order")
         parts = (*function.iter_expressions(), *(node.args.get("partition_by") or ()))
         for part in (*parts, order) if order is not None else parts:
-            yield from _own_parts(part)
+            yield from _parts_of_clause(part)
     elif not isinstance(node, exp.Query):
         yield node
         for child in node.iter_expressions():
-            yield from _own_parts(child)
+            yield from _parts_of_clause(child)

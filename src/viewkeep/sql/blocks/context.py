@@ -144,13 +144,13 @@ def with_common_tables(query: exp.Expr, context: Context) -> Context:
 
 def cycle_problem(name: str, context: Context) -> str:
     """Why a common table cannot be used where it is not defined yet."""
-    path = _path(name, name, context.undefined, ())
+    path = _common_table_cycle(name, name, context.undefined, ())
     if path:
         return f"cyclic common table expression: {' -> '.join((name, *path))}"
     return f'common table "{name}" is used before it is defined'
 
 
-def _path(
+def _common_table_cycle(
     start: str, goal: str, queries: Mapping[str, exp.Expr], visited: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The common tables on the way from one back to the goal, if they form a cycle."""
@@ -159,7 +159,7 @@ def _path(
         if name == goal:
             return (goal,)
         if name in queries and name not in visited:
-            rest = _path(name, goal, queries, (*visited, name))
+            rest = _common_table_cycle(name, goal, queries, (*visited, name))
             if rest:
                 return (name, *rest)
     return ()

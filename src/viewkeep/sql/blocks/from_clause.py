@@ -34,33 +34,35 @@ def translate_from(select: exp.Select, context: Context) -> Relation:
             raise context.source.error("a SELECT without columns", select)
         one = Values((f"{context.names.take('row')}.one",), ((literal(1),),))
         return Relation(one, ())
-    relation = _chain(_table(clause.this, context), select.args.get("joins") or (), context)
+    relation = _from_joins(
+        _from_table(clause.this, context), select.args.get("joins") or (), context
+    )
     for view in select.args.get("laterals") or ():
         relation = lateral_view(relation, view, bool(view.args.get("outer")), context)
     return relation
 
 
-def _table(node: exp.Expr, context: Context) -> Relation:
+def _from_table(node: exp.Expr, context: Context) -> Relation:
     if node.args.get("pivots"):
-        relation = _pivoted(node, context)
-        return _chain(relation, node.args.get("joins") or (), context)
+        relation = _from_pivot(node, context)
+        return _from_joins(relation, node.args.get("joins") or (), context)
     match node:
         case exp.Subquery() if isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
-            relation = _table(node.this, context)
+            relation = _from_table(node.this, context)
         case exp.Subquery():
-            relation = _derived(context.nested(unwrapped(node)), node, (), context)
+            relation = _from_subquery(context.nested(unwrapped(node)), node, (), context)
         case exp.Values():
-            relation = _derived(translate_values(node, context), node, (), context)
+            relation = _from_subquery(translate_values(node, context), node, (), context)
         case exp.Table() if is_range(node):
-            relation = _derived(translate_range(node, context), node, (), context)
+            relation = _from_subquery(translate_range(node, context), node, (), context)
         case exp.Table() if is_generator(node.this):
             relation = generator_table(node, context)
         case exp.Table() if isinstance(node.this, exp.Identifier):
-            relation = _named(node, context)
+            relation = _from_table_by_name(node, context)
         case _:
             keywords = (TokenType.LATERAL,)
-            raise context.source.unsupported(_kind(node), node, keywords)
-    return _chain(relation, node.args.get("joins") or (), context)
+            raise context.source.unsupported(_from_kind(node), node, keywords)
+    return _from_joins(relation, node.args.get("joins") or (), context)
 
 
 JOIN_KEYWORDS = {
@@ -73,13 +75,13 @@ JOIN_KEYWORDS = {
 """How joins that are not inner are written."""
 
 
-def _chain(relation: Relation, joins: Sequence[exp.Join], context: Context) -> Relation:
+def _from_joins(relation: Relation, joins: Sequence[exp.Join], context: Context) -> Relation:
     for item in joins:
-        relation = _join(relation, item, context)
+        relation = _from_join(relation, item, context)
     return relation
 
 
-def _pivoted(node: exp.Expr, context: Context) -> Relation:
+def _from_pivot(node: exp.Expr, context: Context) -> Relation:
     """A table with PIVOT or UNPIVOT; joins come after it."""
     if isinstance(node.parent, exp.Join):  # Spark takes all that stands before it
         raise context.source.unsupported("PIVOT after a join", node.args["pivots"][0])
@@ -90,13 +92,13 @@ def _pivoted(node: exp.Expr, context: Context) -> Relation:
     table.set("pivots", None)
     table.set("joins", None)
     unpivot = bool(pivot.args.get("unpivot"))
-    relation = _table(table, context if unpivot else context.aside())
+    relation = _from_table(table, context if unpivot else context.aside())
     pivoted = Pivoted(table, pivot, relation.columns, context)
     rows = pivoted.unpivoted(relation.node) if unpivot else pivoted.pivoted()
-    return _derived(rows, pivot, (), context)
+    return _from_subquery(rows, pivot, (), context)
 
 
-def _kind(node: exp.Expr) -> str:
+def _from_kind(node: exp.Expr) -> str:
     match node:
         case exp.Lateral():
             return "LATERAL"
@@ -105,18 +107,18 @@ def _kind(node: exp.Expr) -> str:
     return f"{type(node).__name__.upper()} in FROM"
 
 
-def _named(node: exp.Table, context: Context) -> Relation:
+def _from_table_by_name(node: exp.Table, context: Context) -> Relation:
     """A table by name: a common table hides a base table."""
     name = ".".join(part.name for part in node.parts)
     common = context.common.get(name.lower())
     if common is not None:
         rows = common.context.nested(common.query)
-        return _derived(rows, node, common.columns, context)
+        return _from_subquery(rows, node, common.columns, context)
     for table_name, table in context.tables.items():
         if table_name.lower() == name.lower():
             alias = context.names.take(node.alias or node.name)
             names = [field.name for field in table.visible]
-            return _relation(Scan(table_name, table, alias), node, names, context)
+            return _from_relation(Scan(table_name, table, alias), node, names, context)
     if name.lower() in context.undefined:
         raise context.source.error(cycle_problem(name.lower(), context), node)
     known_names = [*context.tables, *context.common]
@@ -125,7 +127,9 @@ def _named(node: exp.Table, context: Context) -> Relation:
     raise context.source.error(f'unknown table "{name}"{listed}{hint}', node)
 
 
-def _derived(rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Context) -> Relation:
+def _from_subquery(
+    rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Context
+) -> Relation:
     """A query used as a table: its columns get the name of the table in front."""
     names = columns or rows.names
     if len(names) != len(rows.names):
@@ -133,10 +137,10 @@ def _derived(rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Cont
         raise context.source.error(problem, node)
     alias = context.names.take(node.alias or node.name or "subquery")
     qualified = renamed(rows, [f"{alias}.{name}" for name in names], context.places)
-    return _relation(qualified, node, names, context)
+    return _from_relation(qualified, node, names, context)
 
 
-def _relation(node: Node, table: exp.Expr, names: Sequence[str], context: Context) -> Relation:
+def _from_relation(node: Node, table: exp.Expr, names: Sequence[str], context: Context) -> Relation:
     alias = table.args.get("alias")
     alias_names = [column.name for column in alias.columns] if alias else []
     if alias_names and len(alias_names) != len(names):
@@ -144,13 +148,13 @@ def _relation(node: Node, table: exp.Expr, names: Sequence[str], context: Contex
         raise context.source.error(problem, table)
     qualifier = table.alias or table.name
     columns = [
-        ScopeColumn(qualifier, name, _scalar(field))
-        for name, field in zip(alias_names or names, _visible(node), strict=True)
+        ScopeColumn(qualifier, name, _scalar_of_field(field))
+        for name, field in zip(alias_names or names, _visible_columns(node), strict=True)
     ]
     return Relation(node, tuple(columns))
 
 
-def _visible(node: Node) -> Schema:
+def _visible_columns(node: Node) -> Schema:
     """The columns that names can be given to; those that Viewkeep needs of a view are not."""
     if not isinstance(node, Scan):
         return node.schema
@@ -158,30 +162,30 @@ def _visible(node: Node) -> Schema:
     return tuple(field for field in node.schema if field.name in visible_names)
 
 
-def _scalar(field: Field) -> Scalar:
+def _scalar_of_field(field: Field) -> Scalar:
     return Scalar(Column(field.name), Typed(field.type, field.nullable))
 
 
-def _join(left: Relation, item: exp.Join, context: Context) -> Relation:
+def _from_join(left: Relation, item: exp.Join, context: Context) -> Relation:
     kind = _join_kind(item, context)
     if isinstance(item.this, exp.Lateral):
         return join_lateral(kind, left, item, context)
-    right = _table(item.this, context)
+    right = _from_table(item.this, context)
     names = _merged_names(left, right, item)
     if names is not None:
-        return _using(kind, left, right, names, item, context)
+        return _join_using(kind, left, right, names, item, context)
     if item.args.get("on") is None:
-        return _joined(kind, left, right, TRUE, item.this, context)
+        return _join_of_kind(kind, left, right, TRUE, item.this, context)
     if not is_joined(item.args["on"]):
-        condition = _on(left, right, item, context).condition(item.args["on"]).expression
-        return _joined(kind, left, right, condition, item.this, context)
+        condition = _on_translator(left, right, item, context).condition(item.args["on"]).expression
+        return _join_of_kind(kind, left, right, condition, item.this, context)
     try:
         return _joined_with_subqueries(kind, left, right, False, item, context)
     except UnsupportedError:
         return _joined_with_subqueries(kind, left, right, True, item, context)
 
 
-def _on(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:
+def _on_translator(left: Relation, right: Relation, item: exp.Join, context: Context) -> Translator:
     scope = Scope(left.columns + right.columns, context.outer)
     translator = Translator(context.source, scope)
     translator.correlated_scalars = False  # as in Spark
@@ -192,13 +196,13 @@ def _joined_with_subqueries(
     kind: str, left: Relation, right: Relation, to_left: bool, item: exp.Join, context: Context
 ) -> Relation:
     """A join whose condition has subqueries: they are joined to the one side that they read."""
-    translator = _on(left, right, item, context)
+    translator = _on_translator(left, right, item, context)
     side = left if to_left else right
     translator.attachments = context.attachments(side.node)
     condition = translator.condition(item.args["on"]).expression
     attached = replace(side, node=translator.attachments.attached(side.node))
     sides = (attached, right) if to_left else (left, attached)
-    return _joined(kind, *sides, condition, item.this, context)
+    return _join_of_kind(kind, *sides, condition, item.this, context)
 
 
 def _join_kind(item: exp.Join, context: Context) -> str:
@@ -229,7 +233,7 @@ def _merged_names(left: Relation, right: Relation, item: exp.Join) -> list[exp.E
     return [exp.to_identifier(name) for name in dict.fromkeys(common_names)]
 
 
-def _using(
+def _join_using(
     kind: str,
     left: Relation,
     right: Relation,
@@ -239,10 +243,13 @@ def _using(
 ) -> Relation:
     """A join on equal columns, each of which then counts as one column."""
     translator = Translator(context.source, Scope(left.columns + right.columns))
-    pairs = [(_one(left, name, item, context), _one(right, name, item, context)) for name in names]
+    pairs = [
+        (_using_column(left, name, item, context), _using_column(right, name, item, context))
+        for name in names
+    ]
     equal = [translator.compare("=", [a.scalar, b.scalar], item) for a, b in pairs]
     condition = conjunction(scalar.expression for scalar in equal)
-    joined = _joined(kind, left, right, condition, item.this, context)
+    joined = _join_of_kind(kind, left, right, condition, item.this, context)
     column_names = [name.name for name in names]
     if kind in ("semi", "anti"):
         return replace(joined, columns=first_named(joined.columns, column_names))
@@ -259,7 +266,9 @@ def _using(
     return with_types(replace(joined, columns=(*merged_columns, *rest)))
 
 
-def _one(relation: Relation, name: exp.Expr, item: exp.Join, context: Context) -> ScopeColumn:
+def _using_column(
+    relation: Relation, name: exp.Expr, item: exp.Join, context: Context
+) -> ScopeColumn:
     scope = Scope(relation.columns)
     columns = scope.matches("", name.name)
     place = name if "start" in name.meta else item
@@ -270,7 +279,7 @@ def _one(relation: Relation, name: exp.Expr, item: exp.Join, context: Context) -
     return columns[0]
 
 
-def _joined(
+def _join_of_kind(
     kind: str,
     left: Relation,
     right: Relation,

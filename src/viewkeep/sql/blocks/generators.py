@@ -30,21 +30,21 @@ class Generator:
     def names(self) -> tuple[str, ...]:
         """Its columns as Spark names them."""
         if self.function == _INLINE:
-            return tuple(part.name for part in self._elements[0].parts)
-        values = ("col",) if len(self._elements) == 1 else ("key", "value")
+            return tuple(part.name for part in self._element_types[0].parts)
+        values = ("col",) if len(self._element_types) == 1 else ("key", "value")
         return ("pos", *values) if self.function == _POSEXPLODE else values
 
     @property
     def columns(self) -> tuple[Scalar, ...]:
         """Its columns over the rows that it makes."""
-        position, *values = map(Column, self._columns)
+        position, *values = map(Column, self._generated_columns)
         if self.function == _INLINE:
-            fields = self._elements[0].parts
+            fields = self._element_types[0].parts
             parts = [(literal(field.name), literal(i)) for i, field in enumerate(fields)]
             calls = [Call(FIELD, (values[0], *part)) for part in parts]
             types = [Typed(field.type, True) for field in fields]
             return tuple(map(Scalar, calls, types))
-        pairs = zip(values, self._elements, strict=True)
+        pairs = zip(values, self._element_types, strict=True)
         scalars = tuple(Scalar(column, Typed(type_, True)) for column, type_ in pairs)
         place = Scalar(position, Typed(INT, True))
         return (place, *scalars) if self.function == _POSEXPLODE else scalars
@@ -53,20 +53,20 @@ class Generator:
         """Every row once for each of its elements."""
         expression = self.values.expression
         if isinstance(expression, Column):
-            return Unnest(rows, expression.name, self._columns, outer or self.outer)
+            return Unnest(rows, expression.name, self._generated_columns, outer or self.outer)
         own_columns = [Output(name, Column(name)) for name in rows.names]
         array = f"{self.alias}.#array"
         below = Project(rows, (*own_columns, Output(array, expression)))
-        return Unnest(below, array, self._columns, outer or self.outer)
+        return Unnest(below, array, self._generated_columns, outer or self.outer)
 
     @property
-    def _elements(self) -> tuple[Type, ...]:
+    def _element_types(self) -> tuple[Type, ...]:
         """The types of an element, or of a key and its value."""
         return tuple(part.type for part in self.values.typed.type.parts)
 
     @property
-    def _columns(self) -> tuple[str, ...]:
-        values = ("element",) if len(self._elements) == 1 else ("key", "value")
+    def _generated_columns(self) -> tuple[str, ...]:
+        values = ("element",) if len(self._element_types) == 1 else ("key", "value")
         return tuple(f"{self.alias}.#{name}" for name in ("position", *values))
 
 

@@ -28,7 +28,7 @@ def select_items(select: exp.Select, translator: Translator) -> list[Item]:
     """The output columns of a query block; each may read those before it by their aliases."""
     items: list[Item] = []
     for node in select.expressions:
-        items.extend(_items(node, translator))
+        items.extend(_select_items(node, translator))
         if isinstance(node, exp.Alias):
             aliases = translator.earlier
             is_plain = node.alias.lower() not in aliases and node.find(exp.Window) is None
@@ -54,35 +54,35 @@ def item_names(items: Sequence[Item], source: Source) -> tuple[str, ...]:
     return tuple(names.take(item.name) if item.is_unnamed else item.name for item in items)
 
 
-def _items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
+def _select_items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
     match node:
         case exp.Star():
-            yield from _star(node, "", translator)
+            yield from _star_items(node, "", translator)
         case exp.Column() if isinstance(node.this, exp.Star):
-            yield from _star(node, node.table, translator)
+            yield from _star_items(node, node.table, translator)
         case exp.Alias() | exp.Aliases() if is_generator(node.this):
-            yield from _generated(node.this, _given_names(node), translator)
+            yield from _generator_items(node.this, _alias_names(node), translator)
         case exp.Anonymous() if is_generator(node):
-            yield from _generated(node, [], translator)
+            yield from _generator_items(node, [], translator)
         case exp.Alias():
             yield Item(node.alias, translator.translate(node.this), node)
         case exp.Paren():
-            yield from _items(node.this, translator)
+            yield from _select_items(node.this, translator)
         case exp.Column():
             yield Item(node.name, translator.translate(node), node)
         case exp.Aliases():
             raise translator.source.unsupported("several names for one column", node)
         case _:
             # As in Spark, a column without a name is called by its text.
-            name = _text(node)
+            name = _item_name(node)
             yield Item(name, translator.translate(node), node, is_unnamed=True)
 
 
-def _given_names(node: exp.Alias | exp.Aliases) -> list[str]:
+def _alias_names(node: exp.Alias | exp.Aliases) -> list[str]:
     return [node.alias] if isinstance(node, exp.Alias) else [e.name for e in node.expressions]
 
 
-def _generated(node: exp.Expr, names: list[str], translator: Translator) -> Iterator[Item]:
+def _generator_items(node: exp.Expr, names: list[str], translator: Translator) -> Iterator[Item]:
     """The columns of explode or its kin."""
     if translator.generator is None:
         raise translator.source.unsupported(f"{node.name.lower()}() here", node)
@@ -94,14 +94,14 @@ def _generated(node: exp.Expr, names: list[str], translator: Translator) -> Iter
         yield Item(names[i] if names else name, scalar, node)
 
 
-def _text(node: exp.Expr) -> str:
+def _item_name(node: exp.Expr) -> str:
     match node:
         case exp.Anonymous(expressions=[exp.Star()]) if node.name.lower() == "count":
             return "count(1)"
     return node.sql("spark", normalize_functions="lower")
 
 
-def _without(
+def _star_without(
     left_out: Sequence[exp.Expr], qualifier: str, translator: Translator, star: exp.Expr
 ) -> list[ScopeColumn]:
     """The columns of a star, but those that EXCEPT names."""
@@ -122,11 +122,11 @@ def _without(
     return columns
 
 
-def _star(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:
+def _star_items(node: exp.Expr, qualifier: str, translator: Translator) -> Iterator[Item]:
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for part, value in star.args.items() if part != "except_"):
         raise translator.source.unsupported("* REPLACE or RENAME", node)
-    columns = _without(star.args.get("except_") or (), qualifier, translator, node)
+    columns = _star_without(star.args.get("except_") or (), qualifier, translator, node)
     if not columns:
         raise translator.source.error(translator.scope.unknown(qualifier, "*"), node)
     for column in columns:

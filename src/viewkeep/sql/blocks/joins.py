@@ -19,13 +19,13 @@ def join(kind: str, left: Node, right: Node, condition: Expression) -> Node:
     inner = Join(left, right, condition)
     branches: list[Node] = [inner]
     if kind in ("left", "full"):
-        branches.append(_padded(AntiJoin(left, right, condition), inner))
+        branches.append(_null_padded(AntiJoin(left, right, condition), inner))
     if kind in ("right", "full"):
-        branches.append(_padded(AntiJoin(right, left, condition), inner))
+        branches.append(_null_padded(AntiJoin(right, left, condition), inner))
     return UnionAll(tuple(branches)) if len(branches) > 1 else inner
 
 
-def _padded(unmatched: Node, inner: Node) -> Node:
+def _null_padded(unmatched: Node, inner: Node) -> Node:
     """Rows of one side, with NULL for every column of the other."""
     own = set(unmatched.names)
     outputs = [

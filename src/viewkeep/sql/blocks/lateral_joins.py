@@ -21,14 +21,14 @@ def lateral_view(left: Relation, node: exp.Lateral, outer: bool, context: Contex
     """Join rows with those that a generator makes of them: LATERAL VIEW, or JOIN LATERAL."""
     if not is_generator(node.this):
         raise context.source.unsupported("LATERAL", node.this, (TokenType.LATERAL,))
-    generator, columns = _generator(left, node, context)
+    generator, columns = _lateral_generator(left, node, context)
     return Relation(generator.over(left.node, outer), (*left.columns, *columns))
 
 
 def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Context) -> Relation:
     """LEFT JOIN LATERAL of a generator with ON: distinct arrays are unnested, and joined to their
     rows."""
-    generator, columns = _generator(left, node, context)
+    generator, columns = _lateral_generator(left, node, context)
     if generator.values.typed.type.has_map:
         raise context.source.unsupported("LEFT JOIN LATERAL of a map with a condition", on)
     array, value = f"{generator.alias}.#key", generator.values.expression
@@ -41,7 +41,7 @@ def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Contex
     return with_types(Relation(joined, scope.columns))
 
 
-def _generator(
+def _lateral_generator(
     left: Relation, node: exp.Lateral, context: Context
 ) -> tuple[Generator, tuple[ScopeColumn, ...]]:
     """The generator that a node calls over rows, and the names of its columns."""

@@ -45,43 +45,43 @@ class Pivoted:
 
     def pivoted(self) -> Node:
         """The rows of PIVOT."""
-        return self.context.nested(self._query())
+        return self.context.nested(self._pivot_query())
 
     @property
-    def _field(self) -> exp.In:
+    def _pivot_field(self) -> exp.In:
         [field, *others] = self.pivot.args["fields"]
         if others or not isinstance(field, exp.In) or not field.expressions:
-            raise self._refused("PIVOT without a list of values")
+            raise self._pivot_refusal("PIVOT without a list of values")
         return field
 
-    def _refused(self, construct: str) -> Exception:
+    def _pivot_refusal(self, construct: str) -> Exception:
         return self.context.source.unsupported(construct, self.pivot)
 
-    def _column(self, node: exp.Expr) -> ScopeColumn:
+    def _pivot_column(self, node: exp.Expr) -> ScopeColumn:
         translator = Translator(self.context.source, Scope(tuple(self.columns)))
         if not isinstance(node, exp.Column):
-            raise self._refused("PIVOT of an expression")
+            raise self._pivot_refusal("PIVOT of an expression")
         return resolve(translator, node)
 
-    def _others(self, excluded: Collection[ScopeColumn]) -> list[exp.Expr]:
-        return [_reference(column) for column in self.columns if column not in excluded]
+    def _columns_but(self, excluded: Collection[ScopeColumn]) -> list[exp.Expr]:
+        return [_column_reference(column) for column in self.columns if column not in excluded]
 
     # --- PIVOT ----------------------------------------------------------------------------------
 
-    def _query(self) -> exp.Query:
-        pivots = [self._column(each) for each in _parts(self._field.this)]
-        choices = [self._choice(each, len(pivots)) for each in self._field.expressions]
+    def _pivot_query(self) -> exp.Query:
+        pivots = [self._pivot_column(each) for each in _pivot_parts(self._pivot_field.this)]
+        choices = [self._pivot_choice(each, len(pivots)) for each in self._pivot_field.expressions]
         aggregates = list(self.pivot.expressions)
         read = [c for each in aggregates for c in each.find_all(exp.Column)]
-        keys = self._others([*pivots, *map(self._column, read)])
-        plain = self._grouped(keys, pivots, choices, aggregates, present=False)
-        if all(_is_null_of_nothing(each) for each in aggregates):
+        keys = self._columns_but([*pivots, *map(self._pivot_column, read)])
+        plain = self._pivot_groups(keys, pivots, choices, aggregates, present=False)
+        if all(_is_null_without_rows(each) for each in aggregates):
             return plain
         value_columns = self.context.aside().nested(plain).schema[len(keys) :]
         present = all(_is_pivoted_by_value(each.type) for each in value_columns)
-        return self._grouped(keys, pivots, choices, aggregates, present)
+        return self._pivot_groups(keys, pivots, choices, aggregates, present)
 
-    def _grouped(
+    def _pivot_groups(
         self,
         keys: Sequence[exp.Expr],
         pivots: Sequence[ScopeColumn],
@@ -92,44 +92,46 @@ class Pivoted:
         """The group-by of PIVOT; with `present` a count of no rows is NULL, as in Spark where all
         results are numbers."""
         items = [
-            _aliased(self._value(each, pivots, choice, present), self._name(choice, each))
+            _expression_with_alias(
+                self._pivot_value(each, pivots, choice, present), self._pivot_name(choice, each)
+            )
             for choice in choices
             for each in aggregates
         ]
-        named = [_aliased(key.copy(), key.name) for key in keys]
+        named = [_expression_with_alias(key.copy(), key.name) for key in keys]
         select = exp.select(*named, *items, copy=False).from_(self.table.copy(), copy=False)
         return select.group_by(*(key.copy() for key in keys), copy=False) if keys else select
 
-    def _name(self, choice: Choice, aggregate: exp.Expr) -> str:
+    def _pivot_name(self, choice: Choice, aggregate: exp.Expr) -> str:
         if len(self.pivot.expressions) == 1:
             return choice.name
         suffix = aggregate.alias or aggregate.sql("spark", normalize_functions="lower")
         return f"{choice.name}_{suffix}"
 
-    def _value(
+    def _pivot_value(
         self, node: exp.Expr, pivots: Sequence[ScopeColumn], choice: Choice, present: bool
     ) -> exp.Expr:
         call = node.unalias()
         if not isinstance(call, exp.Anonymous) or call.name.lower() not in AGGREGATE_NAMES:
-            raise self._refused("PIVOT of what is no aggregate")
-        condition = exp.and_(*map(_is_value, pivots, choice.values))
+            raise self._pivot_refusal("PIVOT of what is no aggregate")
+        condition = exp.and_(*map(_has_pivot_value, pivots, choice.values))
         value = exp.Filter(this=call.copy(), expression=exp.Where(this=condition))
-        if not present or _is_null_of_nothing(node):
+        if not present or _is_null_without_rows(node):
             return value
         count = exp.Anonymous(this="count_if", expressions=[condition.copy()])
         return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), value)
 
-    def _choice(self, node: exp.Expr, width: int) -> Choice:
-        values = tuple(_parts(node.this if isinstance(node, exp.PivotAlias) else node))
+    def _pivot_choice(self, node: exp.Expr, width: int) -> Choice:
+        values = tuple(_pivot_parts(node.this if isinstance(node, exp.PivotAlias) else node))
         if len(values) != width:
             problem = f"PIVOT by {width} columns has a value with {len(values)} parts"
             raise self.context.source.error(problem, self.pivot)
         if isinstance(node, exp.PivotAlias):
             return Choice(node.args["alias"].name, values)
-        texts = [self._text(each) for each in values]
+        texts = [self._choice_text(each) for each in values]
         return Choice(texts[0] if width == 1 else f"{{{', '.join(texts)}}}", values)
 
-    def _text(self, node: exp.Expr) -> str:
+    def _choice_text(self, node: exp.Expr) -> str:
         match node:
             case exp.Literal():
                 return node.name
@@ -139,35 +141,37 @@ class Pivoted:
                 return "null"
             case exp.Neg(this=exp.Literal(is_string=False)):
                 return f"-{node.this.name}"
-        raise self._refused("PIVOT by a value without a name")
+        raise self._pivot_refusal("PIVOT by a value without a name")
 
     # --- UNPIVOT --------------------------------------------------------------------------------
 
     def unpivoted(self, rows: Node) -> Node:
         """The rows of UNPIVOT of a relation: a union of one branch per list of columns."""
-        names = [each.name for each in _parts(self.pivot.expressions[0])]
-        chosen = [self._sources(each, len(names)) for each in self._field.expressions]
+        names = [each.name for each in _pivot_parts(self.pivot.expressions[0])]
+        chosen = [self._unpivot_sources(each, len(names)) for each in self._pivot_field.expressions]
         named = [column for _, columns in chosen for column in columns]
         keys = [column for column in self.columns if column not in named]
-        kinds = [self._common([columns[i] for _, columns in chosen]) for i in range(len(names))]
+        kinds = [
+            self._unpivot_type([columns[i] for _, columns in chosen]) for i in range(len(names))
+        ]
         branches = [
-            self._branch(
-                rows, keys, name, dict(zip(names, map(_cast, columns, kinds), strict=True))
+            self._unpivot_branch(
+                rows, keys, name, dict(zip(names, map(_unpivot_cast, columns, kinds), strict=True))
             )
             for name, columns in chosen
         ]
         return UnionAll(tuple(branches)) if len(branches) > 1 else branches[0]
 
-    def _sources(self, node: exp.Expr, width: int) -> tuple[str, list[ScopeColumn]]:
-        parts = _parts(node.this if isinstance(node, exp.PivotAlias) else node)
-        columns = [self._column(each) for each in parts]
+    def _unpivot_sources(self, node: exp.Expr, width: int) -> tuple[str, list[ScopeColumn]]:
+        parts = _pivot_parts(node.this if isinstance(node, exp.PivotAlias) else node)
+        columns = [self._pivot_column(each) for each in parts]
         if len(columns) != width:
             problem = f"UNPIVOT into {width} columns has a list of {len(columns)}"
             raise self.context.source.error(problem, self.pivot)
         alias = node.args["alias"].name if isinstance(node, exp.PivotAlias) else ""
         return alias or "_".join(column.name for column in columns), columns
 
-    def _common(self, columns: Sequence[ScopeColumn]) -> Type:
+    def _unpivot_type(self, columns: Sequence[ScopeColumn]) -> Type:
         result = VOID
         for column in columns:
             common = common_type(result, column.scalar.typed.type)
@@ -177,7 +181,7 @@ class Pivoted:
             result = common
         return result
 
-    def _branch(
+    def _unpivot_branch(
         self,
         rows: Node,
         keys: Sequence[ScopeColumn],
@@ -188,16 +192,16 @@ class Pivoted:
             present = [Call("isnotnull", (each,)) for each in values.values()]
             rows = Select(rows, reduce(lambda a, b: Call("or", (a, b)), present))
         outputs = {key.name: key.scalar.expression for key in keys}
-        outputs |= {self._field.this.name: literal(name), **values}
+        outputs |= {self._pivot_field.this.name: literal(name), **values}
         return Project(rows, tuple(Output(n, value) for n, value in outputs.items()))
 
 
-def _cast(column: ScopeColumn, type_: Type) -> Expression:
+def _unpivot_cast(column: ScopeColumn, type_: Type) -> Expression:
     scalar = column.scalar
     return scalar.expression if scalar.typed.type == type_ else Cast(scalar.expression, type_)
 
 
-def _parts(node: exp.Expr) -> list[exp.Expr]:
+def _pivot_parts(node: exp.Expr) -> list[exp.Expr]:
     match node:
         case exp.Tuple():
             return list(node.expressions)
@@ -206,22 +210,22 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
-def _reference(column: ScopeColumn) -> exp.Expr:
+def _column_reference(column: ScopeColumn) -> exp.Expr:
     return exp.column(column.name, table=column.qualifier or None, quoted=True)
 
 
-def _aliased(node: exp.Expr, name: str) -> exp.Expr:
+def _expression_with_alias(node: exp.Expr, name: str) -> exp.Expr:
     return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
 
 
-def _is_value(column: ScopeColumn, value: exp.Expr) -> exp.Expr:
+def _has_pivot_value(column: ScopeColumn, value: exp.Expr) -> exp.Expr:
     """Whether a column has a value, which is of the type of the column, as in Spark."""
     target = exp.DataType.build(str(column.scalar.typed.type), dialect="spark")
     typed = exp.Cast(this=value.copy(), to=target)
-    return exp.NullSafeEQ(this=_reference(column), expression=typed)
+    return exp.NullSafeEQ(this=_column_reference(column), expression=typed)
 
 
-def _is_null_of_nothing(aggregate: exp.Expr) -> bool:
+def _is_null_without_rows(aggregate: exp.Expr) -> bool:
     return aggregate.unalias().name.lower() in _NULL_OF_NOTHING
 
 

@@ -23,7 +23,7 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     DISTINCT the limit comes last."""
     refuse_clauses(select, context.source)
     block = translate_block(select, context)
-    translator = _translator(select, block, context)
+    translator = _select_translator(select, block, context)
     windows = BlockWindows(named_windows(select))
     translator.windows = windows
     generator = BlockGenerator(context.names)
@@ -57,7 +57,7 @@ def ordered_names(select: exp.Select) -> dict[str, exp.Expr]:
     return {**plain, **aliases_of(select)}
 
 
-def _translator(select: exp.Select, block: Block, context: Context) -> Translator:
+def _select_translator(select: exp.Select, block: Block, context: Context) -> Translator:
     if is_grouped(select):
         return group_translator(select, block, context)
     translator = Translator(context.source, block.scope)

@@ -24,50 +24,56 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
     which of several equal ones a row is.
     """
     refuse_clauses(query, context.source)
-    return top_of_outputs(query, _combined(query, context), context)
+    return top_of_outputs(query, _set_operation_rows(query, context), context)
 
 
-def _combined(query: exp.SetOperation, context: Context) -> Node:
+def _set_operation_rows(query: exp.SetOperation, context: Context) -> Node:
     return combine(context.nested(query.this), context.nested(query.expression), query, context)
 
 
 def combine(left: Node, right: Node, query: exp.SetOperation, context: Context) -> Node:
     """The rows of two sides as a set operation combines them."""
-    left, right = _fitting(left, right, query, context)
+    left, right = _sides_of_equal_types(left, right, query, context)
     if isinstance(query, exp.Union):
-        return _united(left, right, query, context)
+        return _union_rows(left, right, query, context)
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
     keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
     if query.args.get("distinct"):
         left = distinct(left, query.expression, context)
-        return context.placed(_compared(name, left, right, context), query.expression, keyword)
-    first, second = (_copies(side, query, context) for side in (left, right))
-    compared = context.placed(_compared(name, first, second, context), query.expression, keyword)
+        return context.placed(
+            _except_or_intersect(name, left, right, context), query.expression, keyword
+        )
+    first, second = (_numbered_copies(side, query, context) for side in (left, right))
+    compared = context.placed(
+        _except_or_intersect(name, first, second, context), query.expression, keyword
+    )
     return Project(compared, tuple(Output(each, Column(each)) for each in left.names))
 
 
-def _united(left: Node, right: Node, query: exp.Union, context: Context) -> Node:
+def _union_rows(left: Node, right: Node, query: exp.Union, context: Context) -> Node:
     """The rows of both sides of a UNION; without ALL, equal ones once."""
-    union = UnionAll((*_inputs(left), *_inputs(right)))
+    union = UnionAll((*_union_inputs(left), *_union_inputs(right)))
     context.placed(union, query.expression, TokenType.UNION)
     return distinct(union, query.expression, context) if query.args.get("distinct") else union
 
 
-def _fitting(
+def _sides_of_equal_types(
     left: Node, right: Node, query: exp.SetOperation, context: Context
 ) -> tuple[Node, Node]:
-    types = _common_types(left, right, query, context)
+    types = _set_operation_types(left, right, query, context)
     names = left.names
-    return _typed(left, names, types, context.places), _typed(right, names, types, context.places)
+    return _side_with_types(left, names, types, context.places), _side_with_types(
+        right, names, types, context.places
+    )
 
 
-def _copies(node: Node, query: exp.SetOperation, context: Context) -> Node:
+def _numbered_copies(node: Node, query: exp.SetOperation, context: Context) -> Node:
     """The rows with a number among their equals, so that the n-th copies of both sides match."""
     refuse_incomparable(node, query.expression, context)
     return Window(node, (WindowColumn(_COPY, "row_number"),), node.names)
 
 
-def _compared(name: str, left: Node, right: Node, context: Context) -> Node:
+def _except_or_intersect(name: str, left: Node, right: Node, context: Context) -> Node:
     prefix = context.names.take("right")
     names = left.names
     right = renamed(right, [f"{prefix}.{column}" for column in names], context.places)
@@ -76,12 +82,14 @@ def _compared(name: str, left: Node, right: Node, context: Context) -> Node:
     return operator(left, right, conjunction(same))
 
 
-def _inputs(node: Node) -> tuple[Node, ...]:
+def _union_inputs(node: Node) -> tuple[Node, ...]:
     """The inputs of a union below, so that a chain of UNION ALL is one operator."""
     return node.inputs if isinstance(node, UnionAll) else (node,)
 
 
-def _common_types(left: Node, right: Node, query: exp.SetOperation, context: Context) -> list[Type]:
+def _set_operation_types(
+    left: Node, right: Node, query: exp.SetOperation, context: Context
+) -> list[Type]:
     if len(left.schema) != len(right.schema):
         problem = f"the sides have {len(left.schema)} and {len(right.schema)} columns"
         raise context.source.error(problem, query.expression)
@@ -97,7 +105,7 @@ def _common_types(left: Node, right: Node, query: exp.SetOperation, context: Con
     return types
 
 
-def _typed(node: Node, names: tuple[str, ...], types: list[Type], places: Places) -> Node:
+def _side_with_types(node: Node, names: tuple[str, ...], types: list[Type], places: Places) -> Node:
     if [field.type for field in node.schema] == types:
         return node if node.names == names else renamed(node, names, places)
     outputs = [

@@ -32,7 +32,7 @@ class Top:
 
 def has_top(query: exp.Expr) -> bool:
     """Whether a query asks for some of its rows only."""
-    return _limit_of(query) is not None or query.args.get("offset") is not None
+    return _limit_node(query) is not None or query.args.get("offset") is not None
 
 
 def unwrapped(query: exp.Expr) -> exp.Expr:
@@ -46,13 +46,13 @@ def read_top(query: exp.Expr, translator: Translator, aliases: dict[str, exp.Exp
     """LIMIT, OFFSET and ORDER BY of a query; an alias of its select list hides a column."""
     if not has_top(query):
         return None
-    limit, offset = _limit_of(query), query.args.get("offset")
+    limit, offset = _limit_node(query), query.args.get("offset")
     order = query.args.get("order")
     if order is not None:
-        order = _resolved(order, query, aliases, translator)
+        order = _resolved_order(order, query, aliases, translator)
     keys = order_keys(order, translator)
-    most = None if limit is None else _count(limit, translator)
-    skipped = 0 if offset is None else _count(offset.expression, translator)
+    most = None if limit is None else _limit_count(limit, translator)
+    skipped = 0 if offset is None else _limit_count(offset.expression, translator)
     return Top(most, skipped, keys, query if limit is None else limit)
 
 
@@ -89,12 +89,12 @@ def top_of_outputs(
         for name, f in zip(names or node.names, node.schema[len(links) :], strict=True)
     ]
     translator = Translator(context.source, Scope(tuple(columns)))
-    top = read_top(_unqualified(query), translator, {})
+    top = read_top(_query_with_plain_order(query), translator, {})
     outputs = tuple(Output(name, Column(name)) for name in node.names)
     return Project(apply_top(node, top, context, [Column(name) for name in links]), outputs)
 
 
-def _limit_of(query: exp.Expr) -> exp.Expr | None:
+def _limit_node(query: exp.Expr) -> exp.Expr | None:
     limit = query.args.get("limit")
     if isinstance(limit, exp.Fetch):
         count: exp.Expr | None = limit.args.get("count")
@@ -103,13 +103,13 @@ def _limit_of(query: exp.Expr) -> exp.Expr | None:
     return None if isinstance(value, exp.Var) and value.name.upper() == "ALL" else value
 
 
-def _count(node: exp.Expr, translator: Translator) -> int:
+def _limit_count(node: exp.Expr, translator: Translator) -> int:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         return int(node.name)
     raise translator.source.unsupported("a LIMIT or OFFSET that is not a number", node)
 
 
-def _resolved(
+def _resolved_order(
     order: exp.Expr, query: exp.Expr, aliases: dict[str, exp.Expr], translator: Translator
 ) -> exp.Expr:
     """ORDER BY with the expressions that positions and aliases stand for."""
@@ -124,13 +124,13 @@ def _resolved(
         if isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL":
             ordered += [exp.Ordered(this=o.copy(), nulls_first=True) for o in outputs]
             continue
-        each.set("this", _order_node(each.this, outputs, aliases, translator))
+        each.set("this", _order_expression(each.this, outputs, aliases, translator))
         ordered.append(each)
     copy.set("expressions", ordered)
     return copy
 
 
-def _order_node(
+def _order_expression(
     node: exp.Expr, outputs: Sequence[exp.Expr], aliases: dict[str, exp.Expr], on: Translator
 ) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
@@ -157,7 +157,7 @@ def replace_aliases(node: exp.Expr, aliases: dict[str, exp.Expr], scope: Scope |
     return node.transform(replaced)
 
 
-def _unqualified(query: exp.Expr) -> exp.Expr:
+def _query_with_plain_order(query: exp.Expr) -> exp.Expr:
     """The query with an ORDER BY that names output columns alone."""
     copy = query.copy()
     order = copy.args.get("order")

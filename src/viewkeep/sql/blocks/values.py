@@ -14,15 +14,15 @@ from viewkeep.sql.expressions.translator import Translator
 def translate_values(node: exp.Values, context: Context) -> Values:
     """The rows, in types that fit all of them, under Spark's names `col1`, `col2`, ..."""
     translator = Translator(context.source, Scope(()))
-    rows = [[translator.translate(each) for each in _cells(row)] for row in node.expressions]
+    rows = [[translator.translate(each) for each in _values_row(row)] for row in node.expressions]
     width = len(rows[0])
     for row, place in zip(rows, node.expressions, strict=True):
         if len(row) != width:
             problem = f"a row of VALUES has {len(row)} values, the first one {width}"
             raise context.source.error(problem, place)
-    types = [_common([row[i] for row in rows], i, node, context) for i in range(width)]
+    types = [_values_type([row[i] for row in rows], i, node, context) for i in range(width)]
     names = tuple(f"col{i}" for i in range(1, width + 1))
-    return Values(names, tuple(tuple(map(_typed, row, types)) for row in rows))
+    return Values(names, tuple(tuple(map(_value_as_type, row, types)) for row in rows))
 
 
 def is_range(node: exp.Expr) -> bool:
@@ -32,7 +32,7 @@ def is_range(node: exp.Expr) -> bool:
 
 def translate_range(node: exp.Table, context: Context) -> Node:
     """The numbers from a start, or 0, to an end, which is not among them, in steps."""
-    bounds = [_whole(each, context) for each in node.this.expressions]
+    bounds = [_range_number(each, context) for each in node.this.expressions]
     if not 1 <= len(bounds) <= 3 or bounds[2:] == [0]:
         problem = "range() takes an end, a start and an end, or these and a step that is not 0"
         raise context.source.error(problem, node.this)
@@ -49,7 +49,7 @@ def translate_range(node: exp.Table, context: Context) -> Node:
     return Project(rows, (Output("id", number),))
 
 
-def _whole(node: exp.Expr, context: Context) -> int:
+def _range_number(node: exp.Expr, context: Context) -> int:
     match Translator(context.source, Scope(())).translate(node).expression:
         case Literal(int(number)) if not isinstance(number, bool):
             return number
@@ -58,11 +58,11 @@ def _whole(node: exp.Expr, context: Context) -> int:
     raise context.source.unsupported("range() of anything but whole numbers", node)
 
 
-def _cells(row: exp.Expr) -> list[exp.Expr]:
+def _values_row(row: exp.Expr) -> list[exp.Expr]:
     return list(row.expressions) if isinstance(row, exp.Tuple) else [row]
 
 
-def _common(values: list[Scalar], place: int, node: exp.Values, context: Context) -> Type:
+def _values_type(values: list[Scalar], place: int, node: exp.Values, context: Context) -> Type:
     result = VOID
     for value in values:
         common = common_type(result, value.typed.type)
@@ -73,5 +73,5 @@ def _common(values: list[Scalar], place: int, node: exp.Values, context: Context
     return result
 
 
-def _typed(value: Scalar, type_: Type) -> Expression:
+def _value_as_type(value: Scalar, type_: Type) -> Expression:
     return value.expression if value.typed.type == type_ else Cast(value.expression, type_)

@@ -66,10 +66,10 @@ class BlockWindows:
 
     def translate(self, node: exp.Window, translator: Translator) -> Scalar:
         """The column of a window function; there is none inside another one."""
-        node = self._with_name(node, translator)
+        node = self._named_window(node, translator)
         translator.windows = None
         try:
-            return self._translate(node, translator)
+            return self._translate_window(node, translator)
         finally:
             translator.windows = self
 
@@ -89,7 +89,7 @@ class BlockWindows:
             context.placed(node, calls[0].place, TokenType.OVER)
         return node
 
-    def _with_name(self, node: exp.Window, translator: Translator) -> exp.Window:
+    def _named_window(self, node: exp.Window, translator: Translator) -> exp.Window:
         """The window completed by the definition that it names."""
         name = node.args.get("alias")
         if name is None:
@@ -103,23 +103,23 @@ class BlockWindows:
                 copy.set(part, definition.copy().args[part])
         return copy
 
-    def _translate(self, node: exp.Window, translator: Translator) -> Scalar:
-        function, arguments, ignores = _call(node.this, translator)
+    def _translate_window(self, node: exp.Window, translator: Translator) -> Scalar:
+        function, arguments, ignores = _window_call(node.this, translator)
         partition = [translator.translate(each) for each in node.args.get("partition_by") or ()]
         for scalar in partition:
             translator.refuse_carried(scalar, node)
         orders = order_keys(node.args.get("order"), translator)
         if not orders and (function in RANKING or function in OFFSET):
             raise translator.source.error(f"{function}() needs ORDER BY in its window", node)
-        frame = _frame(function, node.args.get("spec"), orders, ignores, translator)
+        frame = _window_frame(function, node.args.get("spec"), orders, ignores, translator)
         try:
             result = window_result(function, [each.typed for each in arguments])
         except QueryError as error:
             raise translator.source.error(str(error), node) from None
-        values = _converted(function, arguments, result.type)
+        values = _window_arguments(function, arguments, result.type)
         name = f"window_{len(self.calls) + 1}"
         column = WindowColumn(name, function, values, frame, ignores)
-        by = tuple(each.expression for each in partition if not _is_constant(each))
+        by = tuple(each.expression for each in partition if not _is_constant_scalar(each))
         return Scalar(Column(self._call_name(WindowCall(column, by, orders, node))), result)
 
     def _call_name(self, call: WindowCall) -> str:
@@ -166,7 +166,7 @@ def order_keys(order: exp.Expr | None, translator: Translator) -> tuple[OrderKey
         scalar = translator.translate(each.this)
         translator.refuse_carried(scalar, each)
         key = OrderKey(scalar, bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
-        if not _is_constant(scalar):
+        if not _is_constant_scalar(scalar):
             keys.setdefault(scalar.expression, key)
     return tuple(keys.values())
 
@@ -192,11 +192,11 @@ def ordered_rows(
     return Select(window, Call("<=", (Column(name), literal(limit))))
 
 
-def _is_constant(scalar: Scalar) -> bool:
+def _is_constant_scalar(scalar: Scalar) -> bool:
     return isinstance(scalar.expression, Literal)
 
 
-def _call(node: exp.Expr, translator: Translator) -> tuple[str, list[Scalar], bool]:
+def _window_call(node: exp.Expr, translator: Translator) -> tuple[str, list[Scalar], bool]:
     """The function, its arguments, and whether it ignores NULLs."""
     ignores, condition, call = False, None, node
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -212,7 +212,10 @@ def _call(node: exp.Expr, translator: Translator) -> tuple[str, list[Scalar], bo
     if function in VALUES[:2] and len(nodes) == 2 and isinstance(nodes[1], exp.Boolean):
         ignores, nodes = bool(nodes[1].this), nodes[:1]
     if name in AGGREGATE_NAMES and function not in VALUES:
-        return (*_aggregate(AGGREGATE_NAMES[name], nodes, condition, call, translator), False)
+        return (
+            *_window_aggregate(AGGREGATE_NAMES[name], nodes, condition, call, translator),
+            False,
+        )
     if function not in WINDOW_FUNCTIONS and (name in SPARK_FUNCTIONS or is_aggregate(call)):
         raise translator.source.unsupported(f"{name}() in a window", call)
     if condition is not None:
@@ -220,7 +223,7 @@ def _call(node: exp.Expr, translator: Translator) -> tuple[str, list[Scalar], bo
     return function, [translator.translate(each) for each in nodes], ignores
 
 
-def _aggregate(
+def _window_aggregate(
     function: str,
     nodes: Sequence[exp.Expr],
     condition: exp.Expr | None,
@@ -257,7 +260,9 @@ def _aggregate(
     return function, values
 
 
-def _converted(function: str, arguments: Sequence[Scalar], result: Type) -> tuple[Expression, ...]:
+def _window_arguments(
+    function: str, arguments: Sequence[Scalar], result: Type
+) -> tuple[Expression, ...]:
     """The arguments; the value and the default of lag and lead have the type of the result."""
     shared = (0, 2) if function in OFFSET and len(arguments) > 2 else ()
     return tuple(
@@ -271,7 +276,7 @@ def _converted(function: str, arguments: Sequence[Scalar], result: Type) -> tupl
 # --- frames ---------------------------------------------------------------------------------------
 
 
-def _frame(
+def _window_frame(
     function: str,
     spec: exp.WindowSpec | None,
     orders: Sequence[OrderKey],
@@ -284,13 +289,13 @@ def _frame(
         return None
     frame = Frame(RANGE) if orders else WHOLE
     if spec is not None:
-        frame = _read_frame(spec, orders, translator)
+        frame = _read_window_frame(spec, orders, translator)
     if frame.unit == RANGE and not orders:
         frame = WHOLE
-    return _by_rows(function, frame, ignores) if function in VALUES else frame
+    return _range_as_rows(function, frame, ignores) if function in VALUES else frame
 
 
-def _by_rows(function: str, frame: Frame, ignores: bool) -> Frame:
+def _range_as_rows(function: str, frame: Frame, ignores: bool) -> Frame:
     """A RANGE frame as one of rows, where both have the same first or last row and ties decide
     which."""
     if frame.is_whole:
@@ -303,13 +308,15 @@ def _by_rows(function: str, frame: Frame, ignores: bool) -> Frame:
     return frame
 
 
-def _read_frame(spec: exp.WindowSpec, orders: Sequence[OrderKey], translator: Translator) -> Frame:
+def _read_window_frame(
+    spec: exp.WindowSpec, orders: Sequence[OrderKey], translator: Translator
+) -> Frame:
     unit = str(spec.args.get("kind") or "").lower()
     if unit not in (ROWS, RANGE) or spec.args.get("exclude"):
         raise translator.source.unsupported("this kind of window frame", spec)
     kind = orders[0].scalar.typed.type if len(orders) == 1 and unit == RANGE else None
     ends = [
-        _bound(spec, part, unit, kind, translator) if spec.args.get(part) else 0
+        _window_bound(spec, part, unit, kind, translator) if spec.args.get(part) else 0
         for part in ("start", "end")
     ]
     start, end = ends
@@ -318,7 +325,7 @@ def _read_frame(spec: exp.WindowSpec, orders: Sequence[OrderKey], translator: Tr
     return Frame(unit, start, end)
 
 
-def _bound(
+def _window_bound(
     spec: exp.WindowSpec, part: str, unit: str, kind: Type | None, translator: Translator
 ) -> int | None:
     value = spec.args[part]
@@ -330,10 +337,10 @@ def _bound(
             raise translator.source.error(f"a frame does not {part} UNBOUNDED {side}", spec)
         return None
     sign = -1 if side == "preceding" else 1
-    return sign * _distance(value, unit, kind, translator)
+    return sign * _bound_distance(value, unit, kind, translator)
 
 
-def _distance(value: exp.Expr, unit: str, kind: Type | None, translator: Translator) -> int:
+def _bound_distance(value: exp.Expr, unit: str, kind: Type | None, translator: Translator) -> int:
     """How far a bound is away, in rows or in units of the order column."""
     if isinstance(value, exp.Interval) and unit == RANGE:
         span = read_interval(value, translator.source)

@@ -24,20 +24,20 @@ def constant_value(translator: "Translator", node: exp.Expr) -> Scalar:
         case exp.Boolean():
             return constant(literal(bool(node.this)))
         case exp.HexString():
-            return constant(Literal(_bytes(translator, node), BINARY))
+            return constant(Literal(_binary_literal(translator, node), BINARY))
         case exp.Neg():
-            return _negation(translator, node)
+            return _translate_minus(translator, node)
     return constant(literal(None))
 
 
-def _bytes(translator: "Translator", node: exp.Expr) -> bytes:
+def _binary_literal(translator: "Translator", node: exp.Expr) -> bytes:
     try:
         return bytes.fromhex(node.name)
     except ValueError:
         raise translator.source.error(f'"{node.name}" is not hexadecimal', node) from None
 
 
-def _negation(translator: "Translator", node: exp.Neg) -> Scalar:
+def _translate_minus(translator: "Translator", node: exp.Neg) -> Scalar:
     """A minus before digits is part of the number: -2147483648 is an int."""
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return constant(number(node.this, translator.source, negative=True))
@@ -54,7 +54,10 @@ def _negation(translator: "Translator", node: exp.Neg) -> Scalar:
 
 def sum_or_move(translator: "Translator", node: exp.Add | exp.Sub) -> Scalar:
     """`+` and `-`; with an interval they move a date or a timestamp."""
-    left, right = _spans(translator, node.this), _spans(translator, node.expression)
+    left, right = (
+        _interval_spans(translator, node.this),
+        _interval_spans(translator, node.expression),
+    )
     operator = "+" if isinstance(node, exp.Add) else "-"
     if not left and not right:
         return translator.call(operator, translator.translate_both(node), node)
@@ -62,22 +65,26 @@ def sum_or_move(translator: "Translator", node: exp.Add | exp.Sub) -> Scalar:
         raise translator.source.unsupported("an interval outside date arithmetic", node)
     moved = translator.translate(node.expression if left else node.this)
     for span in left or right:
-        moved = _move(translator, moved, span if operator == "+" else span.negated(), node)
+        moved = _move_by_span(translator, moved, span if operator == "+" else span.negated(), node)
     return moved
 
 
-def _spans(translator: "Translator", node: exp.Expr) -> list[Span]:
+def _interval_spans(translator: "Translator", node: exp.Expr) -> list[Span]:
     match node:
         case exp.Interval():
             return [read_interval(node, translator.source)]
         case exp.Paren():
-            return _spans(translator, node.this)
-        case exp.Add() if _spans(translator, node.this) and _spans(translator, node.expression):
-            return _spans(translator, node.this) + _spans(translator, node.expression)
+            return _interval_spans(translator, node.this)
+        case exp.Add() if _interval_spans(translator, node.this) and _interval_spans(
+            translator, node.expression
+        ):
+            return _interval_spans(translator, node.this) + _interval_spans(
+                translator, node.expression
+            )
     return []
 
 
-def _move(translator: "Translator", moment: Scalar, span: Span, node: exp.Expr) -> Scalar:
+def _move_by_span(translator: "Translator", moment: Scalar, span: Span, node: exp.Expr) -> Scalar:
     amount = constant(literal(span.amount))
     if moment.typed.type == TIMESTAMP:
         unit = constant(literal(span.unit))

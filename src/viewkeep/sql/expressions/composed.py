@@ -52,70 +52,78 @@ def composed(name: str, composer: Composer, arguments: Sequence[Scalar]) -> Scal
     return entry[1](composer, arguments)
 
 
-def _constant(value: Literal) -> Scalar:
+def _constant_scalar(value: Literal) -> Scalar:
     return Scalar(value, Typed(value.type, value.value is None, value.value))
 
 
-_ZERO, _ONE, _EPOCH = (_constant(literal(each)) for each in (0, 1, date(1970, 1, 1)))
+_ZERO, _ONE, _EPOCH = (_constant_scalar(literal(each)) for each in (0, 1, date(1970, 1, 1)))
 
 
-def _cast_to(target: Type) -> tuple[int, Compose]:
+def _compose_cast(target: Type) -> tuple[int, Compose]:
     return 1, lambda make, a: make.cast(a[0], target)
 
 
-def _weekday(make: Composer, day: Scalar) -> Scalar:
+def _compose_weekday(make: Composer, day: Scalar) -> Scalar:
     """Days since Monday."""
-    since = make.call("+", make.call("dayofweek", day), _constant(literal(5)))
-    return make.call("%", since, _constant(literal(7)))
+    since = make.call("+", make.call("dayofweek", day), _constant_scalar(literal(5)))
+    return make.call("%", since, _constant_scalar(literal(7)))
 
 
-def _of_date(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
-    return _weekday(make, a[0]) if a[0].typed.type in (DATE, TIMESTAMP) else None
+def _compose_of_date(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    return _compose_weekday(make, a[0]) if a[0].typed.type in (DATE, TIMESTAMP) else None
 
 
-def _contains(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+def _compose_contains(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     if any(each.typed.type != STRING for each in a):
         return None
     return make.call(">", make.call("locate", a[1], a[0]), _ZERO)
 
 
-def _is_nan(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
-    return make.call("<=>", a[0], _constant(literal(nan))) if a[0].typed.type == DOUBLE else None
+def _compose_is_nan(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    return (
+        make.call("<=>", a[0], _constant_scalar(literal(nan)))
+        if a[0].typed.type == DOUBLE
+        else None
+    )
 
 
-def _start(make: Composer, day: Scalar, unit: str) -> Scalar | None:
+def _first_day_of_unit(make: Composer, day: Scalar, unit: str) -> Scalar | None:
     """The first day of the unit that a day is in."""
     names = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day"}
     match names.get(unit, unit):
         case "day":
             return day
         case "week":
-            return make.call("date_sub", day, _weekday(make, day))
+            return make.call("date_sub", day, _compose_weekday(make, day))
         case "month":
             return make.call("date_sub", day, make.call("-", make.call("day", day), _ONE))
         case "year":
             return make.call("date_sub", day, make.call("-", make.call("dayofyear", day), _ONE))
         case "quarter":
             before = make.call("-", make.call("month", day), _ONE)
-            over = make.call("negate", make.call("%", before, _constant(literal(3))))
+            over = make.call("negate", make.call("%", before, _constant_scalar(literal(3))))
             start = make.call("date_sub", day, make.call("-", make.call("day", day), _ONE))
             return make.call("add_months", start, over)
     return None
 
 
-def _trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+def _compose_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     unit = a[1].typed.value
     days = ("day", "dd")  # trunc() knows no days, and is NULL
     if a[0].typed.type not in (DATE, TIMESTAMP) or not isinstance(unit, str):
         return None
-    return None if unit.lower() in days else _start(make, make.cast(a[0], DATE), unit.lower())
+    return (
+        None
+        if unit.lower() in days
+        else _first_day_of_unit(make, make.cast(a[0], DATE), unit.lower())
+    )
 
 
-def _date_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+def _compose_date_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     unit = a[0].typed.value
     if a[1].typed.type not in (DATE, TIMESTAMP) or not isinstance(unit, str):
         return None
-    start = _start(make, make.cast(a[1], DATE), unit.lower())
+    start = _first_day_of_unit(make, make.cast(a[1], DATE), unit.lower())
     return None if start is None else make.cast(start, TIMESTAMP)
 
 
@@ -124,18 +132,18 @@ COMPOSED: dict[str, tuple[int, Compose]] = {
     "zeroifnull": (1, lambda make, a: make.call("coalesce", a[0], _ZERO)),
     "nullifzero": (1, lambda make, a: make.call("nullif", a[0], _ZERO)),
     "equal_null": (2, lambda make, a: make.call("<=>", a[0], a[1])),
-    "contains": (2, _contains),
+    "contains": (2, _compose_contains),
     "instr": (2, lambda make, a: make.call("locate", a[1], a[0])),
     "btrim": (1, lambda make, a: make.call("trim", a[0])),
     "negative": (1, lambda make, a: make.call("negate", a[0])),
     "positive": (1, lambda make, a: a[0] if is_numeric(a[0].typed.type) else None),
-    "isnan": (1, _is_nan),
-    "pi": (0, lambda make, a: _constant(literal(pi))),
-    "e": (0, lambda make, a: _constant(literal(e))),
-    "weekday": (1, _of_date),
-    "to_date": _cast_to(DATE),
-    "trunc": (2, _trunc),
-    "date_trunc": (2, _date_trunc),
+    "isnan": (1, _compose_is_nan),
+    "pi": (0, lambda make, a: _constant_scalar(literal(pi))),
+    "e": (0, lambda make, a: _constant_scalar(literal(e))),
+    "weekday": (1, _compose_of_date),
+    "to_date": _compose_cast(DATE),
+    "trunc": (2, _compose_trunc),
+    "date_trunc": (2, _compose_date_trunc),
     "unix_date": (
         1,
         lambda make, a: make.call("datediff", a[0], _EPOCH) if a[0].typed.type == DATE else None,
@@ -146,8 +154,8 @@ COMPOSED: dict[str, tuple[int, Compose]] = {
             make.call("date_add", _EPOCH, a[0]) if a[0].typed.type in INTEGRAL[:3] else None
         ),
     ),
-    **{kind.name: _cast_to(kind) for kind in (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)},
-    **{kind.name: _cast_to(kind) for kind in (BOOLEAN, STRING, BINARY, DATE, TIMESTAMP)},
-    "decimal": _cast_to(DECIMAL(10, 0)),
+    **{kind.name: _compose_cast(kind) for kind in (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)},
+    **{kind.name: _compose_cast(kind) for kind in (BOOLEAN, STRING, BINARY, DATE, TIMESTAMP)},
+    "decimal": _compose_cast(DECIMAL(10, 0)),
 }
 """The functions, by how many arguments they take."""

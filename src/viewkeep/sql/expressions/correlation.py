@@ -54,14 +54,14 @@ def link(node: Node, conditions: tuple[Expression, ...], outer: Outer, alias: st
     outer_columns = {field.name for field in outer.schema}
     if not outer_columns.issuperset(read):
         return None
-    pairs = [_pair(part, node, outer.schema) for part in conditions]
+    pairs = [_correlated_pair(part, node, outer.schema) for part in conditions]
     links = [pair for pair in pairs if pair is not None]
     if len(links) == len(pairs):
         return Linked(node, tuple(dict.fromkeys(links)))
-    return _with_domain(node, conditions, read, outer, alias)
+    return _correlation_by_domain(node, conditions, read, outer, alias)
 
 
-def _pair(condition: Expression, node: Node, outer: Schema) -> Link | None:
+def _correlated_pair(condition: Expression, node: Node, outer: Schema) -> Link | None:
     own = set(node.names)
     match condition:
         case Call("=" | "<=>" as operator, (left, right)):
@@ -69,16 +69,16 @@ def _pair(condition: Expression, node: Node, outer: Schema) -> Link | None:
                 inside = columns_of(inner) and columns_of(inner) <= own
                 if inside and columns_of(other) and not columns_of(other) & own:
                     types = type_of(inner, node.schema).type, type_of(other, outer).type
-                    return Link(inner, operator, other) if _equal_once(*types) else None
+                    return Link(inner, operator, other) if _equals_one_value(*types) else None
     return None
 
 
-def _equal_once(inner: Type, outer: Type) -> bool:
+def _equals_one_value(inner: Type, outer: Type) -> bool:
     """Whether at most one value of a type equals one of the other."""
     return inner == outer or (inner in INTEGRAL and outer in INTEGRAL)
 
 
-def _with_domain(
+def _correlation_by_domain(
     node: Node, conditions: tuple[Expression, ...], read: list[str], outer: Outer, alias: str
 ) -> Linked | None:
     fields = [find_field(column, outer.schema) for column in read]

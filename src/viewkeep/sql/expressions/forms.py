@@ -25,18 +25,20 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
             same = translator.compare("<=>", translator.translate_both(node), node)
             return translator.call("not", [same], node)
         case exp.Is():
-            return _is(translator, node)
+            return _translate_is(translator, node)
         case exp.Between():
-            return _between(translator, node)
+            return _translate_between(translator, node)
         case exp.In():
-            return _in(translator, node)
+            return _translate_in(translator, node)
         case exp.Like() if not isinstance(node.expression, exp.Any | exp.All):
             like = translator.call("like", translator.translate_both(node), node)
             return translator.call("not", [like], node) if node.args.get("negate") else like
         case exp.Case() | exp.If():
-            return _case(translator, node)
+            return _translate_case(translator, node)
         case exp.Cast() if not node.args.get("safe"):
-            return translator.cast(translator.translate(node.this), _target(translator, node), node)
+            return translator.cast(
+                translator.translate(node.this), _cast_target(translator, node), node
+            )
         case exp.DPipe():
             return translator.call("concat", translator.translate_both(node), node)
         case exp.Concat():
@@ -52,7 +54,7 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
     return translator.opaque(node, refusal(node, translator.source))
 
 
-def _is(translator: "Translator", node: exp.Is) -> Scalar:
+def _translate_is(translator: "Translator", node: exp.Is) -> Scalar:
     argument = translator.translate(node.this)
     match node.expression:
         case exp.Null():
@@ -63,14 +65,14 @@ def _is(translator: "Translator", node: exp.Is) -> Scalar:
     raise translator.source.unsupported("this form of IS", node)
 
 
-def _between(translator: "Translator", node: exp.Between) -> Scalar:
+def _translate_between(translator: "Translator", node: exp.Between) -> Scalar:
     value = translator.translate(node.this)
     low = translator.compare(">=", [value, translator.translate(node.args["low"])], node)
     high = translator.compare("<=", [value, translator.translate(node.args["high"])], node)
     return translator.call("and", [low, high], node)
 
 
-def _in(translator: "Translator", node: exp.In) -> Scalar:
+def _translate_in(translator: "Translator", node: exp.In) -> Scalar:
     if node.args.get("query") or not node.expressions:
         construct = "IN with a subquery outside a conjunction of WHERE or HAVING"
         raise translator.source.unsupported(construct, node)
@@ -79,7 +81,7 @@ def _in(translator: "Translator", node: exp.In) -> Scalar:
     )
 
 
-def _case(translator: "Translator", node: exp.Case | exp.If) -> Scalar:
+def _translate_case(translator: "Translator", node: exp.Case | exp.If) -> Scalar:
     branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
     default = node.args.get("default" if isinstance(node, exp.Case) else "false")
     value = node.this if isinstance(node, exp.Case) else None
@@ -97,7 +99,7 @@ def _case(translator: "Translator", node: exp.Case | exp.If) -> Scalar:
     return translator.call("case", parts, node)
 
 
-def _target(translator: "Translator", node: exp.Cast) -> Type:
+def _cast_target(translator: "Translator", node: exp.Cast) -> Type:
     target = node.args["to"]
     if not isinstance(target, exp.DataType) or node.args.get("format"):
         raise translator.source.unsupported("this form of CAST", node)

@@ -32,7 +32,7 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
         raise translator.source.error(f"aggregate {name}() is not allowed here", node)
     if name in ("date_part", "datepart") and len(node.expressions) == 2:
         try:
-            return _date_part(translator, node)
+            return _translate_date_part(translator, node)
         except UnsupportedError as refusal:
             return translator.opaque(node, refusal)
     if name in COMPOSED:
@@ -44,7 +44,7 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
     return translator.call(name, translator.translate_all(node.expressions), node)
 
 
-def _date_part(translator: "Translator", node: exp.Anonymous) -> Scalar:
+def _translate_date_part(translator: "Translator", node: exp.Anonymous) -> Scalar:
     part, moment = node.expressions
     name = part.name.lower() if isinstance(part, exp.Literal) and part.is_string else ""
     if name not in DATE_PARTS:

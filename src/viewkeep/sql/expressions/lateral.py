@@ -36,12 +36,12 @@ from viewkeep.sql.expressions.translator import Translator, attached
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     """Join rows with a LATERAL subquery, which reads them as `context.outer`."""
     inner_query = unwrapped(query)
-    if isinstance(inner_query, exp.Select) and _is_plain(inner_query):
+    if isinstance(inner_query, exp.Select) and _is_row_by_row(inner_query):
         refuse_clauses(inner_query, context.source)
         inside = with_common_tables(inner_query, context)
         if inner_query.args.get("from_") is None and inner_query.args.get("where") is None:
-            return _computed(inner_query, left, inside, kind)
-        return _joined(inner_query, left, inside, kind)
+            return _lateral_without_from(inner_query, left, inside, kind)
+        return _lateral_join(inner_query, left, inside, kind)
     assert context.outer is not None, "the rows around have names"
     around = Translator(context.source, context.outer)
     joins = SubqueryJoins(context, Outer(left, left.schema, {}))
@@ -50,21 +50,23 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
         answer = rows.open(query, around)
     except UnsupportedError:
         if _is_union_all(inner_query) and not kind.outer:
-            return _of_sides(inner_query, left, with_common_tables(inner_query, context))
+            return _lateral_set_operation(
+                inner_query, left, with_common_tables(inner_query, context)
+            )
         domain = domain_of(inner_query, left, context)
         if domain is None:
             raise
-        answer = _by_domain(inner_query, domain, rows, context)
+        answer = _lateral_by_domain(inner_query, domain, rows, context)
     if isinstance(answer, Total):
-        return _beside_total(answer, joins.attached(left), kind, around, query)
-    return _beside(answer, left, kind)
+        return _join_beside_total(answer, joins.attached(left), kind, around, query)
+    return _join_beside(answer, left, kind)
 
 
 def _is_union_all(query: exp.Expr) -> TypeGuard[exp.Union]:
     return isinstance(query, exp.Union) and not (query.args.get("distinct") or has_top(query))
 
 
-def _by_domain(
+def _lateral_by_domain(
     query: exp.Expr, domain: Domain, rows: SubqueryRows, context: Context
 ) -> Answer | Total:
     """The rows of a subquery for each of the values that it reads."""
@@ -73,13 +75,13 @@ def _by_domain(
     if not isinstance(query, exp.SetOperation):
         raise context.source.unsupported("LATERAL with LIMIT behind brackets", query)
     inside = with_common_tables(query, replace(context, outer=domain.scope))
-    sides = _of_sides(query, domain.node, inside)
+    sides = _lateral_set_operation(query, domain.node, inside)
     names = tuple(name for name, _ in sides.columns)
     node = top_of_outputs(query, sides.node, context, names, domain.node.names)
     return Answer(node, domain.links, names)
 
 
-def _of_sides(query: exp.SetOperation, left: Node, context: Context) -> LateralRows:
+def _lateral_set_operation(query: exp.SetOperation, left: Node, context: Context) -> LateralRows:
     """A set operation of two LATERAL subqueries: its sides are joined to the rows one by one, then
     combined; but for UNION ALL, the rows must be distinct."""
     refuse_clauses(query, context.source)
@@ -88,38 +90,44 @@ def _of_sides(query: exp.SetOperation, left: Node, context: Context) -> LateralR
         lateral_rows(side, left, context, LateralJoin(False))
         for side in (query.this, query.expression)
     ]
-    first, second = (_beside_items(side, left, alias) for side in sides)
+    first, second = (_items_beside_lateral(side, left, alias) for side in sides)
     node = combine(first, second, query, context)
     names = [name for name, _ in sides[0].columns]
-    return _named(node, names, [Column(name) for name in first.names[len(left.names) :]])
+    return _lateral_rows(node, names, [Column(name) for name in first.names[len(left.names) :]])
 
 
-def _beside_items(rows: LateralRows, left: Node, alias: str) -> Node:
+def _items_beside_lateral(rows: LateralRows, left: Node, alias: str) -> Node:
     """The columns of the rows beside a subquery, then its own."""
     own = [Output(f"{alias}.{i}", s.expression) for i, (_, s) in enumerate(rows.columns, start=1)]
     return Project(rows.node, (*(Output(name, Column(name)) for name in left.names), *own))
 
 
-def _is_plain(select: exp.Select) -> bool:
+def _is_row_by_row(select: exp.Select) -> bool:
     """Whether each row of a query comes of one row of its FROM."""
     return not (is_grouped(select) or chooses_rows(select) or select.args.get("distinct"))
 
 
-def _computed(select: exp.Select, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
+def _lateral_without_from(
+    select: exp.Select, left: Node, context: Context, kind: LateralJoin
+) -> LateralRows:
     """A subquery without FROM has one row, computed of the row beside it."""
     assert context.outer is not None, "the rows around have names"
     translator = Translator(context.source, context.outer)
     translator.attachments = context.attachments(left)
     items = select_items(select, translator)
     values = [item.scalar.expression for item in items]
-    rows = _named(attached(left, translator), item_names(items, context.source), values)
+    rows = _lateral_rows(attached(left, translator), item_names(items, context.source), values)
     if kind.on is None:
         return rows
     condition = kind.on(rows.columns).expression
-    return _named(rows.node, item_names(items, context.source), [_if(condition, v) for v in values])
+    return _lateral_rows(
+        rows.node, item_names(items, context.source), [_if_expression(condition, v) for v in values]
+    )
 
 
-def _joined(select: exp.Select, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
+def _lateral_join(
+    select: exp.Select, left: Node, context: Context, kind: LateralJoin
+) -> LateralRows:
     block = translate_block(select, context, correlated=True)
     translator = Translator(context.source, block.scope, correlated=True)
     translator.attachments = context.attachments(block.node)
@@ -128,15 +136,17 @@ def _joined(select: exp.Select, left: Node, context: Context, kind: LateralJoin)
     condition = conjunction(block.correlated)
     values = [item.scalar.expression for item in items]
     if not kind.outer:
-        return _named(Join(left, right, condition), names, values)
+        return _lateral_rows(Join(left, right, condition), names, values)
     match_flag = f"{context.names.take('lateral')}.there"
     own_columns = [Output(name, Column(name)) for name in right.names]
     marked = Project(right, (*own_columns, Output(match_flag, literal(True))))
-    node = join("left", left, marked, _on(kind, condition, left, right, names, values))
-    return _named(node, names, [_if_there(item, match_flag, right) for item in items])
+    node = join(
+        "left", left, marked, _lateral_on_condition(kind, condition, left, right, names, values)
+    )
+    return _lateral_rows(node, names, [_item_or_null(item, match_flag, right) for item in items])
 
 
-def _on(
+def _lateral_on_condition(
     kind: LateralJoin,
     links: Expression,
     left: Node,
@@ -147,37 +157,37 @@ def _on(
     """The condition of an outer join: what links the subquery, and what ON asks for."""
     if kind.on is None:
         return links
-    columns = _named(Join(left, right), names, values).columns
+    columns = _lateral_rows(Join(left, right), names, values).columns
     return conjunction([links, kind.on(columns).expression])
 
 
-def _if_there(item: Item, match_flag: str, right: Node) -> Expression:
+def _item_or_null(item: Item, match_flag: str, right: Node) -> Expression:
     """An item of the subquery; NULL beside a row for which it has none."""
     expression = item.scalar.expression
     if isinstance(expression, Column) and columns_of(expression) <= set(right.names):
         return expression
-    return _if(Call("isnotnull", (Column(match_flag),)), expression)
+    return _if_expression(Call("isnotnull", (Column(match_flag),)), expression)
 
 
-def _if(condition: Expression, value: Expression) -> Expression:
+def _if_expression(condition: Expression, value: Expression) -> Expression:
     return Call("case", (condition, value))
 
 
-def _beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
+def _join_beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
     """Join rows with those of a subquery that have the same values of the links."""
     pairs = zip(answer.links, answer.keys, strict=True)
     condition = conjunction(Call(each.operator, (each.outer, Column(k))) for each, k in pairs)
     values = [Column(item) for item in answer.items]
-    condition = _on(kind, condition, left, answer.node, answer.names, values)
+    condition = _lateral_on_condition(kind, condition, left, answer.node, answer.names, values)
     node = join("left" if kind.outer else "inner", left, answer.node, condition)
-    return _named(node, answer.names, values)
+    return _lateral_rows(node, answer.names, values)
 
 
-def _beside_total(
+def _join_beside_total(
     total: Total, node: Node, kind: LateralJoin, translator: Translator, query: exp.Expr
 ) -> LateralRows:
     """The one row of an aggregate; HAVING and ON may take it away."""
-    rows = _named(node, total.names, [item.expression for item in total.items])
+    rows = _lateral_rows(node, total.names, [item.expression for item in total.items])
     if not kind.outer:
         having = total.having
         return rows if having is None else replace(rows, node=Select(node, having.expression))
@@ -186,13 +196,13 @@ def _beside_total(
     items = total.items
     for condition in conditions:
         items = tuple(translator.call("case", [condition, item], query) for item in items)
-    return _named(node, total.names, [item.expression for item in items])
+    return _lateral_rows(node, total.names, [item.expression for item in items])
 
 
-def _named(node: Node, names: Sequence[str], values: Sequence[Expression]) -> LateralRows:
-    scalars = [Scalar(value, _typed(value, node)) for value in values]
+def _lateral_rows(node: Node, names: Sequence[str], values: Sequence[Expression]) -> LateralRows:
+    scalars = [Scalar(value, _typed_value(value, node)) for value in values]
     return LateralRows(node, tuple(zip(names, scalars, strict=True)))
 
 
-def _typed(value: Expression, node: Node) -> Typed:
+def _typed_value(value: Expression, node: Node) -> Typed:
     return type_of(value, node.schema)

@@ -44,7 +44,7 @@ def number(node: exp.Literal, source: Source, negative: bool = False) -> Literal
     text = f"-{text}" if negative else text
     try:
         if whole:
-            return _whole(int(text))
+            return _integer_literal(int(text))
         return literal(float(text)) if "e" in text else literal(Decimal(text))
     except (ValueError, InvalidOperation):
         raise source.error(f'"{node.name}" is not a number', node) from None
@@ -111,7 +111,7 @@ def read_type(node: exp.DataType, source: Source) -> Type:
         raise source.error(str(error), node) from None
 
 
-def _whole(value: int) -> Literal:
+def _integer_literal(value: int) -> Literal:
     if -(2**63) <= value < 2**63:
         return literal(value)
     digits = len(str(abs(value)))

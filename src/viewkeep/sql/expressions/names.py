@@ -35,7 +35,7 @@ def resolve(translator: "Translator", node: exp.Column) -> ScopeColumn:
         raise translator.source.error(problem, node)
     if not columns and not node.table:
         _refuse_word(translator, node)
-    return columns[0] if columns else _outer(translator, node)
+    return columns[0] if columns else _outer_column(translator, node)
 
 
 def struct_path(translator: "Translator", node: exp.Column) -> tuple[ScopeColumn | None, list[str]]:
@@ -66,7 +66,7 @@ def _refuse_word(translator: "Translator", node: exp.Column) -> None:
         raise translator.source.unsupported(f"the non-deterministic function {name}()", node)
 
 
-def _outer(translator: "Translator", node: exp.Column) -> ScopeColumn:
+def _outer_column(translator: "Translator", node: exp.Column) -> ScopeColumn:
     outer = translator.scope.outer
     level = 1
     while outer is not None and not outer.matches(node.table, node.name):
@@ -76,7 +76,7 @@ def _outer(translator: "Translator", node: exp.Column) -> ScopeColumn:
             raise translator.source.unsupported(
                 f'"{node.table}.{node.name}", a field of a struct,', node
             )
-        raise translator.source.error(_unknown(translator, node), node)
+        raise translator.source.error(_unknown_column(translator, node), node)
     if level > 1:
         raise translator.source.unsupported("a column from more than one query further out", node)
     if not translator.correlated:
@@ -88,7 +88,7 @@ def _outer(translator: "Translator", node: exp.Column) -> ScopeColumn:
     return columns[0]
 
 
-def _unknown(translator: "Translator", node: exp.Column) -> str:
+def _unknown_column(translator: "Translator", node: exp.Column) -> str:
     if not node.table and node.name.lower() in translator.later:
         problem = f'"{node.name}" is an alias of the select list, which WHERE comes before'
         return f"{problem}; repeat the expression"

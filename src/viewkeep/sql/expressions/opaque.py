@@ -47,7 +47,7 @@ def opaque_expression(node: exp.Expr, translate: Translate, source: Source) -> S
     if template is None:
         return None
     text = template.sql(ViewDialect, normalize_functions=False)
-    return _typed(text, holes, source)
+    return _opaque_type(text, holes, source)
 
 
 def opaque_call(call: Call | Cast, arguments: Sequence[Scalar], source: Source) -> Scalar | None:
@@ -60,10 +60,10 @@ def opaque_call(call: Call | Cast, arguments: Sequence[Scalar], source: Source) 
         text = expression(Cast(names.get(call.argument, call.argument), call.type))
     else:
         text = expression(Call(call.function, tuple(names.get(a, a) for a in call.arguments)))
-    return _typed(text, holes, source)
+    return _opaque_type(text, holes, source)
 
 
-def _typed(text: str, holes: Sequence[Scalar], source: Source) -> Scalar | None:
+def _opaque_type(text: str, holes: Sequence[Scalar], source: Source) -> Scalar | None:
     assert source.types is not None
     parts = _HOLE.split(text)
     arguments = [holes[int(number)] for number in parts[1::2]]
@@ -86,7 +86,7 @@ def _with_holes(
 ) -> exp.Expr | None:
     """A copy whose parts are holes, as far as they read no variable of a lambda; None where it has
     a function that is no scalar one of Spark, or of the user."""
-    if isinstance(node, _REFUSED) or not _is_allowed(node, source):
+    if isinstance(node, _REFUSED) or not _is_allowed_opaque(node, source):
         return None
     node = _with_field_names(node)
     if isinstance(node, exp.Lambda):
@@ -94,7 +94,7 @@ def _with_holes(
     copy = node.copy()
     for part, value in node.args.items():
         filled = [
-            _filled(each, translate, source, holes, bound)
+            _part_with_holes(each, translate, source, holes, bound)
             for each in (value if isinstance(value, list) else [value])
         ]
         if None in filled and value is not None:
@@ -103,14 +103,14 @@ def _with_holes(
     return copy
 
 
-def _filled(
+def _part_with_holes(
     part: object, translate: Translate, source: Source, holes: list[Scalar], bound: frozenset[str]
 ) -> object:
     if not isinstance(part, exp.Expr) or isinstance(part, _TEXT):
         return part.copy() if isinstance(part, exp.Expr) else part
     if isinstance(part.parent, exp.Escape) and isinstance(part, exp.Like | exp.ILike):
         return _with_holes(part, translate, source, holes, bound)
-    if _is_value(part) and not _reads(part, bound):
+    if _is_value_node(part) and not _reads_lambda_variable(part, bound):
         try:
             scalar = translate(part)
         except UnsupportedError:
@@ -127,17 +127,17 @@ def _filled(
     return _with_holes(part, translate, source, holes, bound)
 
 
-def _is_value(node: exp.Expr) -> bool:
+def _is_value_node(node: exp.Expr) -> bool:
     """Whether a node stands for a value by itself."""
     return isinstance(node, exp.Condition | exp.Subquery | exp.Window | exp.Filter)
 
 
-def _reads(node: exp.Expr, bound: frozenset[str]) -> bool:
+def _reads_lambda_variable(node: exp.Expr, bound: frozenset[str]) -> bool:
     """Whether a node reads a variable of a lambda function around it."""
     return any(each.name.lower() in bound for each in node.find_all(exp.Identifier))
 
 
-def _is_allowed(node: exp.Expr, source: Source) -> bool:
+def _is_allowed_opaque(node: exp.Expr, source: Source) -> bool:
     if not isinstance(node, exp.Anonymous):
         return True
     name = node.name.lower()

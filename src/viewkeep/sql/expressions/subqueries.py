@@ -56,27 +56,31 @@ class Subqueries:
         """The expression that a subquery becomes; None for what is none."""
         if node not in self._values:
             self._joins.place = node
-            value = self._translate(node, translator)
+            value = self._translate_subquery(node, translator)
             if value is None:
                 return None
             self._values[node] = value
         return self._values[node]
 
-    def _translate(self, node: exp.Expr, translator: Translator) -> Scalar | None:
+    def _translate_subquery(self, node: exp.Expr, translator: Translator) -> Scalar | None:
         column = clock_column(node) if self._context.has_clock else None
         if column is not None:
             return self._read_clock(column)
         match node:
             case exp.Subquery() | exp.Select() | exp.SetOperation():
-                return self._scalar(node, translator)
+                return self._scalar_subquery(node, translator)
             case exp.Exists():
-                return self._exists(node.this, translator)
+                return self._exists_subquery(node.this, translator)
             case exp.Anonymous(expressions=[exp.Subquery() as query]):
-                return self._exists(query, translator) if node.name.lower() == "exists" else None
+                return (
+                    self._exists_subquery(query, translator)
+                    if node.name.lower() == "exists"
+                    else None
+                )
             case exp.In() if node.args.get("query") is not None:
-                return self._member(node, False, translator)
+                return self._in_subquery(node, False, translator)
             case exp.Not():
-                return self._negated(node, translator)
+                return self._translate_not(node, translator)
         return None
 
     def _read_clock(self, column: str) -> Scalar:
@@ -87,7 +91,7 @@ class Subqueries:
         value = Column(f"{self._clock.alias}.{column}")
         return Scalar(value, type_of(value, self._clock.schema))
 
-    def _negated(self, node: exp.Not, translator: Translator) -> Scalar | None:
+    def _translate_not(self, node: exp.Not, translator: Translator) -> Scalar | None:
         """Push NOT down to IN, as Spark does: NOT IN is not the negation of IN where a comparison
         is NULL."""
         inner = node.this
@@ -95,7 +99,7 @@ class Subqueries:
             inner = inner.this
         match inner:
             case exp.In() if inner.args.get("query") is not None:
-                return self._member(inner, True, translator)
+                return self._in_subquery(inner, True, translator)
             case exp.Not() if _has_membership(inner):
                 return translator.condition(inner.this)
             case exp.And() | exp.Or() if _has_membership(inner):
@@ -107,26 +111,26 @@ class Subqueries:
 
     # --- values -----------------------------------------------------------------------------------
 
-    def _scalar(self, query: exp.Expr, translator: Translator) -> Scalar:
+    def _scalar_subquery(self, query: exp.Expr, translator: Translator) -> Scalar:
         answer = self._rows.open(query, translator)
         if answer.links and not translator.correlated_scalars:
             construct = "a correlated scalar subquery in ON, or beside GROUP BY,"
             raise self._context.source.unsupported(construct, query)
         if isinstance(answer, Total):
-            self._one_column(answer.items, query)
+            self._check_one_column(answer.items, query)
             return _if_having(answer, answer.items[0], translator, query)
-        self._one_column(answer.items, query)
+        self._check_one_column(answer.items, query)
         if not answer.links or not is_unique(answer.node, set(answer.keys)):
-            return self._single(answer, translator, query)
+            return self._single_value(answer, translator, query)
         self._joins.add(answer.node, answer.links, answer.keys)
         return self._joins.column(answer.node, answer.items[0])
 
-    def _one_column(self, items: Sequence[object], query: exp.Expr) -> None:
+    def _check_one_column(self, items: Sequence[object], query: exp.Expr) -> None:
         if len(items) != 1:
             problem = f"a scalar subquery has one column, but this one has {len(items)}"
             raise self._context.source.error(problem, query)
 
-    def _single(self, answer: Answer, translator: Translator, query: exp.Expr) -> Scalar:
+    def _single_value(self, answer: Answer, translator: Translator, query: exp.Expr) -> Scalar:
         """The only value; more than one is an error, as in Spark."""
         item = answer.items[0]
         typed = type_of(Column(item), answer.node.schema)
@@ -135,22 +139,24 @@ class Subqueries:
             AggregateColumn("value", "max", Column(item)),
             AggregateColumn("all", "count"),
         )
-        return translator.call(SINGLE, self._aggregated(answer, [value, count]), query)
+        return translator.call(SINGLE, self._aggregates_per_row(answer, [value, count]), query)
 
-    def _exists(self, query: exp.Expr, translator: Translator) -> Scalar:
+    def _exists_subquery(self, query: exp.Expr, translator: Translator) -> Scalar:
         answer = self._rows.open(query, translator, items_matter=False)
         if isinstance(answer, Total):
-            return _passes(answer, translator, query)
-        rows = self._counts(answer)
-        return self._some(rows, translator, query)
+            return _having_passes(answer, translator, query)
+        rows = self._row_and_value_counts(answer)
+        return self._some_row(rows, translator, query)
 
-    def _counts(self, answer: Answer, *values: str) -> list[Scalar]:
+    def _row_and_value_counts(self, answer: Answer, *values: str) -> list[Scalar]:
         """How many rows there are, and how many values that are not NULL."""
         counts = [AggregateColumn("all", "count")]
         counts += [AggregateColumn(f"of.{v}", "count", Column(v)) for v in values]
-        return self._aggregated(answer, counts)
+        return self._aggregates_per_row(answer, counts)
 
-    def _aggregated(self, answer: Answer, aggregates: Sequence[AggregateColumn]) -> list[Scalar]:
+    def _aggregates_per_row(
+        self, answer: Answer, aggregates: Sequence[AggregateColumn]
+    ) -> list[Scalar]:
         """Aggregates of the rows that belong to each outer row, under names of their own."""
         alias = self._context.names.take("rows")
         groups = GroupBy(answer.node, answer.keys, tuple(aggregates))
@@ -159,14 +165,14 @@ class Subqueries:
         self._joins.add(node, answer.links, [names[key] for key in answer.keys])
         return [self._joins.column(node, names[each.name]) for each in aggregates]
 
-    def _some(self, rows: Sequence[Scalar], translator: Translator, node: exp.Expr) -> Scalar:
+    def _some_row(self, rows: Sequence[Scalar], translator: Translator, node: exp.Expr) -> Scalar:
         if rows[0].typed.nullable:
             return translator.call("isnotnull", rows[:1], node)
         return translator.call(">", [rows[0], constant(literal(0))], node)
 
     # --- IN ---------------------------------------------------------------------------------------
 
-    def _member(self, node: exp.In, negated: bool, translator: Translator) -> Scalar:
+    def _in_subquery(self, node: exp.In, negated: bool, translator: Translator) -> Scalar:
         nodes = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         values = [translator.translate(value) for value in nodes]
         answer = self._rows.open(node.args["query"], translator)
@@ -175,16 +181,16 @@ class Subqueries:
             raise self._context.source.error(f"{problem} columns", node)
         if isinstance(answer, Total):
             return _equals_total(answer, values, negated, translator, node)
-        member = self._matches(answer, values, translator, node)
+        member = self._some_row_equals(answer, values, translator, node)
         if not negated:
             return member
         items = [type_of(Column(item), answer.node.schema) for item in answer.items]
         if any(typed.nullable for typed in (*(v.typed for v in values), *items)):
-            unknown = self._unknown(answer, values, translator, node)
+            unknown = self._some_comparison_null(answer, values, translator, node)
             member = translator.call("or", [member, unknown], node)
         return translator.call("not", [member], node)
 
-    def _matches(
+    def _some_row_equals(
         self, answer: Answer, values: Sequence[Scalar], translator: Translator, node: exp.Expr
     ) -> Scalar:
         """Whether some row equals the values, which become links."""
@@ -197,9 +203,9 @@ class Subqueries:
             outputs.append(Output(item, Column(item) if same else Cast(Column(item), common)))
             links.append(Link(Column(item), "=", value.expression))
         linked = replace(answer, node=Project(answer.node, tuple(outputs)), links=tuple(links))
-        return self._some(self._counts(linked), translator, node)
+        return self._some_row(self._row_and_value_counts(linked), translator, node)
 
-    def _unknown(
+    def _some_comparison_null(
         self, answer: Answer, values: Sequence[Scalar], translator: Translator, node: exp.Expr
     ) -> Scalar:
         """Whether some comparison is NULL."""
@@ -209,7 +215,7 @@ class Subqueries:
         zero = constant(literal(0))
         counts = [
             translator.call("coalesce", [count, zero], node)
-            for count in self._counts(answer, answer.items[0])
+            for count in self._row_and_value_counts(answer, answer.items[0])
         ]
         some = translator.call(">", [counts[0], zero], node)
         nulls = translator.call(">", counts, node)
@@ -221,7 +227,7 @@ def _has_membership(node: exp.Expr) -> bool:
     return any(part.args.get("query") is not None for part in node.find_all(exp.In))
 
 
-def _passes(total: Total, translator: Translator, node: exp.Expr) -> Scalar:
+def _having_passes(total: Total, translator: Translator, node: exp.Expr) -> Scalar:
     if total.having is None:
         return constant(TRUE)
     return translator.call("coalesce", [total.having, constant(literal(False))], node)
@@ -241,7 +247,7 @@ def _equals_total(
     node: exp.Expr,
 ) -> Scalar:
     """IN for a subquery of one row, or of none where HAVING takes it away."""
-    member = _passes(total, translator, node)
+    member = _having_passes(total, translator, node)
     for value, item in zip(values, total.items, strict=True):
         same = translator.compare("=", [value, item], node)
         member = translator.call("and", [member, same], node)

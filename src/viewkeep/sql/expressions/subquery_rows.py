@@ -82,10 +82,10 @@ class SubqueryRows:
         inner_query = unwrapped(query)
         context = replace(self._context, outer=translator.subquery_scope)
         if not isinstance(inner_query, exp.Select):
-            return self._rename(context.nested(inner_query))
+            return self._renamed_answer(context.nested(inner_query))
         if chooses_rows(inner_query):
             try:
-                return self._rename(context.nested(inner_query))
+                return self._renamed_answer(context.nested(inner_query))
             except UnsupportedError:
                 if inner_query.args.get("distinct"):
                     raise
@@ -108,9 +108,9 @@ class SubqueryRows:
         domain: Domain | None = None,
     ) -> Answer | Total:
         """The rows of a SELECT; windows and LIMIT are applied per outer row."""
-        block, links = self._block(select, context, domain)
+        block, links = self._subquery_block(select, context, domain)
         if is_grouped(select) and not select.args.get("group"):
-            return self._total(select, block, links, context, domain)
+            return self._subquery_total(select, block, links, context, domain)
         if is_grouped(select):
             constants = domain.node.names if domain else ()
             inner: Translator = group_translator(select, block, context, constants)
@@ -134,11 +134,11 @@ class SubqueryRows:
             node = Select(node, qualify.expression)
         node = apply_top(node, top, context, columns)
         values = [item.scalar.expression for item in items] if items_matter else [literal(1)]
-        node = self._project(node, columns, values)
+        node = self._project_items(node, columns, values)
         names = item_names(items, context.source) if items_matter else ()
         return Answer(Distinct(node) if select.args.get("distinct") else node, links, names)
 
-    def _block(
+    def _subquery_block(
         self, select: exp.Select, context: Context, domain: Domain | None
     ) -> tuple[Block, tuple[Link, ...]]:
         block = translate_block(select, context, correlated=True)
@@ -151,7 +151,7 @@ class SubqueryRows:
             raise context.source.unsupported(FAR_COLUMN, select)
         return replace(block, node=linked.node, correlated=()), linked.links
 
-    def _project(
+    def _project_items(
         self, node: Node, links: Sequence[Expression], items: Sequence[Expression]
     ) -> Node:
         alias = self._context.names.take("subquery")
@@ -159,12 +159,12 @@ class SubqueryRows:
         outputs += [Output(f"{alias}.{i}", e) for i, e in enumerate(items, start=1)]
         return Project(node, tuple(outputs))
 
-    def _rename(self, node: Node) -> Answer:
+    def _renamed_answer(self, node: Node) -> Answer:
         alias = self._context.names.take("subquery")
         names = [f"{alias}.{name}" for name in node.names]
         return Answer(renamed(node, names, self._context.places), (), node.names)
 
-    def _total(
+    def _subquery_total(
         self,
         select: exp.Select,
         block: Block,

@@ -118,7 +118,7 @@ class Translator:
                     return self.opaque(node, refusal)
             case exp.Anonymous():
                 return function_call(self, node)
-        return self._special(node)
+        return self._translate_special(node)
 
     def condition(self, node: exp.Expr) -> Scalar:
         """A boolean expression."""
@@ -139,7 +139,7 @@ class Translator:
             opaque = opaque_call(call, arguments, self.source)
             if opaque is not None:
                 return opaque
-            raise self.source.type_error(_problem(error), node) from None
+            raise self.source.type_error(_type_problem(error), node) from None
         return Scalar(call, typed)
 
     def refuse_carried(self, scalar: Scalar, node: exp.Expr, function: str = "=") -> None:
@@ -155,7 +155,7 @@ class Translator:
         if not types:
             return self.call(function, arguments, node)
         target = TIMESTAMP if TIMESTAMP in types else DATE
-        return self.call(function, [self._dated(a, target, node) for a in arguments], node)
+        return self.call(function, [self._scalar_as_date(a, target, node) for a in arguments], node)
 
     def column(self, column: ScopeColumn, node: exp.Expr) -> Scalar:
         """What a resolved column means in this clause."""
@@ -169,7 +169,7 @@ class Translator:
         """Several expressions, in order."""
         return [self.translate(node) for node in nodes]
 
-    def _dated(self, scalar: Scalar, target: Type, node: exp.Expr) -> Scalar:
+    def _scalar_as_date(self, scalar: Scalar, target: Type, node: exp.Expr) -> Scalar:
         match scalar.expression:
             case Literal(str(text)):
                 moment = read_text(text, target)
@@ -178,7 +178,7 @@ class Translator:
                 return constant(moment)
         return scalar
 
-    def _special(self, node: exp.Expr) -> Scalar:
+    def _translate_special(self, node: exp.Expr) -> Scalar:
         """The forms with a syntax of their own."""
         if not isinstance(node, _PARTLY_KNOWN):
             return form(self, node)
@@ -211,11 +211,11 @@ class Translator:
             opaque = opaque_call(cast, [argument], self.source)
             if opaque is not None:
                 return opaque
-            raise self.source.type_error(_problem(error), node) from None
+            raise self.source.type_error(_type_problem(error), node) from None
         return Scalar(cast, typed)
 
 
-def _problem(error: QueryError) -> str:
+def _type_problem(error: QueryError) -> str:
     return error.problem if isinstance(error, ParseError) else str(error)
 
 

@@ -35,7 +35,7 @@ def is_unique(node: Node, columns: AbstractSet[str]) -> bool:
             key = {f"{node.alias}.{column}" for column in node.table.key}
             return bool(key) and key <= columns
         case Select():
-            return is_unique(node.child, _fixed(columns, node.condition, node.schema))
+            return is_unique(node.child, _columns_fixed(columns, node.condition, node.schema))
         case Project():
             values = [o.expression for o in node.outputs if o.name in columns]
             return is_unique(node.child, {v.name for v in values if isinstance(v, Column)})
@@ -51,7 +51,7 @@ def is_unique(node: Node, columns: AbstractSet[str]) -> bool:
             own = columns & set(node.child.names)
             return node.elements[0] in columns and is_unique(node.child, own)
         case Join():
-            fixed_columns = _fixed(columns, node.condition, node.schema)
+            fixed_columns = _columns_fixed(columns, node.condition, node.schema)
             sides = (node.left, node.right), (node.right, node.left)
             return any(_join_is_unique(node, *pair, fixed_columns) for pair in sides)
         case Values():
@@ -64,11 +64,13 @@ def _join_is_unique(node: Join, first: Node, second: Node, columns: AbstractSet[
     """Whether the columns identify a row of the first side, and with it one of the second."""
     if not is_unique(first, columns & set(first.names)):
         return False
-    fixed_columns = _fixed(columns | set(first.names), node.condition, node.schema)
+    fixed_columns = _columns_fixed(columns | set(first.names), node.condition, node.schema)
     return is_unique(second, fixed_columns & set(second.names))
 
 
-def _fixed(columns: AbstractSet[str], condition: Expression, schema: Schema) -> AbstractSet[str]:
+def _columns_fixed(
+    columns: AbstractSet[str], condition: Expression, schema: Schema
+) -> AbstractSet[str]:
     """The columns with those that the condition pins to a constant or to one of them."""
     types = {field.name: field.type for field in schema}
     fixed_columns = set(columns)

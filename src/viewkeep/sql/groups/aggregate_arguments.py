@@ -38,27 +38,27 @@ def read_arguments(
     nodes, function = list(call.expressions), AGGREGATE_NAMES[call.name.lower()]
     distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
     nodes = nodes[0].expressions if distinct else nodes
-    values = [translator.translate(_plain(each)) for each in nodes]
+    values = [translator.translate(_node_without_brackets(each)) for each in nodes]
     order = order_keys(within, translator)
     if within is not None and function not in ORDERED:
         raise translator.source.error(f"{function}() takes no WITHIN GROUP", call)
     if function in (*PERCENTILES, "mode"):
-        values, order = _of_ordered(call, values, order, translator)
+        values, order = _within_group_arguments(call, values, order, translator)
     elif function == "listagg" and values:
-        values = [_as_text(values[0]), *values[1:]]
+        values = [_argument_as_text(values[0]), *values[1:]]
         values += [constant(literal(""))] * (len(values) == 1)
     elif function == "approx_count_distinct":
-        values = [*values[:1], *map(_as_double, values[1:])]
+        values = [*values[:1], *map(_argument_as_double, values[1:])]
     read = Arguments(tuple(values), order, distinct)
-    _check_distinct(function, read, call, translator)
+    _check_distinct_order(function, read, call, translator)
     return read
 
 
-def _plain(node: exp.Expr) -> exp.Expr:
+def _node_without_brackets(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node
 
 
-def _of_ordered(
+def _within_group_arguments(
     call: exp.Anonymous,
     values: Sequence[Scalar],
     order: tuple[OrderKey, ...],
@@ -79,19 +79,19 @@ def _of_ordered(
     raise translator.source.error(f"{name}() is written {usual}", call)
 
 
-def _as_text(scalar: Scalar) -> Scalar:
+def _argument_as_text(scalar: Scalar) -> Scalar:
     if scalar.typed.type in (STRING, BINARY) or scalar.typed.type.is_opaque:
         return scalar
     return Scalar(Cast(scalar.expression, STRING), Typed(STRING, scalar.typed.nullable))
 
 
-def _as_double(scalar: Scalar) -> Scalar:
+def _argument_as_double(scalar: Scalar) -> Scalar:
     """A literal as a double, which Spark asks for as the precision of an estimate."""
     value = scalar.typed.value
     return constant(literal(float(value))) if isinstance(value, int | Decimal) else scalar
 
 
-def _check_distinct(
+def _check_distinct_order(
     function: str, read: Arguments, call: exp.Anonymous, translator: Translator
 ) -> None:
     """As in Spark, distinct values have no order but their own."""

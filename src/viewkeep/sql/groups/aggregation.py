@@ -27,7 +27,9 @@ def aggregate(rows: Node, keys: Sequence[GroupKey], calls: Sequence[AggregateCal
     sets = dict.fromkeys(call.distinct for call in calls) or {(): None}
     # The plain part, if any, comes first, so that the keys keep its names.
     parts = [
-        _part(base, names, expressions, [call for call in calls if call.distinct == expressions])
+        _aggregation_part(
+            base, names, expressions, [call for call in calls if call.distinct == expressions]
+        )
         for expressions in sorted(sets, key=bool)
     ]
     result = parts[0]
@@ -47,7 +49,7 @@ def _with_computed_keys(
     return Project(rows, (*(Output(k.name, k.scalar.expression) for k in keys), *own_columns))
 
 
-def _part(
+def _aggregation_part(
     base: Node,
     keys: tuple[str, ...],
     expressions: tuple[Expression, ...],
@@ -70,29 +72,34 @@ def _over_columns(
     argument = aggregate.argument
     return replace(
         aggregate,
-        argument=None if argument is None else _replaced(argument, columns),
-        others=tuple(_replaced(each, columns) for each in aggregate.others),
+        argument=None if argument is None else _expression_over_columns(argument, columns),
+        others=tuple(_expression_over_columns(each, columns) for each in aggregate.others),
         order=tuple(
-            replace(key, expression=_replaced(key.expression, columns)) for key in aggregate.order
+            replace(key, expression=_expression_over_columns(key.expression, columns))
+            for key in aggregate.order
         ),
     )
 
 
-def _replaced(expression: Expression, columns: Mapping[Expression, Column]) -> Expression:
+def _expression_over_columns(
+    expression: Expression, columns: Mapping[Expression, Column]
+) -> Expression:
     """The expression with whole parts of it replaced by columns."""
     if expression in columns:
         return columns[expression]
     match expression:
         case Call():
             return Call(
-                expression.function, tuple(_replaced(a, columns) for a in expression.arguments)
+                expression.function,
+                tuple(_expression_over_columns(a, columns) for a in expression.arguments),
             )
         case OpaqueCall():
             return replace(
-                expression, arguments=tuple(_replaced(a, columns) for a in expression.arguments)
+                expression,
+                arguments=tuple(_expression_over_columns(a, columns) for a in expression.arguments),
             )
         case Cast():
-            return Cast(_replaced(expression.argument, columns), expression.type)
+            return Cast(_expression_over_columns(expression.argument, columns), expression.type)
         case Column() | Literal():
             return expression
 

@@ -60,8 +60,8 @@ def group_keys(select: exp.Select, translator: Translator) -> tuple[GroupKey, ..
     """The keys: columns, expressions, positions in the select list, or its aliases."""
     group = select.args.get("group")
     keys: dict[Expression, GroupKey] = {}
-    for node in _key_nodes(group, select, translator.source) if group else ():
-        key_node, scalar = _read_key(node, select, translator)
+    for node in _group_by_nodes(group, select, translator.source) if group else ():
+        key_node, scalar = _read_group_key(node, select, translator)
         expression = scalar.expression
         name = expression.name if isinstance(expression, Column) else f"key_{len(keys) + 1}"
         keys.setdefault(expression, GroupKey(name, scalar, key_node))
@@ -79,7 +79,7 @@ def keys_of_sets(
     keys: dict[Expression, GroupKey] = {}
     names = []
     for key_set in (declared, *sets):
-        own_keys = [_read_key(node, select, translator) for node in key_set]
+        own_keys = [_read_group_key(node, select, translator) for node in key_set]
         for key_node, scalar in own_keys:
             typed = Typed(scalar.typed.type, True)
             key = GroupKey(f"key_{len(keys) + 1}", replace(scalar, typed=typed), key_node)
@@ -88,16 +88,16 @@ def keys_of_sets(
     return tuple(keys.values()), tuple(names[1:])
 
 
-def _read_key(
+def _read_group_key(
     node: exp.Expr, select: exp.Select, translator: Translator
 ) -> tuple[exp.Expr, Scalar]:
-    key_node = _key_expression(node, select, translator)
+    key_node = _group_by_expression(node, select, translator)
     scalar = translator.translate(key_node)
     translator.refuse_carried(scalar, node)
     return key_node, scalar
 
 
-def _key_nodes(group: exp.Expr, select: exp.Select, source: Source) -> list[exp.Expr]:
+def _group_by_nodes(group: exp.Expr, select: exp.Select, source: Source) -> list[exp.Expr]:
     """The expressions of GROUP BY; ALL means those of the select list that aggregate nothing."""
     if not group.args.get("all"):
         return list(group.expressions)
@@ -107,9 +107,9 @@ def _key_nodes(group: exp.Expr, select: exp.Select, source: Source) -> list[exp.
     return [each for each in items if not contains_aggregate(each)]
 
 
-def _key_expression(node: exp.Expr, select: exp.Select, translator: Translator) -> exp.Expr:
+def _group_by_expression(node: exp.Expr, select: exp.Select, translator: Translator) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-        return _by_position(node, select, translator.source)
+        return _group_by_position(node, select, translator.source)
     bare = isinstance(node, exp.Column) and not node.table
     # A column hides an alias, as in Spark.
     if bare and not translator.scope.matches("", node.name):
@@ -117,7 +117,7 @@ def _key_expression(node: exp.Expr, select: exp.Select, translator: Translator) 
     return node
 
 
-def _by_position(node: exp.Literal, select: exp.Select, source: Source) -> exp.Expr:
+def _group_by_position(node: exp.Literal, select: exp.Select, source: Source) -> exp.Expr:
     position = int(node.name)
     if not 1 <= position <= len(select.expressions):
         problem = f"GROUP BY {position}: the select list has {len(select.expressions)} columns"
@@ -176,19 +176,21 @@ class GroupedTranslator(Translator):
         """A key, an aggregate, or an expression over them."""
         match node:
             case exp.Anonymous() if is_aggregate(node):
-                return self._aggregate(node, None)
+                return self._translate_aggregate(node, None)
             case exp.WithinGroup(this=exp.Anonymous() as call) if contains_aggregate(call):
-                return self._aggregate(call, None, node.expression)
+                return self._translate_aggregate(call, None, node.expression)
             case exp.IgnoreNulls() | exp.RespectNulls() if contains_aggregate(node.this):
                 return self.translate(node.this)
             case exp.Filter(this=exp.WithinGroup() as ordered) if contains_aggregate(ordered.this):
-                return self._aggregate(ordered.this, node.expression.this, ordered.expression)
+                return self._translate_aggregate(
+                    ordered.this, node.expression.this, ordered.expression
+                )
             case exp.Anonymous() if node.name.lower() in ("grouping", "grouping_id"):
-                return self._grouping(node)
+                return self._grouping_id(node)
             case exp.Filter(this=exp.Anonymous() as call) if contains_aggregate(call):
-                return self._aggregate(call, node.expression.this)
+                return self._translate_aggregate(call, node.expression.this)
             case exp.Column():
-                alias = self._alias(node)
+                alias = self._having_alias(node)
                 if alias is not None:
                     return self.translate(alias)
                 part = self._computed_key(node) if struct_path(self, node)[1] else None
@@ -205,7 +207,7 @@ class GroupedTranslator(Translator):
         problem = f'column "{column.name}" must be in GROUP BY or inside an aggregate'
         raise self.source.error(problem, node)
 
-    def _alias(self, node: exp.Column) -> exp.Expr | None:
+    def _having_alias(self, node: exp.Column) -> exp.Expr | None:
         """The expression that HAVING names by its alias; only a key hides an alias, as in Spark."""
         keys = {key.scalar.expression for key in self.keys}
         hidden = any(c.scalar.expression in keys for c in self.scope.matches("", node.name))
@@ -225,12 +227,12 @@ class GroupedTranslator(Translator):
             return None  # whatever is wrong inside is found again, with its place
         return next((k.column for k in self.keys if k.scalar.expression == expression), None)
 
-    def _grouping(self, node: exp.Anonymous) -> Scalar:
+    def _grouping_id(self, node: exp.Anonymous) -> Scalar:
         """For each set, one bit for each key: 1 where the key is not of the set."""
         if not self.sets:
             problem = f"{node.name.lower()}() needs ROLLUP, CUBE or GROUPING SETS"
             raise self.source.error(problem, node)
-        names = [self._key_name(each) for each in node.expressions]
+        names = [self._group_key_name(each) for each in node.expressions]
         single = node.name.lower() == "grouping"
         if single and len(names) != 1:
             raise self.source.error("grouping() takes 1 argument", node)
@@ -251,20 +253,20 @@ class GroupedTranslator(Translator):
             return Scalar(parts[1], Typed(kind, False))
         return Scalar(Call("case", (*parts[:-2], parts[-1])), Typed(kind, False))
 
-    def _key_name(self, node: exp.Expr) -> str:
+    def _group_key_name(self, node: exp.Expr) -> str:
         expression = self.rows.translate(node).expression
         for key in self.keys:
             if key.scalar.expression == expression:
                 return key.name
         raise self.source.error("grouping() takes a key of GROUP BY", node)
 
-    def _aggregate(
+    def _translate_aggregate(
         self, node: exp.Anonymous, condition: exp.Expr | None, within: exp.Expr | None = None
     ) -> Scalar:
         if node.name.lower() not in AGGREGATE_NAMES:
             return self._aggregate_of_user(node, condition)
         function = AGGREGATE_NAMES[node.name.lower()]
-        if _is_star(node):
+        if _counts_star(node):
             if isinstance(node.expressions[0], exp.Distinct):
                 raise self.source.unsupported("count(DISTINCT *)", node)
             arguments = Arguments((_ONE,))
@@ -273,12 +275,12 @@ class GroupedTranslator(Translator):
         function, arguments = self._algebra_call(function, arguments, node)
         if condition is not None:
             place = 1 if function in BY_ORDER else 0
-            filtered_value = self._filter(
+            filtered_value = self._filtered_value(
                 arguments.values[place], self.rows.condition(condition), node
             )
             values = (*arguments.values[:place], filtered_value, *arguments.values[place + 1 :])
             arguments = replace(arguments, values=values)
-        return self._register(function, arguments, node)
+        return self._register_aggregate(function, arguments, node)
 
     def _aggregate_of_user(self, node: exp.Anonymous, condition: exp.Expr | None) -> Scalar:
         """An aggregate with the type that Spark gives it; it may count NULLs, so FILTER is more
@@ -293,7 +295,7 @@ class GroupedTranslator(Translator):
             raise self.source.unsupported(f"this form of the aggregate {name}()", node)
         first, *others = (each.expression for each in values)
         column = AggregateColumn("", name, first, tuple(others), type=result_type)
-        name = self._name(column, _distinct(values) if distinct else ())
+        name = self._aggregate_name(column, _distinct_values(values) if distinct else ())
         return Scalar(Column(name), Typed(result_type, nullable=True))
 
     def _algebra_call(
@@ -314,7 +316,7 @@ class GroupedTranslator(Translator):
             problem = f"{name}() takes a condition, not {values[0].typed.type}"
             raise self.source.error(problem, node)
         if function == "count_if":
-            one = self._filter(_ONE, values[0], node)
+            one = self._filtered_value(_ONE, values[0], node)
             return "count", Arguments((one,), distinct=arguments.distinct)
         return function, arguments
 
@@ -333,11 +335,11 @@ class GroupedTranslator(Translator):
             node,
         )
 
-    def _filter(self, value: Scalar, condition: Scalar, node: exp.Expr) -> Scalar:
+    def _filtered_value(self, value: Scalar, condition: Scalar, node: exp.Expr) -> Scalar:
         """FILTER: values of the other rows become NULL, which no aggregate counts."""
         return self.rows.call("case", [condition, value], node)
 
-    def _register(self, function: str, arguments: Arguments, node: exp.Expr) -> Scalar:
+    def _register_aggregate(self, function: str, arguments: Arguments, node: exp.Expr) -> Scalar:
         values, distinct = arguments.values, arguments.distinct and function not in _OF_SETS
         if function == "count" and not distinct and values[0].typed.type.is_opaque:
             values = (self._one_if_no_null(values, node),)
@@ -347,7 +349,7 @@ class GroupedTranslator(Translator):
                 self.refuse_carried(value, node, comparison_of(function))
         counts_tuples = function == "count" and len(values) > 1
         inputs = (self._one_if_no_null(values, node),) if counts_tuples else values
-        expressions = _distinct((*values, *order_values)) if distinct else ()
+        expressions = _distinct_values((*values, *order_values)) if distinct else ()
         if function == "count" and not distinct and not inputs[0].typed.nullable:
             inputs = ()
         try:
@@ -357,7 +359,7 @@ class GroupedTranslator(Translator):
             raise self.source.type_error(str(error), node) from None
         first, *others = (each.expression for each in inputs) if inputs else (None,)
         column = AggregateColumn("", function, first, tuple(others), arguments.sort_keys)
-        return Scalar(Column(self._name(column, expressions)), result)
+        return Scalar(Column(self._aggregate_name(column, expressions)), result)
 
     def _one_if_no_null(self, values: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """What `count(x, y)` counts: 1 where no value is NULL."""
@@ -367,7 +369,7 @@ class GroupedTranslator(Translator):
             condition = self.rows.call("and", [condition, part], node)
         return self.rows.call("case", [condition, _ONE], node)
 
-    def _name(self, column: AggregateColumn, distinct: tuple[Expression, ...]) -> str:
+    def _aggregate_name(self, column: AggregateColumn, distinct: tuple[Expression, ...]) -> str:
         for call in self.aggregates:
             if (replace(call.column, name=""), call.distinct) == (column, distinct):
                 return call.column.name
@@ -380,12 +382,12 @@ _OF_SETS = ("min", "max", *BY_ORDER, "collect_set", "approx_count_distinct")
 """Aggregates that duplicates do not change."""
 
 
-def _distinct(values: Sequence[Scalar]) -> tuple[Expression, ...]:
+def _distinct_values(values: Sequence[Scalar]) -> tuple[Expression, ...]:
     expressions = (each.expression for each in values)
     return tuple(dict.fromkeys(each for each in expressions if not isinstance(each, Literal)))
 
 
-def _is_star(call: exp.Anonymous) -> bool:
+def _counts_star(call: exp.Anonymous) -> bool:
     nodes = call.expressions
     nodes = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
     return call.name.lower() == "count" and bool(nodes) and isinstance(nodes[0], exp.Star)

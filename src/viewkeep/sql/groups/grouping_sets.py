@@ -38,12 +38,12 @@ def sets_of(group: exp.Expr) -> list[Keys]:
     """
     keys = tuple(group.expressions)
     if group.args.get("rollup"):
-        return _rollup(keys)
+        return _rollup_sets(keys)
     if group.args.get("cube"):
-        return _cube(keys)
+        return _cube_sets(keys)
     if group.args.get("grouping_sets"):  # the keys before it only say which there are
-        return [each for sets in group.args["grouping_sets"] for each in _sets(sets)]
-    return [sum(chosen, ()) for chosen in product(*map(_sets, keys))]
+        return [each for sets in group.args["grouping_sets"] for each in _sets_of_node(sets)]
+    return [sum(chosen, ()) for chosen in product(*map(_sets_of_node, keys))]
 
 
 def declared_keys(group: exp.Expr) -> Keys:
@@ -51,29 +51,29 @@ def declared_keys(group: exp.Expr) -> Keys:
     return tuple(group.expressions) if group.args.get("grouping_sets") else ()
 
 
-def _sets(node: exp.Expr) -> list[Keys]:
+def _sets_of_node(node: exp.Expr) -> list[Keys]:
     match node:
         case exp.Rollup():
-            return _rollup(node.expressions)
+            return _rollup_sets(node.expressions)
         case exp.Cube():
-            return _cube(node.expressions)
+            return _cube_sets(node.expressions)
         case exp.GroupingSets():
-            return [keys for each in node.expressions for keys in _sets(each)]
-    return [_unit(node)]
+            return [keys for each in node.expressions for keys in _sets_of_node(each)]
+    return [_keys_in_brackets(node)]
 
 
-def _rollup(nodes: Sequence[exp.Expr]) -> list[Keys]:
-    units = [_unit(node) for node in nodes]
+def _rollup_sets(nodes: Sequence[exp.Expr]) -> list[Keys]:
+    units = [_keys_in_brackets(node) for node in nodes]
     return [sum(units[:count], ()) for count in range(len(units), -1, -1)]
 
 
-def _cube(nodes: Sequence[exp.Expr]) -> list[Keys]:
-    units = [_unit(node) for node in nodes]
+def _cube_sets(nodes: Sequence[exp.Expr]) -> list[Keys]:
+    units = [_keys_in_brackets(node) for node in nodes]
     counts = range(len(units), -1, -1)
     return [sum(chosen, ()) for count in counts for chosen in combinations(units, count)]
 
 
-def _unit(node: exp.Expr) -> Keys:
+def _keys_in_brackets(node: exp.Expr) -> Keys:
     """The keys of one pair of brackets, which are in a set together or not at all."""
     match node:
         case exp.Tuple():
@@ -90,13 +90,15 @@ def expand(
     calls: Sequence[AggregateCall],
 ) -> tuple[Node, tuple[GroupKey, ...]]:
     """Every row once for each set, in which other keys are NULL; and the keys to group by."""
-    branches = [_branch(rows, number, keys, own, calls) for number, own in enumerate(sets)]
+    branches = [
+        _rows_of_grouping_set(rows, number, keys, own, calls) for number, own in enumerate(sets)
+    ]
     node: Node = UnionAll(tuple(branches)) if len(branches) > 1 else branches[0]
     columns = [GroupKey(key.name, key.column, key.node) for key in keys]
     return node, (*columns, GroupKey(SET, Scalar(Column(SET), Typed(INT, False))))
 
 
-def _branch(
+def _rows_of_grouping_set(
     rows: Node,
     number: int,
     keys: Sequence[GroupKey],

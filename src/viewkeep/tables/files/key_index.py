@@ -45,20 +45,22 @@ class KeyIndex:
         kinds = pa.schema([pa.field(name, rows[name].type) for name in names])
         if kinds.types != self.keys.schema.types:
             return KeyIndex(self.keys.cast(kinds)).places(rows)
-        if self._meets_few(rows.num_rows):
+        if self._has_few_keys(rows.num_rows):
             place = self._first_places.get
             return np.fromiter(
                 (place(key, -1) for key in _key_tuples(rows.select(names))), np.int64
             )
-        places = self._columns[0].places(rows[names[0]])
-        for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs[0], strict=True):
-            places = pairs.places(self._paired(places, column.places(rows[name])))
+        places = self._column_indexes[0].places(rows[names[0]])
+        for name, column, pairs in zip(
+            names[1:], self._column_indexes[1:], self._pair_indexes[0], strict=True
+        ):
+            places = pairs.places(self._pair_column(places, column.places(rows[name])))
         return places
 
     @property
     def own_places(self) -> Places:
         """For each key, the place of the first equal one."""
-        return self.places(self.keys) if self._meets_few(0) else self._pairs[1]
+        return self.places(self.keys) if self._has_few_keys(0) else self._pair_indexes[1]
 
     @property
     def count(self) -> int:
@@ -71,10 +73,10 @@ class KeyIndex:
         again = np.flatnonzero(self.own_places != np.arange(self.keys.num_rows))
         return int(again[0]) if len(again) else None
 
-    def _meets_few(self, rows: int) -> bool:
+    def _has_few_keys(self, rows: int) -> bool:
         """Whether there are few keys and rows, of types whose values Python tells apart."""
         few = self.keys.num_rows + rows <= FEW_ROWS and self.keys.num_columns > 1
-        return few and all(map(_is_plain, self.keys.schema.types))
+        return few and all(map(_is_plain_type, self.keys.schema.types))
 
     @cached_property
     def _first_places(self) -> dict[tuple[Any, ...], int]:
@@ -82,23 +84,23 @@ class KeyIndex:
         return dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
 
     @cached_property
-    def _columns(self) -> list["_ColumnIndex"]:
+    def _column_indexes(self) -> list["_ColumnIndex"]:
         return [_ColumnIndex(column) for column in self.keys.columns]
 
     @cached_property
-    def _pairs(self) -> tuple[list["_ColumnIndex"], Places]:
+    def _pair_indexes(self) -> tuple[list["_ColumnIndex"], Places]:
         """The indexes of pairs, and where the keys themselves stand first."""
-        if not self._columns:
+        if not self._column_indexes:
             return [], np.zeros(self.keys.num_rows, np.int64)
         indexes = []
-        places = self._columns[0].places(self.keys[0])
-        for column in self._columns[1:]:
-            pairs = self._paired(places, column.places(column.values))
+        places = self._column_indexes[0].places(self.keys[0])
+        for column in self._column_indexes[1:]:
+            pairs = self._pair_column(places, column.places(column.values))
             indexes.append(_ColumnIndex(pairs))
             places = indexes[-1].places(pairs)
         return indexes, places
 
-    def _paired(self, first: Places, second: Places) -> pa.ChunkedArray:
+    def _pair_column(self, first: Places, second: Places) -> pa.ChunkedArray:
         count = self.keys.num_rows
         pairs = np.where((first < 0) | (second < 0), -1, first * count + second)
         return pa.chunked_array([pa.array(pairs)])
@@ -113,28 +115,28 @@ class _ColumnIndex:
     def places(self, column: pa.ChunkedArray) -> Places:
         """For each value of another column of the same type, its place; -1 if it has none."""
         if pa.types.is_nested(column.type):  # Arrow looks no such values up
-            place = self._nested.get
+            place = self._nested_places.get
             return np.fromiter((place(value, -1) for value in _nested_values(column)), np.int64)
-        if self._dense is not None:
-            return _addressed(*self._dense, column)
-        places = pc.index_in(_normal(column), value_set=self._value_set)
-        return _integers(places.fill_null(-1))
+        if self._dense_places is not None:
+            return _places_by_address(*self._dense_places, column)
+        places = pc.index_in(_normal_floats(column), value_set=self._value_set)
+        return _integer_values(places.fill_null(-1))
 
     @cached_property
-    def _nested(self) -> dict[Any, int]:
+    def _nested_places(self) -> dict[Any, int]:
         values = _nested_values(self.values)
         return dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
 
     @cached_property
     def _value_set(self) -> pa.Array:
-        return _whole(_normal(self.values))
+        return _one_array(_normal_floats(self.values))
 
     @cached_property
-    def _dense(self) -> tuple[int, Places] | None:
+    def _dense_places(self) -> tuple[int, Places] | None:
         """The least value and, for each number from it on, the place; None if they are sparse."""
         if not _is_whole_number(self.values.type) or self.values.null_count:
             return None
-        values = _integers(self.values)
+        values = _integer_values(self.values)
         if not len(values):
             return None
         least, most = int(values.min()), int(values.max())
@@ -146,8 +148,8 @@ class _ColumnIndex:
         return least, places
 
 
-def _addressed(least: int, places: Places, column: pa.ChunkedArray) -> Places:
-    values = _integers(column.fill_null(0) if column.null_count else column)
+def _places_by_address(least: int, places: Places, column: pa.ChunkedArray) -> Places:
+    values = _integer_values(column.fill_null(0) if column.null_count else column)
     inside = (values >= least) & (values < least + len(places))
     if column.null_count:
         inside &= pc.is_valid(column).to_numpy()
@@ -158,7 +160,7 @@ def _addressed(least: int, places: Places, column: pa.ChunkedArray) -> Places:
     return addresses
 
 
-def _integers(column: pa.ChunkedArray) -> Places:
+def _integer_values(column: pa.ChunkedArray) -> Places:
     kind = column.type
     if pa.types.is_date32(kind):
         column = column.cast(pa.int32())
@@ -166,7 +168,7 @@ def _integers(column: pa.ChunkedArray) -> Places:
     return integers
 
 
-def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _normal_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Arrow takes 0.0 and -0.0 for different values, and NaNs of different bits."""
     if not pa.types.is_floating(column.type):
         return column
@@ -183,7 +185,7 @@ def _key_tuples(keys: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
@@ -192,5 +194,5 @@ def _is_whole_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
 
 
-def _is_plain(kind: pa.DataType) -> bool:
+def _is_plain_type(kind: pa.DataType) -> bool:
     return _is_whole_number(kind) or bool(pa.types.is_string(kind) or pa.types.is_boolean(kind))

@@ -27,7 +27,7 @@ def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
     """Whether each column for itself has one of the values; cheap, and often enough."""
     near = None
     for name in keys.column_names:
-        if _is_float(keys[name].type) or pa.types.is_nested(keys[name].type):
+        if _is_float_type(keys[name].type) or pa.types.is_nested(keys[name].type):
             continue  # Arrow takes 0.0 and -0.0 for different values, and looks no nested ones up
         values = keys[name].combine_chunks().cast(rows[name].type)
         mask = pc.is_in(rows[name], value_set=values)
@@ -39,34 +39,34 @@ def near_rows(rows: pa.Table, keys: pa.Table) -> pa.Array:
 
 def key_tuples(keys: pa.Table) -> list[Key]:
     """Keys as tuples that are equal where the keys are."""
-    columns = [_values(column) for column in keys.columns]
+    columns = [_key_values(column) for column in keys.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * keys.num_rows
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _key_values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_nested(column.type):
         return list(map(normal, column_values(column)))
     values: list[Any] = column.to_pylist()
-    return list(map(normal, values)) if _is_float(column.type) else values
+    return list(map(normal, values)) if _is_float_type(column.type) else values
 
 
 def may_hold(file: DataFile, keys: pa.Table) -> bool:
     """Whether a file can have one of the keys, as far as its bounds tell."""
     return bool(keys.num_rows) and all(
-        _may_hold(file, name, keys[name]) for name in keys.column_names
+        _file_may_hold(file, name, keys[name]) for name in keys.column_names
     )
 
 
-def _may_hold(file: DataFile, name: str, values: pa.ChunkedArray) -> bool:
+def _file_may_hold(file: DataFile, name: str, values: pa.ChunkedArray) -> bool:
     if name not in file.least or name not in file.nulls:
         return True
     if values.null_count and file.nulls[name]:
         return True
     least, greatest = file.least[name], file.greatest[name]
-    return bool(_any_between(values.drop_null(), least, greatest))
+    return bool(_any_key_between(values.drop_null(), least, greatest))
 
 
-def _any_between(values: pa.ChunkedArray, least: Any, greatest: Any) -> bool:
+def _any_key_between(values: pa.ChunkedArray, least: Any, greatest: Any) -> bool:
     low, high = pa.scalar(least, values.type), pa.scalar(greatest, values.type)
     inside = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
     return bool(pc.any(inside, min_count=0).as_py())
@@ -77,5 +77,5 @@ def without(rows: pa.Table, keys: pa.Table) -> pa.Table:
     return rows.filter(pc.invert(matches(rows, keys)))
 
 
-def _is_float(kind: pa.DataType) -> bool:
+def _is_float_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind))

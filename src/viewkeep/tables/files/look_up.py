@@ -27,11 +27,13 @@ def look_up(
 ) -> pa.Table:
     """Rows that may have a key of one of the tables of keys; several files at a time."""
     schema = arrow_schema(fields)
-    parts = parallel(lambda each: _near(folder, each, schema, keys), files)
+    parts = parallel(lambda each: _rows_near_keys(folder, each, schema, keys), files)
     return pa.concat_tables([schema.empty_table(), *parts])
 
 
-def _near(folder: Folder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]) -> pa.Table:
+def _rows_near_keys(
+    folder: Folder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]
+) -> pa.Table:
     """The rows of a file that may have a key: key columns are read first, other columns only if
     rows match."""
     columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
@@ -67,10 +69,12 @@ def find_places(
     """For each file, the places of the rows that have one of the keys, also of deleted rows."""
     index, names = KeyIndex(keys), set(keys.column_names)
     schema = arrow_schema([each for each in fields if each.name in names])
-    return parallel(lambda each: _places(folder, each, schema, index), files)
+    return parallel(lambda each: _row_numbers_of_keys(folder, each, schema, index), files)
 
 
-def _places(folder: Folder, each: DataFile, schema: pa.Schema, keys: KeyIndex) -> RowNumbers:
+def _row_numbers_of_keys(
+    folder: Folder, each: DataFile, schema: pa.Schema, keys: KeyIndex
+) -> RowNumbers:
     parts = [np.zeros(0, np.int64)]
     with folder.opened(each) as (file, bounds):
         names = [name for name in schema.names if name in set(file.schema_arrow.names)]

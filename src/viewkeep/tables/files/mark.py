@@ -52,16 +52,16 @@ def mark_rows(
     files that are only marked are removed and added, with other deletion vectors."""
     deleted = _deleted_rows(scans, table, snapshot, old_keys)
     empty_files = [each.file for each in deleted if each.share == 1]
-    rewritten_files = _written_anew(snapshot, deleted)
+    rewritten_files = _files_to_write_anew(snapshot, deleted)
     unmarked = {each.path for each in (*empty_files, *rewritten_files)}
     marked_files = [each for each in deleted if each.file.path not in unmarked]
     part = replace(snapshot, files=tuple(rewritten_files))
     copies = rewrite.rewrite(scans, table, part, old_keys, new_rows, driver_bytes)
-    add = (*copies.add, *_marked(table, marked_files))
+    add = (*copies.add, *_files_with_vectors(table, marked_files))
     return Rewrite(add, (*copies.remove, *empty_files, *(each.file for each in marked_files)))
 
 
-def _written_anew(snapshot: Snapshot, deleted: Sequence[_DeletedRows]) -> list[DataFile]:
+def _files_to_write_anew(snapshot: Snapshot, deleted: Sequence[_DeletedRows]) -> list[DataFile]:
     """Files with many deleted rows, and small files, once they are many."""
     shares = {each.file.path: each.share for each in deleted}
     some = [each for each in snapshot.files if shares.get(each.path) != 1]
@@ -70,7 +70,7 @@ def _written_anew(snapshot: Snapshot, deleted: Sequence[_DeletedRows]) -> list[D
     return [f for f in some if f.path in together or shares.get(f.path, 0.0) > DELETED_SHARE]
 
 
-def _marked(table: LakeTable, deleted: Sequence[_DeletedRows]) -> list[DataFile]:
+def _files_with_vectors(table: LakeTable, deleted: Sequence[_DeletedRows]) -> list[DataFile]:
     """Files with new deletion vectors."""
     if not deleted:
         return []
@@ -88,15 +88,15 @@ def _deleted_rows(
     folder = Folder(table)
     near = [each for each in snapshot.files if may_hold(each, keys)]
     changed = []
-    for each, rows in zip(near, _places(scans, table, snapshot, near, keys), strict=True):
+    for each, rows in zip(near, _places_of_keys(scans, table, snapshot, near, keys), strict=True):
         before = folder.deleted_rows(each)
-        after = _united(before, rows)
+        after = _union_of_row_numbers(before, rows)
         if len(after) > len(before):
             changed.append(_DeletedRows(each, after))
     return changed
 
 
-def _places(
+def _places_of_keys(
     scans: Scans, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: pa.Table
 ) -> list[RowNumbers]:
     """For each file, the places of rows that have one of the keys."""
@@ -109,7 +109,7 @@ def _places(
     return [np.sort(rows[numbers == number]) for number in range(len(files))]
 
 
-def _united(before: RowNumbers, rows: RowNumbers) -> RowNumbers:
+def _union_of_row_numbers(before: RowNumbers, rows: RowNumbers) -> RowNumbers:
     """The union of two ascending lists of row numbers, by insertion into the first."""
     at = np.searchsorted(before, rows)
     if len(before):

@@ -94,7 +94,7 @@ class Folder:
     def read(self, files: Iterable[DataFile], fields: Sequence[Field]) -> pa.Table:
         """The rows of some files, with these columns; what a file does not have is NULL."""
         schema = arrow_schema(fields)
-        tables = [self._read(each, schema) for each in files]
+        tables = [self._read_data_file(each, schema) for each in files]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def read_path(self, path: str, fields: Sequence[Field]) -> pa.Table:
@@ -203,14 +203,14 @@ class Folder:
         location = vector.location(self._base)
         if location is None:
             return b""
-        with _reading(location), self._files.open_input_file(location) as source:
+        with _parquet_errors(location), self._files.open_input_file(location) as source:
             return bytes(source.read())
 
     def read_stored(self, file: DataFile, fields: Sequence[Field]) -> pa.Table:
         """All rows of a file in their places, also those that are deleted."""
         return self._read_stored(file, arrow_schema(fields))
 
-    def _read(self, each: DataFile, schema: pa.Schema) -> pa.Table:
+    def _read_data_file(self, each: DataFile, schema: pa.Schema) -> pa.Table:
         rows = self._read_stored(each, schema)
         if each.vector is None:
             return rows
@@ -232,7 +232,7 @@ class Folder:
         return conform(self._read_whole(location) if recent is None else recent, schema, each)
 
     def _read_whole(self, location: str) -> pa.Table:
-        with _reading(location), self._files.open_input_file(location) as source:
+        with _parquet_errors(location), self._files.open_input_file(location) as source:
             # A small file is read before threads have started.
             is_small = source.size() <= SMALL_BYTES
             place = pa.BufferReader(source.read()) if is_small else source
@@ -246,7 +246,7 @@ class Folder:
     def opened(self, each: DataFile) -> Iterator[tuple[pq.ParquetFile, GroupBounds]]:
         """A file of the table, open, and the bounds of its row groups."""
         location = each.location(self._base)
-        with _reading(location), self._files.open_input_file(location) as source:
+        with _parquet_errors(location), self._files.open_input_file(location) as source:
 
             def read_footer() -> Any:
                 return pq.read_metadata(source)
@@ -277,7 +277,7 @@ class Folder:
                 )
             return int(rows[column].null_count)
 
-        least, greatest, nulls = _bounds(footer, count_nulls)
+        least, greatest, nulls = _column_statistics(footer, count_nulls)
         return DataFile(path, size, footer.num_rows, {}, least, greatest, nulls)
 
 
@@ -289,7 +289,7 @@ def open_writer(sink: Any, schema: pa.Schema, **options: Any) -> pq.ParquetWrite
 
 
 @contextmanager
-def _reading(location: str) -> Iterator[None]:
+def _parquet_errors(location: str) -> Iterator[None]:
     try:
         with storage_errors(location):
             yield
@@ -322,7 +322,7 @@ def conform(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _bounds(
+def _column_statistics(
     footer: Any, count_nulls: Callable[[str], int]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
     """The least and greatest values and the NULLs of columns, over all row groups.
@@ -350,7 +350,7 @@ def _bounds(
 def _stored_ends(field: pa.Field, stats: Sequence[Any]) -> tuple[Any, Any]:
     """The bounds of a column; dates that have no form in the log are refused."""
     try:
-        return _ends(field.type, stats)
+        return _bounds_of_values(field.type, stats)
     except OverflowError as error:
         raise StorageError(
             f'column "{field.name}" has a date before the year 1 or after 9999, which tables do '
@@ -358,7 +358,7 @@ def _stored_ends(field: pa.Field, stats: Sequence[Any]) -> tuple[Any, Any]:
         ) from error
 
 
-def _ends(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
+def _bounds_of_values(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
     """Bounds of values that are not all NULL; of long strings, none are written."""
     if any(each is None for each in stats):
         return _WIDEST[str(kind)]

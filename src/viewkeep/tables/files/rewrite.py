@@ -88,7 +88,7 @@ def find_rows(
     index = KeyIndex(keys)
     if sum(each.size for each in files) <= driver_bytes:
         return _load_matches(table, snapshot, files, index)
-    near = scans.rows_near(_stored(table, snapshot, files), keys)
+    near = scans.rows_near(_rows_of_stored_files(table, snapshot, files), keys)
     places = index.places(near)
     return MatchedRows(index, near.filter(pa.array(places >= 0)), places[places >= 0], None)
 
@@ -127,12 +127,14 @@ def rewrite(
     if matches is None and sum(each.size for each in candidate_files) <= driver_bytes:
         matches = _load_matches(table, snapshot, candidate_files, KeyIndex(old_keys))
     if matches is None or matches.files is None:
-        rest = scans.write_without(_stored(table, snapshot, candidate_files), old_keys)
+        rest = scans.write_without(
+            _rows_of_stored_files(table, snapshot, candidate_files), old_keys
+        )
         return Rewrite((*rest, *write_rows(table, new_rows)), tuple(candidate_files))
-    return _on_driver(table, snapshot, matches, old_keys, new_rows)
+    return _rewrite_in_memory(table, snapshot, matches, old_keys, new_rows)
 
 
-def _on_driver(
+def _rewrite_in_memory(
     table: LakeTable,
     snapshot: Snapshot,
     matches: MatchedRows,
@@ -141,10 +143,12 @@ def _on_driver(
 ) -> Rewrite:
     """Rows that replace others take their places; the rest goes to the end of some file."""
     files = matches.files or ()
-    moves = _moves(matches, old_keys, new_rows)
-    rests = zip(files, parallel(lambda each: _rest(each, moves, new_rows), files), strict=True)
+    moves = _moves_of_rows(matches, old_keys, new_rows)
+    rests = zip(
+        files, parallel(lambda each: _file_after_change(each, moves, new_rows), files), strict=True
+    )
     hit = [(each.file, rest) for each, rest in rests if rest is not None]
-    small = _small(snapshot, [each for each, _ in hit])
+    small = _small_files_to_merge(snapshot, [each for each, _ in hit])
     merged = [Folder(table).read(small, snapshot.fields), new_rows.filter(pa.array(moves.appended))]
     merged += [rest for each, rest in hit if each.size < SMALL_BYTES]
     large = [rest for each, rest in hit if each.size >= SMALL_BYTES and rest.num_rows]
@@ -166,7 +170,7 @@ class _Moves:
     appended: Mask
 
 
-def _moves(matches: MatchedRows, old_keys: pa.Table, new_rows: pa.Table) -> _Moves:
+def _moves_of_rows(matches: MatchedRows, old_keys: pa.Table, new_rows: pa.Table) -> _Moves:
     count = matches.keys.keys.num_rows
     goes, instead = np.zeros(count, np.bool_), np.full(count, -1, np.int64)
     away = matches.keys.places(old_keys)
@@ -183,7 +187,7 @@ def _moves(matches: MatchedRows, old_keys: pa.Table, new_rows: pa.Table) -> _Mov
     return _Moves(goes, instead, appended)
 
 
-def _rest(file: FileRows, moves: _Moves, new_rows: pa.Table) -> pa.Table | None:
+def _file_after_change(file: FileRows, moves: _Moves, new_rows: pa.Table) -> pa.Table | None:
     """The rows of a file after a change, or None if all stay as they are."""
     hits = np.flatnonzero(file.places >= 0)
     keys = file.places[hits]
@@ -191,40 +195,42 @@ def _rest(file: FileRows, moves: _Moves, new_rows: pa.Table) -> pa.Table | None:
     replaced, dropped = hits[instead >= 0], hits[moves.goes[keys] & (instead < 0)]
     rows = file.rows
     if len(replaced):
-        rows = _replaced(rows, replaced, new_rows.take(pa.array(instead[instead >= 0])))
+        rows = _rows_with_replacements(
+            rows, replaced, new_rows.take(pa.array(instead[instead >= 0]))
+        )
     if len(dropped):
-        return rows.filter(pc.invert(_mask(rows.num_rows, dropped)))
+        return rows.filter(pc.invert(_mask_of_places(rows.num_rows, dropped)))
     return None if rows is file.rows else rows
 
 
-def _mask(count: int, places: Places) -> pa.Array:
+def _mask_of_places(count: int, places: Places) -> pa.Array:
     mask = np.zeros(count, np.bool_)
     mask[places] = True
     return pa.array(mask)
 
 
-def _replaced(rows: pa.Table, places: Places, new: pa.Table) -> pa.Table:
+def _rows_with_replacements(rows: pa.Table, places: Places, new: pa.Table) -> pa.Table:
     """Rows with others in some places; columns that stay as they are are not copied."""
-    mask, new = _mask(rows.num_rows, places), new.combine_chunks()
+    mask, new = _mask_of_places(rows.num_rows, places), new.combine_chunks()
     old = rows.filter(mask)
     for position, name in enumerate(rows.column_names):
         if not old[name].equals(new[name]):
-            column = _replaced_values(rows[name], mask, new[name])
+            column = _column_with_replacements(rows[name], mask, new[name])
             rows = rows.set_column(position, rows.schema.field(name), column)
     return rows
 
 
-def _replaced_values(
+def _column_with_replacements(
     column: pa.ChunkedArray, mask: pa.Array, new: pa.ChunkedArray
 ) -> pa.ChunkedArray:
     if not pa.types.is_nested(column.type):
-        return pc.replace_with_mask(column, mask, _whole(new))
+        return pc.replace_with_mask(column, mask, _single_array(new))
     places = np.arange(len(column))
     places[mask.to_numpy(zero_copy_only=False)] = len(column) + np.arange(len(new))
     return pa.chunked_array([*column.chunks, *new.chunks], column.type).take(pa.array(places))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _single_array(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
@@ -237,11 +243,15 @@ def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
     return parallel(Folder(table).write, parts)
 
 
-def _stored(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
+def _rows_of_stored_files(
+    table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]
+) -> StoredRows:
     return StoredRows(table, snapshot, files, {f.name: f.name for f in snapshot.fields})
 
 
-def _small(snapshot: Snapshot, candidate_files: Sequence[DataFile]) -> list[DataFile]:
+def _small_files_to_merge(
+    snapshot: Snapshot, candidate_files: Sequence[DataFile]
+) -> list[DataFile]:
     """Small files to merge into this change, once there are many of them."""
     small = [f for f in snapshot.files if f.size < SMALL_BYTES and f not in candidate_files]
     return small if len(small) >= SMALL_FILES else []

@@ -67,7 +67,7 @@ class GroupBounds:
             own = np.full(len(self._bytes), bool(some.num_rows), np.bool_)
             for name in some.column_names:
                 if name in self._places and not pa.types.is_floating(some[name].type):
-                    own &= self._column(name).may_have(*_sorted_values(some[name]))
+                    own &= self._bounds_of_column(name).may_have(*_sorted_values(some[name]))
             mask |= own
         return mask
 
@@ -94,7 +94,7 @@ class GroupBounds:
         spans = [np.arange(self.starts[n], self.starts[n + 1]) for n in groups]
         return np.concatenate([np.zeros(0, np.int64), *spans])
 
-    def _column(self, name: str) -> _ColumnBounds:
+    def _bounds_of_column(self, name: str) -> _ColumnBounds:
         if name not in self._columns:
             self._columns[name] = _column_bounds(self.footer, self._places[name])
         return self._columns[name]
@@ -111,8 +111,8 @@ def _column_bounds(footer: Any, place: int) -> _ColumnBounds:
     with_bounds = [each for each in stats if each is not None and each.has_min_max]
     return _ColumnBounds(
         np.array([each is not None and each.has_min_max for each in stats], np.bool_),
-        _vector([each.min for each in with_bounds]),
-        _vector([each.max for each in with_bounds]),
+        _value_vector([each.min for each in with_bounds]),
+        _value_vector([each.max for each in with_bounds]),
         np.array([each is None or each.null_count != 0 for each in stats], np.bool_),
     )
 
@@ -122,10 +122,10 @@ def _sorted_values(column: pa.ChunkedArray) -> tuple[Values, bool]:
     values = column.drop_null()
     if pa.types.is_integer(column.type):
         return np.unique(values.to_numpy()).astype(np.int64), bool(column.null_count)
-    return _vector(sorted(set(values.to_pylist()))), bool(column.null_count)
+    return _value_vector(sorted(set(values.to_pylist()))), bool(column.null_count)
 
 
-def _vector(values: list[Any]) -> Values:
+def _value_vector(values: list[Any]) -> Values:
     if values and all(isinstance(each, int) for each in values):
         return np.array(values, np.int64)
     vector = np.empty(len(values), object)

@@ -28,21 +28,21 @@ def value_counts(
     table: LakeTable, snapshot: Snapshot, columns: Iterable[str]
 ) -> dict[str, ValueCounts]:
     """The spread of columns whose values can be counted; deleted rows of files count as well."""
-    partitioned = _by_partition(snapshot)
+    partitioned = _counts_of_partitions(snapshot)
     stored = {each.name for each in snapshot.fields} - partitioned.keys()
     names = sorted(stored.intersection(columns))
     wanted = {name: partitioned[name] for name in columns if name in partitioned}
-    rows = _sample(table, snapshot, names) if names and snapshot.rows else pa.table({})
+    rows = _sampled_columns(table, snapshot, names) if names and snapshot.rows else pa.table({})
     for name in rows.column_names:
         try:
             counts = pc.value_counts(rows[name]).field("counts").to_numpy()
         except pa.ArrowNotImplementedError:  # of values inside of values
             continue
-        wanted[name] = _estimated(counts.astype(np.float64), snapshot.rows)
+        wanted[name] = _estimated_counts(counts.astype(np.float64), snapshot.rows)
     return wanted
 
 
-def _sample(table: LakeTable, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
+def _sampled_columns(table: LakeTable, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
     """Some columns of row groups that lie evenly apart."""
     step = -(-snapshot.rows // MOST_ROWS)
     folder, parts, place = Folder(table), [], 0
@@ -56,7 +56,7 @@ def _sample(table: LakeTable, snapshot: Snapshot, names: Sequence[str]) -> pa.Ta
     return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
 
-def _estimated(counts: np.ndarray, rows: int) -> ValueCounts:
+def _estimated_counts(counts: np.ndarray, rows: int) -> ValueCounts:
     """The spread in a table of so many rows, of which some were counted: values seen once stand
     for others that were not seen (the estimator of Charikar and others)."""
     seen = float(counts.sum())
@@ -69,7 +69,7 @@ def _estimated(counts: np.ndarray, rows: int) -> ValueCounts:
     return ValueCounts(distinct, max(agreement, 1 / max(1.0, distinct)))
 
 
-def _by_partition(snapshot: Snapshot) -> Mapping[str, ValueCounts]:
+def _counts_of_partitions(snapshot: Snapshot) -> Mapping[str, ValueCounts]:
     found = {}
     for name in snapshot.partitions:
         rows: dict[object, int] = {}
@@ -78,5 +78,5 @@ def _by_partition(snapshot: Snapshot) -> Mapping[str, ValueCounts]:
             rows[value] = rows.get(value, 0) + each.rows
         counts = np.array([n for n in rows.values() if n], np.float64)
         if len(counts):
-            found[name] = _estimated(counts, int(counts.sum()))
+            found[name] = _estimated_counts(counts, int(counts.sum()))
     return found

@@ -82,7 +82,7 @@ class Splice:
         file.truncate(own.end)
         file.seek(own.end)
         for group in own.groups:
-            columns = [_column(each[_ABOUT][1]) for each in group[_COLUMNS][1]]
+            columns = [_column_bytes(each[_ABOUT][1]) for each in group[_COLUMNS][1]]
             self._add_group(group, columns)
 
     def add(self, source: GroupSource, numbers: Iterable[int]) -> None:
@@ -90,12 +90,14 @@ class Splice:
         left out."""
         for number in numbers:
             group = source.groups[number]
-            self._add_group(group, [self._moved(source, each) for each in group[_COLUMNS][1]])
+            self._add_group(
+                group, [self._copy_column_pages(source, each) for each in group[_COLUMNS][1]]
+            )
         self._copy_range()
 
     def _add_group(self, group: Fields, columns: list[bytes]) -> None:
         fields = {**group, _COLUMNS: (LIST, write_list(STRUCT, columns))}
-        self._groups.append(_written(fields, _GROUP_OFFSET, _ORDINAL))
+        self._groups.append(_struct_bytes(fields, _GROUP_OFFSET, _ORDINAL))
         self._rows += read_number(group[_GROUP_ROWS][1])
 
     def finish(self, source: GroupSource) -> None:
@@ -103,10 +105,10 @@ class Splice:
         footer = dict(source.footer)
         footer[_ROWS] = I64, write_number(self._rows)
         footer[_GROUPS] = LIST, write_list(STRUCT, self._groups)
-        text = _written(footer)
+        text = _struct_bytes(footer)
         self._sink.write(b"".join((text, len(text).to_bytes(4, "little"), MAGIC)))
 
-    def _moved(self, source: GroupSource, column: Fields) -> bytes:
+    def _copy_column_pages(self, source: GroupSource, column: Fields) -> bytes:
         """Copy the pages of a column; what is told of it, with the place where they are now."""
         if _FILE_PATH in column or _ABOUT not in column:
             raise SpliceError("columns in another file")
@@ -118,7 +120,7 @@ class Splice:
         if start == dictionary:
             about[_DICTIONARY] = I64, write_number(self._place)
         self._extend_range(source.file, start, read_number(about[_SIZE][1]))
-        return _column(about)
+        return _column_bytes(about)
 
     def _extend_range(self, file: IO[bytes], start: int, size: int) -> None:
         """Bytes that follow each other are copied at once."""
@@ -131,7 +133,7 @@ class Splice:
 
     def _copy_range(self) -> None:
         if self._range is not None:
-            _copy(*self._range, self._sink)
+            _copy_bytes(*self._range, self._sink)
             self._range = None
 
 
@@ -151,16 +153,16 @@ def _read_column(data: bytes, place: int) -> tuple[Fields, int]:
     return read_struct(data, place, {_ABOUT: read_struct})
 
 
-def _column(about: Fields) -> bytes:
-    told = STRUCT, _written(about, _INDEX_PAGE, *_BLOOM)
+def _column_bytes(about: Fields) -> bytes:
+    told = STRUCT, _struct_bytes(about, _INDEX_PAGE, *_BLOOM)
     return write_struct([(_COLUMN_OFFSET, (I64, write_number(0))), (_ABOUT, told)])
 
 
-def _written(fields: Fields, *but: int) -> bytes:
+def _struct_bytes(fields: Fields, *but: int) -> bytes:
     return write_struct(each for each in sorted(fields.items()) if each[0] not in but)
 
 
-def _copy(file: IO[bytes], start: int, end: int, sink: IO[bytes]) -> None:
+def _copy_bytes(file: IO[bytes], start: int, end: int, sink: IO[bytes]) -> None:
     """Bytes of a file to the end of another one, by the system where it can."""
     copy = getattr(os, "copy_file_range", None)
     while start < end:

@@ -109,12 +109,14 @@ def write_spliced(rows: StoredRows, places: Sequence[RowNumbers]) -> list[DataFi
         if anew > MOST_SHARE * total or size > MOST_BYTES:
             return None
         try:
-            return [_write(folder, files, [field.name for field in rows.snapshot.fields])]
+            return [
+                _write_spliced_rest(folder, files, [field.name for field in rows.snapshot.fields])
+            ]
         except SpliceError:
             return None
 
 
-def _write(folder: Folder, files: Sequence[_OpenFile], names: list[str]) -> DataFile:
+def _write_spliced_rest(folder: Folder, files: Sequence[_OpenFile], names: list[str]) -> DataFile:
     meaning = leaf_columns(files[0].file.schema)
     for each in files:
         is_alike = not each.copied or leaf_columns(each.file.schema) == meaning
@@ -128,7 +130,7 @@ def _write(folder: Folder, files: Sequence[_OpenFile], names: list[str]) -> Data
             _write_rests(place, files, meaning)
             if leaf_columns(pq.read_metadata(place).schema) != meaning:
                 raise SpliceError("rows that are written otherwise than they were")
-            _splice(place, folder, files)
+            _splice_groups(place, folder, files)
         except SpliceError:
             os.unlink(place)
             raise
@@ -150,7 +152,7 @@ def _write_rests(place: str, files: Sequence[_OpenFile], meaning: Leaves) -> Non
             writer.write_table(together)
 
 
-def _splice(place: str, folder: Folder, files: Sequence[_OpenFile]) -> None:
+def _splice_groups(place: str, folder: Folder, files: Sequence[_OpenFile]) -> None:
     """Put the row groups that are copied behind those that a file has."""
     with ExitStack() as stack:
 

@@ -37,12 +37,12 @@ def read_struct(
         if head >> 4:
             number += head >> 4
         else:
-            number, place = _signed(data, place)
+            number, place = _read_signed(data, place)
         if number in readers:
             value, place = readers[number](data, place)
             fields[number] = kind, value
         else:
-            end = _skip(data, place, kind)
+            end = _skip_field(data, place, kind)
             fields[number] = kind, data[place:end]
             place = end
     return fields, place + 1
@@ -80,7 +80,7 @@ def write_list(kind: int, elements: list[bytes]) -> bytes:
     count = len(elements)
     if count < _LONG_LIST:
         return b"".join((bytes([count << 4 | kind]), *elements))
-    return b"".join((bytes([_LONG_LIST << 4 | kind]), _unsigned(count), *elements))
+    return b"".join((bytes([_LONG_LIST << 4 | kind]), _unsigned_bytes(count), *elements))
 
 
 def read_number(value: bytes) -> int:
@@ -89,15 +89,15 @@ def read_number(value: bytes) -> int:
     >>> read_number(write_number(-70000))
     -70000
     """
-    return _signed(value, 0)[0]
+    return _read_signed(value, 0)[0]
 
 
 def write_number(value: int) -> bytes:
     """The bytes of an integer."""
-    return _unsigned(value << 1 ^ value >> 63)
+    return _unsigned_bytes(value << 1 ^ value >> 63)
 
 
-def _skip(data: bytes, place: int, kind: int) -> int:
+def _skip_field(data: bytes, place: int, kind: int) -> int:
     """The place behind a value of a field."""
     if kind in _INTEGERS:
         while data[place] > 127:
@@ -122,7 +122,7 @@ def _skip_struct(data: bytes, place: int) -> int:
         place += 1
         if not head >> 4:
             _, place = _read_unsigned(data, place)
-        place = _skip(data, place, head & 15)
+        place = _skip_field(data, place, head & 15)
     return place + 1
 
 
@@ -131,7 +131,7 @@ def _skip_list(data: bytes, place: int) -> int:
     if kind in _BOOLEANS:
         return place + count
     for _ in range(count):
-        place = _skip(data, place, kind)
+        place = _skip_field(data, place, kind)
     return place
 
 
@@ -143,7 +143,7 @@ def _list_header(data: bytes, place: int) -> tuple[int, int, int]:
     return head & 15, count, place
 
 
-def _signed(data: bytes, place: int) -> tuple[int, int]:
+def _read_signed(data: bytes, place: int) -> tuple[int, int]:
     number, place = _read_unsigned(data, place)
     return number >> 1 ^ -(number & 1), place
 
@@ -159,7 +159,7 @@ def _read_unsigned(data: bytes, place: int) -> tuple[int, int]:
         shift += 7
 
 
-def _unsigned(value: int) -> bytes:
+def _unsigned_bytes(value: int) -> bytes:
     parts = bytearray()
     while value > 127:
         parts.append(value & 127 | 128)

@@ -82,7 +82,7 @@ class DeletionVector:
     def read(self, file: bytes) -> RowNumbers:
         """Its rows, from the bytes of its file if it has one; what does not fit is refused."""
         try:
-            data = from_base85(self.place) if self.storage == INLINE else self._part(file)
+            data = from_base85(self.place) if self.storage == INLINE else self._vector_bytes(file)
             rows = from_bytes(data[: self.size])
         except (DamagedBitmapError, struct.error, ValueError) as error:
             raise StorageError(
@@ -95,7 +95,7 @@ class DeletionVector:
             )
         return rows
 
-    def _part(self, file: bytes) -> bytes:
+    def _vector_bytes(self, file: bytes) -> bytes:
         start = self.offset or 0
         (size,) = struct.unpack_from(">I", file, start)
         data = file[start + 4 : start + 4 + size]

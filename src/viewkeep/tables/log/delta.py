@@ -85,12 +85,12 @@ class LakeTable(TableLog):
         if new_version is None:
             self._refuse_vectors(has_vectors)
             self._sync(self._named_files(files, notes))
-            properties = _properties(notes)
+            properties = _commit_properties(notes)
             with storage_errors(self.uri):
                 create_by_deltalake(
                     self.uri, self.options, fields, files, properties, description, feed
                 )
-        self._settle(0, new_version)
+        self._settle_commit(0, new_version)
 
     def _create_plain(
         self,
@@ -168,12 +168,12 @@ class LakeTable(TableLog):
                 return self._replace_form(old_version, fields, files, notes)
         self._refuse_vectors(has_vectors)
         new = with_bounds(fields)
-        old = self._open(start).metadata().configuration.get(STATISTICS, "").split(",")
+        old = self._open_delta_table(start).metadata().configuration.get(STATISTICS, "").split(",")
         # At no moment may a column be listed that a file has no bounds for.
         both = [each for each in new if each in old]
         start = self._list_bounds(start, old, both)
         schema = delta_schema(fields)
-        if is_reordered(schema, self._open(start).schema()):
+        if is_reordered(schema, self._open_delta_table(start).schema()):
             schema = delta_schema(fields, {"viewkeep.after": str(start)})
         version = self._write(start, files, (), notes, schema)
         with suppress(StorageError):  # it has happened; without bounds it is only slower
@@ -184,7 +184,7 @@ class LakeTable(TableLog):
         self, old: Snapshot, fields: Sequence[Field], files: Sequence[DataFile], notes: Notes
     ) -> int:
         """Make the next version of these files only, with these columns and deletion vectors."""
-        table = self._open(old.version)
+        table = self._open_delta_table(old.version)
         metadata, schema = table.metadata(), delta_schema(fields)
         form = TableForm(
             *(schema.to_json(), metadata.description, properties_of(fields, old.has_feed)),
@@ -199,7 +199,7 @@ class LakeTable(TableLog):
         there = declared_fields(pa.schema(schema))
         new = replace(old, version=old.version + 1, fields=there, files=tuple(files))
         new = replace(new, has_vectors=True)
-        self._settle(new.version, None if text is None else (new, text))
+        self._settle_commit(new.version, None if text is None else (new, text))
         return new.version
 
     def _put(
@@ -222,14 +222,14 @@ class LakeTable(TableLog):
         plain = self._plain_snapshot(version)
         if plain is not None:
             return plain.has_feed
-        return self._open(version).metadata().configuration.get(FEED) == "true"
+        return self._open_delta_table(version).metadata().configuration.get(FEED) == "true"
 
     def _set_property(self, start: int, name: str, value: str) -> int:
         with storage_errors(self.uri):
-            self._open(start).alter.set_table_properties(
-                {name: value}, commit_properties=_properties({})
+            self._open_delta_table(start).alter.set_table_properties(
+                {name: value}, commit_properties=_commit_properties({})
             )
-        self._settle(start + 1)
+        self._settle_commit(start + 1)
         return start + 1
 
     def become(self, files: Sequence[DataFile], notes: Notes, start: int | None = None) -> int:
@@ -265,7 +265,7 @@ class LakeTable(TableLog):
         else:
             durable.sync_data(self._local, file_paths, draft)
 
-    def _settle(self, version: int, new_version: WrittenVersion | None = None) -> None:
+    def _settle_commit(self, version: int, new_version: WrittenVersion | None = None) -> None:
         """Flush a commit to disk, and remember its version if this process wrote the entry."""
         self._forget()
         if self._local is not None and self._is_durable:
@@ -293,7 +293,7 @@ class LakeTable(TableLog):
         elif is_checkpoint(start + 1):
             with suppress(StorageError), storage_errors(self.uri):  # the commit has happened
                 DeltaTable(self.uri, start + 1, self.options).create_checkpoint()
-        self._settle(start + 1, new_version)
+        self._settle_commit(start + 1, new_version)
         return start + 1
 
     def _write_plain(
@@ -327,10 +327,10 @@ class LakeTable(TableLog):
         notes: Notes,
         schema: Schema | None,
     ) -> None:
-        table = self._open(start)
+        table = self._open_delta_table(start)
         with storage_errors(self.uri):
             try:
-                commit_by_deltalake(table, add, remove, _properties(notes), schema)
+                commit_by_deltalake(table, add, remove, _commit_properties(notes), schema)
             except CommitFailedError as error:
                 self._forget()
                 if self.version() == start:  # nobody came first: a full disk, a missing right
@@ -338,6 +338,6 @@ class LakeTable(TableLog):
                 raise
 
 
-def _properties(notes: Notes) -> CommitProperties:
+def _commit_properties(notes: Notes) -> CommitProperties:
     # Without retries: a retry would commit after whatever came between.
     return CommitProperties(custom_metadata={NOTES: notes} if notes else None, max_commit_retries=0)

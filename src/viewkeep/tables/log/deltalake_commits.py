@@ -43,7 +43,7 @@ def create_by_deltalake(
         create_table_with_add_actions(
             uri,
             delta_schema(fields),
-            [_add(each) for each in files],
+            [_add_action(each) for each in files],
             mode="error",
             description=description,
             configuration=properties_of(fields, feed),
@@ -64,7 +64,10 @@ def commit_by_deltalake(
     schema: Schema | None,
 ) -> None:
     """Make the version after an open one; with a schema, of the added files only."""
-    actions: list[Action] = [*(_remove(each) for each in remove), *(_add(each) for each in add)]
+    actions: list[Action] = [
+        *(_remove_action(each) for each in remove),
+        *(_add_action(each) for each in add),
+    ]
     table.create_write_transaction(
         actions,
         "append" if schema is None else "overwrite",
@@ -107,9 +110,9 @@ def delta_schema(fields: Iterable[Field], mark: Mapping[str, str] | None = None)
     return Schema.from_arrow(schema)
 
 
-def _add(each: DataFile) -> AddAction:
+def _add_action(each: DataFile) -> AddAction:
     return AddAction(each.path, each.size, {}, each.modified, True, each.stats())
 
 
-def _remove(each: DataFile) -> RemoveAction:
+def _remove_action(each: DataFile) -> RemoveAction:
     return RemoveAction(each.path, True, int(time.time() * 1000), each.size, {})

@@ -38,7 +38,7 @@ def check_there(paths: Iterable[str]) -> None:
     """Refuse to commit files that something has removed since they were written."""
     for path in paths:
         if not os.path.exists(path):
-            raise _missing_file(path)
+            raise _missing_file_problem(path)
 
 
 def sync_data(base: str, paths: Sequence[str], draft: str | None = None) -> None:
@@ -82,7 +82,7 @@ def _sync_file(path: str) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError as error:
-        raise _missing_file(path) from error
+        raise _missing_file_problem(path) from error
     except OSError as error:
         raise StorageError(f"{path}: {error}") from error
     with storage_errors(path):
@@ -119,7 +119,7 @@ def _sync(files: Sequence[str], folders: Sequence[str]) -> None:
 
 
 def _sync_at_once(work: Sequence[tuple[Callable[[str], None], str]]) -> None:
-    others = [_pool(os.getpid()).submit(sync, path) for sync, path in work[1:]]
+    others = [_sync_threads(os.getpid()).submit(sync, path) for sync, path in work[1:]]
     try:
         for sync, path in work[:1]:
             sync(path)
@@ -130,12 +130,12 @@ def _sync_at_once(work: Sequence[tuple[Callable[[str], None], str]]) -> None:
 
 
 @lru_cache(1)
-def _pool(process: int) -> ThreadPoolExecutor:
+def _sync_threads(process: int) -> ThreadPoolExecutor:
     """Threads of this process: a fork has none of them."""
     return ThreadPoolExecutor(THREADS, f"viewkeep sync {process}")
 
 
-def _missing_file(path: str) -> StorageError:
+def _missing_file_problem(path: str) -> StorageError:
     return StorageError(
         f"{path} was written for this commit and is gone: something removes files beside "
         "writers; nothing was changed"

@@ -61,11 +61,13 @@ def read_entry(base: str, version: int) -> bytes | None:
 
 def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
     """An entry that is checked; `notes` is the key of Viewkeep's notes."""
-    actions = _parsed(place, text)
+    actions = _parsed_entry(place, text)
     info: dict[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
     try:
-        added = tuple(path for e in actions if "add" in e for path in _paths(e["add"]))
-        removed = tuple(path for e in actions if "remove" in e for path in _paths(e["remove"]))
+        added = tuple(path for e in actions if "add" in e for path in _paths_of_action(e["add"]))
+        removed = tuple(
+            path for e in actions if "remove" in e for path in _paths_of_action(e["remove"])
+        )
         fed = tuple(e["cdc"]["path"] for e in actions if "cdc" in e)
         return Commit(
             version,
@@ -77,26 +79,26 @@ def read_commit(place: str, version: int, text: bytes, notes: str) -> Commit:
             fed,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _damaged(place, f"it has an action that is not whole ({error!r})") from error
+        raise _damaged_entry(place, f"it has an action that is not whole ({error!r})") from error
 
 
-def _paths(action: Mapping[str, Any]) -> list[str]:
+def _paths_of_action(action: Mapping[str, Any]) -> list[str]:
     """The file of an action, and that of its deletion vector."""
     vector = action.get("deletionVector")
     path = DeletionVector.from_json(vector).path if vector else None
     return [action["path"], *([] if path is None else [path])]
 
 
-def _parsed(place: str, text: bytes) -> list[dict[str, Any]]:
+def _parsed_entry(place: str, text: bytes) -> list[dict[str, Any]]:
     if not _ACTION.search(text):
-        raise _damaged(place, "it has no actions" if text.strip() else "it is empty")
+        raise _damaged_entry(place, "it has no actions" if text.strip() else "it is empty")
     try:
         lines = text.decode().split("\n")
         actions = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
-        raise _damaged(place, f"it is no JSON ({error})") from error
+        raise _damaged_entry(place, f"it is no JSON ({error})") from error
     if not all(isinstance(each, dict) for each in actions):
-        raise _damaged(place, "it is no list of actions")
+        raise _damaged_entry(place, "it is no list of actions")
     return actions
 
 
@@ -126,7 +128,7 @@ def check_recent(base: str, newest: int) -> None:
             with open(place, "rb") as file:
                 text = file.read(HEAD)
             if not _ACTION.search(text):
-                raise _damaged(place, "it has no actions" if text.strip() else "it is empty")
+                raise _damaged_entry(place, "it has no actions" if text.strip() else "it is empty")
 
 
 def find_damage(base: str) -> None:
@@ -139,14 +141,16 @@ def find_damage(base: str) -> None:
     recent = versions[-RECENT:]
     for before, after in pairwise(recent):
         if after != before + 1:
-            raise _damaged(entry_path(base, before + 1), "it is missing, and later ones are there")
+            raise _damaged_entry(
+                entry_path(base, before + 1), "it is missing, and later ones are there"
+            )
     for version in recent:
         place = entry_path(base, version)
         with open(place, "rb") as file:
-            _parsed(place, file.read())
+            _parsed_entry(place, file.read())
 
 
-def _damaged(place: str, problem: str) -> DamagedLogError:
+def _damaged_entry(place: str, problem: str) -> DamagedLogError:
     return DamagedLogError(
         f"{place}: the log entry is damaged: {problem}; restore the table from a backup, or, if it "
         "is a view, repair it"

@@ -73,55 +73,55 @@ class TableLog:
 
     def is_writable(self) -> bool:
         """Whether deltalake can commit: it needs the newest entry, not only a checkpoint of it."""
-        return self._entry(self.version()) is not None
+        return self._entry_text(self.version()) is not None
 
     def version(self) -> int:
         """The newest version."""
-        newest: int = self._once("version", None, self._newest)
+        newest: int = self._read_once("version", None, self._newest_version)
         return newest
 
-    def _newest(self) -> int:
+    def _newest_version(self) -> int:
         """The version that was read last, if its entry is the same and has no successor, and those
         before it are as they were seen."""
         last = RECENT.last_version(self.uri)
         if self._local is not None and last is not None:
-            text = self._entry(last)
+            text = self._entry_text(last)
             is_same = text is not None and RECENT.get(self.uri, last, entry_fingerprint(text))
             is_last = is_same and not os.path.exists(entry_path(self._local, last + 1))
             entries = recent_entries(self._local, last) if is_last else None
             if entries is not None and RECENT.has_seen(self.uri, entries):
                 return last
-        return self._open(None).version()
+        return self._open_delta_table(None).version()
 
     def identity(self, version: int) -> str:
         """What tells a table from one that was made anew in the same place."""
-        text = self._entry(version) if self._local is not None else None
+        text = self._entry_text(version) if self._local is not None else None
         snapshot = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
         if snapshot is not None:
             return snapshot.identity
-        table = self._open(version)
+        table = self._open_delta_table(version)
         with storage_errors(self.uri):
             return str(table.metadata().id)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""
         at = self.version() if version is None else version
-        snapshot: Snapshot = self._once("snapshot", at, lambda: self._recent_snapshot(at))
+        snapshot: Snapshot = self._read_once("snapshot", at, lambda: self._recent_snapshot(at))
         return snapshot
 
     def _recent_snapshot(self, version: int) -> Snapshot:
-        text = self._entry(version) if self._local is not None and version >= 0 else None
+        text = self._entry_text(version) if self._local is not None and version >= 0 else None
         if text is None:
-            return self._snapshot(version)
+            return self._read_snapshot(version)
         fingerprint = entry_fingerprint(text)
         snapshot = RECENT.get(self.uri, version, fingerprint)
         if snapshot is None:
-            snapshot = self._snapshot(version)
+            snapshot = self._read_snapshot(version)
             RECENT.add(snapshot, fingerprint)
         return snapshot
 
-    def _snapshot(self, version: int | None) -> Snapshot:
-        table = self._open(version)
+    def _read_snapshot(self, version: int | None) -> Snapshot:
+        table = self._open_delta_table(version)
         with storage_errors(self.uri):
             problem = unreadable(table)
             if problem:
@@ -137,15 +137,17 @@ class TableLog:
             metadata = table.metadata()
             partitions, identity = tuple(metadata.partition_columns), str(metadata.id)
             has_vectors = may_have_vectors(table)
-            files = files_of(table, self._vectors(table.version()) if has_vectors else {})
+            files = files_of(
+                table, self._vectors_of_version(table.version()) if has_vectors else {}
+            )
             plain = is_plain(table, properties_of(fields))
             at = table.version()
             form = (plain, metadata.configuration.get(FEED) == "true", has_vectors)
             return Snapshot(self.uri, at, fields, files, partitions, identity, *form)
 
-    def _vectors(self, version: int) -> Vectors:
+    def _vectors_of_version(self, version: int) -> Vectors:
         """The deletion vectors of a version."""
-        return replay_vectors(*file_system(self), version, self._entry)
+        return replay_vectors(*file_system(self), version, self._entry_text)
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:
         """The commits after a version up to another one, newest first."""
@@ -153,20 +155,20 @@ class TableLog:
         return [self._commit(version) for version in range(newest, after, -1)]
 
     def _commit(self, version: int) -> Commit:
-        commit: Commit = self._once("commit", version, lambda: self._read_commit(version))
+        commit: Commit = self._read_once("commit", version, lambda: self._read_commit(version))
         return commit
 
     def _read_commit(self, version: int) -> Commit:
         """The entry of one version, from its file: `DeltaTable.history` numbers entries wrongly
         when others commit at the same time."""
-        text = self._entry(version)
+        text = self._entry_text(version)
         if text is None:
             raise MissingEntryError(f"{self.uri}: the log entry of version {version} is missing")
         return read_commit(entry_path(self.uri, version), version, text, NOTES)
 
-    def _entry(self, version: int) -> bytes | None:
+    def _entry_text(self, version: int) -> bytes | None:
         """The text of an entry; None if it is not there."""
-        text: bytes | None = self._once("entry", version, lambda: self._read_entry(version))
+        text: bytes | None = self._read_once("entry", version, lambda: self._read_entry(version))
         return text
 
     def _read_entry(self, version: int) -> bytes | None:
@@ -183,12 +185,12 @@ class TableLog:
 
     def has_text(self, version: int, text: str) -> bool:
         """Whether the entry of a version has a text somewhere."""
-        return text.encode() in (self._entry(version) or b"")
+        return text.encode() in (self._entry_text(version) or b"")
 
     def fingerprint(self, version: int) -> str:
         """What tells a version from one with the same number in another history of the table,
         as a backup that was put back begins one."""
-        text = self._entry(version)
+        text = self._entry_text(version)
         if text is not None:
             return entry_fingerprint(text)
         snapshot = self.snapshot(version)
@@ -200,7 +202,7 @@ class TableLog:
             snapshot = self.snapshot(version)
             files = ((f.identity, f.size) for f in snapshot.files)
             return files_fingerprint(snapshot.identity, files) == expected
-        text = self._entry(version)
+        text = self._entry_text(version)
         return None if text is None else entry_fingerprint(text) == expected
 
     def _plain_snapshot(self, version: int) -> Snapshot | None:
@@ -213,7 +215,7 @@ class TableLog:
             snapshot = snapshot or self._recent_snapshot(version)
         return snapshot if snapshot is not None and snapshot.is_plain else None
 
-    def _once(self, what: str, version: int | None, read: Callable[[], Any]) -> Any:
+    def _read_once(self, what: str, version: int | None, read: Callable[[], Any]) -> Any:
         """Read a part of the log, once within a block of `remembered_logs`."""
         memory, key = log_memory(), (what, self.uri, version)
         if memory is None:
@@ -239,8 +241,8 @@ class TableLog:
             memory["entry", self.uri, version] = text
             memory["snapshot", self.uri, version] = snapshot
 
-    def _open(self, version: int | None) -> DeltaTable:
-        table: DeltaTable = self._once("table", version, lambda: self._open_anew(version))
+    def _open_delta_table(self, version: int | None) -> DeltaTable:
+        table: DeltaTable = self._read_once("table", version, lambda: self._open_anew(version))
         memory = log_memory()
         if version is None and memory is not None:
             memory["table", self.uri, table.version()] = table
@@ -248,16 +250,16 @@ class TableLog:
 
     def _open_anew(self, version: int | None) -> DeltaTable:
         try:
-            return self._opened(version)
+            return self._delta_table_at(version)
         except StorageError as error:
-            newest = self._opened(None).version()
+            newest = self._delta_table_at(None).version()
             if version is None or 0 <= version <= newest:
                 raise
             raise StorageError(
                 f"{self.uri}: there is no version {version}, the newest is {newest}"
             ) from error
 
-    def _opened(self, version: int | None) -> DeltaTable:
+    def _delta_table_at(self, version: int | None) -> DeltaTable:
         try:
             with storage_errors(self.uri):
                 table = DeltaTable(self.uri, version=version, storage_options=self.options)

@@ -36,9 +36,9 @@ def to_bytes(rows: RowNumbers) -> bytes:
     >>> from_bytes(to_bytes(np.array([3, 4, 1 << 33]))).tolist()
     [3, 4, 8589934592]
     """
-    parts = list(_split(rows, 32))
+    parts = list(_rows_by_upper_part(rows, 32))
     header = struct.pack("<IQ", PORTABLE, len(parts))
-    bitmaps = (struct.pack("<I", high) + _bitmap(low) for high, low in parts)
+    bitmaps = (struct.pack("<I", high) + _bitmap_bytes(low) for high, low in parts)
     return b"".join([header, *bitmaps])
 
 
@@ -59,7 +59,7 @@ def from_bytes(data: bytes) -> RowNumbers:
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def _split(rows: RowNumbers, bits: int) -> Iterator[tuple[int, RowNumbers]]:
+def _rows_by_upper_part(rows: RowNumbers, bits: int) -> Iterator[tuple[int, RowNumbers]]:
     """Numbers by their upper part, without it."""
     highs = rows >> bits
     starts = np.flatnonzero(np.diff(highs, prepend=-1))
@@ -68,9 +68,9 @@ def _split(rows: RowNumbers, bits: int) -> Iterator[tuple[int, RowNumbers]]:
         yield int(highs[start]), rows[start:end] & ((1 << bits) - 1)
 
 
-def _bitmap(rows: RowNumbers) -> bytes:
-    parts = list(_split(rows, 16))
-    containers = [_container(low) for _, low in parts]
+def _bitmap_bytes(rows: RowNumbers) -> bytes:
+    parts = list(_rows_by_upper_part(rows, 16))
+    containers = [_container_bytes(low) for _, low in parts]
     headers = [number for high, low in parts for number in (high, len(low) - 1)]
     lengths = [len(each) for each in containers]
     offsets = 8 + 8 * len(parts) + np.cumsum([0, *lengths[:-1]])
@@ -84,7 +84,7 @@ def _bitmap(rows: RowNumbers) -> bytes:
     )
 
 
-def _container(low: RowNumbers) -> bytes:
+def _container_bytes(low: RowNumbers) -> bytes:
     if len(low) <= _LISTED:
         return low.astype("<u2").tobytes()
     bits = np.zeros(1 << 16, np.uint8)
@@ -131,12 +131,12 @@ class _Reader:
         if cookie == _NO_RUNS or count >= _FEW:
             self.array(count, "<u4")
         parts = [
-            (int(high) << 16) + self._container(int(less) + 1, bool(runs))
+            (int(high) << 16) + self._read_container(int(less) + 1, bool(runs))
             for (high, less), runs in zip(headers, has_runs, strict=True)
         ]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
-    def _container(self, count: int, has_runs: bool) -> RowNumbers:
+    def _read_container(self, count: int, has_runs: bool) -> RowNumbers:
         if has_runs:
             runs = self.array(2 * self.number("<H")).astype(np.int64).reshape(-1, 2)
             spans = [np.arange(start, start + less + 1) for start, less in runs]

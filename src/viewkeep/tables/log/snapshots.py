@@ -56,8 +56,8 @@ class DataFile:
         """The statistics as Delta writes them; deleted rows count, and make bounds wide."""
         stats: dict[str, Any] = {
             "numRecords": self.stored_rows,
-            "minValues": {name: _plain(value) for name, value in self.least.items()},
-            "maxValues": {name: _plain(value) for name, value in self.greatest.items()},
+            "minValues": {name: _plain_value(value) for name, value in self.least.items()},
+            "maxValues": {name: _plain_value(value) for name, value in self.greatest.items()},
             "nullCount": dict(self.nulls),
         }
         if self.vector is not None:
@@ -102,10 +102,10 @@ def files_of(
 ) -> tuple[DataFile, ...]:
     """The files of an open version, with their deletion vectors."""
     rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return tuple(_file(row, vectors.get(row["path"])) for row in rows)
+    return tuple(_file_of_row(row, vectors.get(row["path"])) for row in rows)
 
 
-def _file(row: Mapping[str, Any], vector: DeletionVector | None) -> DataFile:
+def _file_of_row(row: Mapping[str, Any], vector: DeletionVector | None) -> DataFile:
     def part(prefix: str) -> dict[str, Any]:
         return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
 
@@ -126,5 +126,5 @@ def _file(row: Mapping[str, Any], vector: DeletionVector | None) -> DataFile:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value

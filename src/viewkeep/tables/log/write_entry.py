@@ -78,9 +78,9 @@ def files_changed(
     parameters = {"mode": mode, "partitionBy": "[]"}
     return [
         _commit_info("WRITE", parameters, notes),
-        *(_removed(each) for each in remove),
-        *(_added(each) for each in add),
-        *(_fed(each) for each in fed),
+        *(_remove_entry(each) for each in remove),
+        *(_add_entry(each) for each in add),
+        *(_change_file_entry(each) for each in fed),
     ]
 
 
@@ -94,7 +94,7 @@ class TableForm:
     properties: Mapping[str, str]
     has_vectors: bool = False
     identity: str = field(default_factory=lambda: str(uuid4()))
-    created: int = field(default_factory=lambda: _now())
+    created: int = field(default_factory=lambda: _now_milliseconds())
     features: frozenset[str] = frozenset()
 
     def actions(self) -> list[Action]:
@@ -110,9 +110,9 @@ class TableForm:
             "createdTime": self.created,
             "configuration": {**self.properties, **vectors},
         }
-        return [{"protocol": self._protocol()}, {"metaData": metadata}]
+        return [{"protocol": self._protocol_action()}, {"metaData": metadata}]
 
-    def _protocol(self) -> Action:
+    def _protocol_action(self) -> Action:
         has_feed = FEED in self.properties
         feature_uses = {TIMES: '"timestamp_ntz"' in self.schema, VECTORS: self.has_vectors}
         reader_features = [
@@ -133,7 +133,7 @@ def table_made(
 ) -> list[Action]:
     """The actions of a table's first commit."""
     info = _commit_info("CREATE TABLE", {"mode": "ErrorIfExists"}, notes)
-    return [info, *form.actions(), *(_added(each) for each in files)]
+    return [info, *form.actions(), *(_add_entry(each) for each in files)]
 
 
 def table_replaced(
@@ -179,16 +179,20 @@ def _write(path: str, text: bytes) -> None:
 
 
 def _commit_info(operation: str, parameters: Mapping[str, str], notes: Mapping[str, Any]) -> Action:
-    info = {"timestamp": _now(), "operation": operation, "operationParameters": parameters}
+    info = {
+        "timestamp": _now_milliseconds(),
+        "operation": operation,
+        "operationParameters": parameters,
+    }
     info["engineInfo"] = ENGINE
     return {"commitInfo": info | ({ENGINE: notes} if notes else {})}
 
 
-def _vector(each: DataFile) -> dict[str, Any]:
+def _vector_entry(each: DataFile) -> dict[str, Any]:
     return {} if each.vector is None else {"deletionVector": each.vector.as_json()}
 
 
-def _added(each: DataFile) -> Action:
+def _add_entry(each: DataFile) -> Action:
     return {
         "add": {
             "path": each.path,
@@ -197,29 +201,29 @@ def _added(each: DataFile) -> Action:
             "modificationTime": each.modified,
             "dataChange": True,
             "stats": each.stats(),
-            **_vector(each),
+            **_vector_entry(each),
         }
     }
 
 
-def _fed(each: DataFile) -> Action:
+def _change_file_entry(each: DataFile) -> Action:
     action = {"path": each.path, "partitionValues": {}, "size": each.size, "dataChange": False}
     return {"cdc": action}
 
 
-def _removed(each: DataFile) -> Action:
+def _remove_entry(each: DataFile) -> Action:
     return {
         "remove": {
             "path": each.path,
             "dataChange": True,
-            "deletionTimestamp": _now(),
+            "deletionTimestamp": _now_milliseconds(),
             "extendedFileMetadata": True,
             "partitionValues": {},
             "size": each.size,
-            **_vector(each),
+            **_vector_entry(each),
         }
     }
 
 
-def _now() -> int:
+def _now_milliseconds() -> int:
     return int(time.time() * 1000)
