@@ -1,14 +1,8 @@
-"""Parquet files of Delta tables, written and read on the driver.
+"""Parquet files of Delta tables, written and read on the driver."""
 
-Bounds of columns are kept only for types whose bounds all engines read the
-same way: integers, dates and short strings.
-"""
-
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +12,8 @@ import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from viewkeep.query.types.data_types import Field
-from viewkeep.tables.arrow_rows import arrow_schema, declared_type, has_bounds
+from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.files.column_bounds import column_bounds
 from viewkeep.tables.files.recent_files import RECENT_FILES
 from viewkeep.tables.files.recent_vectors import RECENT_VECTORS
 from viewkeep.tables.files.row_groups import FOOTERS, GroupBounds
@@ -29,8 +24,6 @@ from viewkeep.tables.log.roaring import RowNumbers
 ROW_GROUP = 128 * 1024
 SMALL_BYTES = 1 << 20
 """A file of at most so many bytes is read by one thread."""
-SHORT = 64
-"""Longer strings have shorter bounds."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +270,7 @@ class Folder:
                 )
             return int(rows[column].null_count)
 
-        least, greatest, nulls = _column_statistics(footer, count_nulls)
+        least, greatest, nulls = column_bounds(footer, count_nulls)
         return DataFile(path, size, footer.num_rows, {}, least, greatest, nulls)
 
 
@@ -320,78 +313,6 @@ def conform(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
         else:
             columns.append(pa.nulls(rows.num_rows, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _column_statistics(
-    footer: Any, count_nulls: Callable[[str], int]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
-    """The least and greatest values and the NULLs of columns, over all row groups.
-
-    Every column that can have bounds has some: readers take what is missing for NULL.
-    """
-    least: dict[str, Any] = {}
-    greatest: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    groups = [footer.row_group(n) for n in range(footer.num_row_groups if footer.num_rows else 0)]
-    for field in footer.schema.to_arrow_schema():
-        if not has_bounds(declared_type(field.type)):
-            continue
-        name, place = field.name, places[field.name]
-        stats = [each.column(place).statistics for each in groups]
-        null_counts = [each.null_count for each in stats if each is not None]
-        is_complete = len(null_counts) == len(stats) and None not in null_counts
-        nulls[name] = sum(null_counts) if is_complete else count_nulls(name)
-        if nulls[name] < footer.num_rows:
-            least[name], greatest[name] = _stored_ends(field, stats)
-    return least, greatest, nulls
-
-
-def _stored_ends(field: pa.Field, stats: Sequence[Any]) -> tuple[Any, Any]:
-    """The bounds of a column; dates that have no form in the log are refused."""
-    try:
-        return _bounds_of_values(field.type, stats)
-    except OverflowError as error:
-        raise StorageError(
-            f'column "{field.name}" has a date before the year 1 or after 9999, which tables do '
-            "not hold; leave such rows out, or give another date"
-        ) from error
-
-
-def _bounds_of_values(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any]:
-    """Bounds of values that are not all NULL; of long strings, none are written."""
-    if any(each is None for each in stats):
-        return _WIDEST[str(kind)]
-    held = [each for each in stats if each.has_min_max]
-    if sum(each.num_values for each in held) < sum(each.num_values for each in stats):
-        return _WIDEST[str(kind)]
-    first, last = min(each.min for each in held), max(each.max for each in held)
-    return (shortened(first), shortened(last, up=True)) if isinstance(first, str) else (first, last)
-
-
-_WIDEST: dict[str, tuple[Any, Any]] = {
-    **{f"int{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1) for n in (8, 16, 32, 64)},
-    "date32[day]": (date.min, date.max),
-    "string": ("", chr(sys.maxunicode) * SHORT),
-}
-
-
-def shortened(text: str, up: bool = False) -> str:
-    """The text or, of a long one, a short text that is not greater; with `up`, not less.
-
-    >>> shortened("b" * 99, up=True) == "b" * 63 + "c"
-    True
-    """
-    if len(text) <= SHORT:
-        return text
-    start = text[:SHORT]
-    if not up:
-        return start
-    start = start.rstrip(chr(sys.maxunicode))
-    if not start:
-        return text
-    # The next character; between those below and above are no characters.
-    return start[:-1] + ("\ue000" if start[-1] == "\ud7ff" else chr(ord(start[-1]) + 1))
 
 
 def _holds_vectors(name: str) -> bool:
