@@ -64,7 +64,7 @@ def output_form(sql: str, tables: Mapping[str, Table]) -> OutputForm:
     OutputForm(aggregates=(True, False), has_copies=False)
     """
     tree, _ = parse_with_places(sql, tables)
-    outputs, groups, _ = _peel(tree)
+    outputs, groups, _ = _conjunctive_parts(tree)
     calls = {Column(each.name) for each in groups.aggregates} if groups else set()
     has_copies = groups is None and not isinstance(tree, Distinct)
     return OutputForm(tuple(each.expression in calls for each in outputs), has_copies)
