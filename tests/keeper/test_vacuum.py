@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check, check_verified
-from viewkeep import Keeper, ViewkeepError
+from viewkeep import Keeper, ViewkeepError, live_view
 from viewkeep.lake import apply
 from viewkeep.lake import marks as running
 from viewkeep.lake import vacuum as cleaning
@@ -246,3 +246,83 @@ def test_marks_of_dead_processes(tmp_path: Path) -> None:
     assert not dead.exists()
     elsewhere.touch()
     assert running.earliest(lake, now + 5) < now + 5
+
+
+# --- files of changes -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keeper_of_changes(tmp_path: Path) -> Keeper:
+    """An embedded lake whose changes are too large for entries of the log."""
+    keeper = Keeper(tmp_path / "lake", durable=False)
+    keeper.create_table("t", {"id": "int", "n": "int"}, ["id"], rows=[(n, n) for n in range(400)])
+    keeper.create_view("total", "SELECT id % 3 AS g, sum(n) AS n FROM t GROUP BY id % 3")
+    return keeper
+
+
+def change_many(keeper: Keeper, *numbers: int) -> None:
+    for number in numbers:
+        keeper.apply("t", updates=[{"id": n, "n": number} for n in range(300)])
+
+
+def change_files(keeper: Keeper) -> int:
+    return len(list((Path(keeper._lake.uri) / "t" / "_changes").glob("*.parquet")))
+
+
+def test_changes_stay_until_views_have_seen_them(keeper_of_changes: Keeper) -> None:
+    keeper = keeper_of_changes
+    change_many(keeper, 1, 2)
+    keeper.refresh()
+    change_many(keeper, 3, 4)
+    assert (change_files(keeper), keeper.vacuum(24)["t"]) == (4, 0)
+    keeper.vacuum(0, force=True)
+    assert change_files(keeper) == 2
+    told = keeper.changes("t", since=2)
+    assert (told.num_rows, set(told["version"].to_pylist())) == (600, {3, 4})
+    [report] = keeper.refresh()
+    assert not report.from_scratch
+    assert keeper.verify("total").ok
+    keeper.vacuum(0, force=True)
+    assert change_files(keeper) == 1  # the last one: a transaction might be open
+    assert keeper.changes("t", since=3).num_rows == 300
+    with pytest.raises(ViewkeepError, match=r'version 3 changed.*changes\("t", since=3\)'):
+        keeper.changes("t")
+
+
+def test_changes_stay_while_a_view_is_behind_for_long(
+    keeper_of_changes: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of commits that are older than the hours that are kept."""
+    keeper = keeper_of_changes
+    change_many(keeper, 1, 2, 3)
+    for file in (Path(keeper._lake.uri) / "t" / "_changes").iterdir():
+        os.utime(file, (time.time() - 1,) * 2)
+    with monkeypatch.context() as patch:
+        shift(patch, 1000)
+        keeper.vacuum(168)
+    assert change_files(keeper) == 3
+    [report] = keeper.refresh()
+    assert not report.from_scratch
+    with monkeypatch.context() as patch:
+        shift(patch, 1000)
+        keeper.vacuum(168)
+    assert change_files(keeper) == 1
+
+
+def test_changes_stay_until_kept_states_of_live_views_have_seen_them(
+    keeper_of_changes: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = keeper_of_changes
+    keeper.create_view("sums", "SELECT n, count(*) AS c FROM t GROUP BY n")
+    change_many(keeper, 1, 2)
+    keeper.live("sums").save()
+    change_many(keeper, 3, 4)
+    keeper.refresh()
+    keeper.vacuum(0, force=True)
+    assert change_files(keeper) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(live_view, "_built", None)  # it is resumed
+        assert keeper.live("sums").lookup((4,)) == (300,)
+    keeper.create_view("sums", "SELECT n, count(*) AS c FROM t GROUP BY n", replace=True)
+    keeper.vacuum(0, force=True)
+    assert change_files(keeper) == 1  # the state is of another definition

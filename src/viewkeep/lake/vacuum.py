@@ -1,8 +1,9 @@
 """Removes files that no version needs any more, without taking away what views still have to read.
 
 A view that is behind reads its tables as they were, and a cache counts at the version that its
-view names: the files of these versions stay, however old they are. So do files that no entry of
-the log names and that are not old: somebody may be about to commit them. The order makes it safe
+view names: the files of these versions stay, however old they are, and the changes that were made
+since. The same holds for kept states of live views. So do files that no entry of the log names
+and that are not old: somebody may be about to commit them. The order makes it safe
 beside writers and refreshes: files are listed first, then the logs are read, then what runs and
 what views reflect; what comes later is in none of the lists.
 """
@@ -18,11 +19,14 @@ from viewkeep.errors import ArgumentError, ViewkeepError
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.intake import Intake, has_sources
 from viewkeep.lake.lake import Lake
+from viewkeep.lake.live_states import versions_kept
 from viewkeep.lake.marks import earliest
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.cache_users import cache_users
 from viewkeep.lake.views.view import View
-from viewkeep.tables.change_data import FOLDER
+from viewkeep.tables.change_data import FOLDER as FED
+from viewkeep.tables.feed import FOLDER as NOTED
+from viewkeep.tables.feed import change_file
 from viewkeep.tables.files.parquet import Folder, ListedFile
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
 from viewkeep.tables.log.durable import local_path
@@ -57,7 +61,7 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     files_by_name = dict(_files_of_tables(places))
     oldest_reader = earliest(local_path(lake.uri), now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, oldest_reader - _CLOCKS if oldest_reader < now else now)
-    versions_read = _versions_read(catalog, views) | {each.name: set() for each in beside}
+    versions_read = _versions_read(lake, catalog, views) | {each.name: set() for each in beside}
     users = cache_users(lake, lake.catalog.read())
     if users is not None:
         versions_read |= {_label(key): set(users.get(key, {}).values()) for key in shared}
@@ -138,12 +142,12 @@ def _places(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, La
     return places
 
 
-def _versions_read(catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
-    """The versions that views read, of everything that can be cleaned."""
+def _versions_read(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
+    """The versions that views and live views read, of everything that can be cleaned."""
     versions_read: dict[str, set[int]] = {
         n: set() for n, table in catalog.tables.items() if table.owned
     }
-    inputs: list[tuple[str, int]] = []
+    inputs = versions_kept(lake, catalog)
     for view in views:
         with suppress(ViewkeepError):
             stored = view.stored()
@@ -167,9 +171,9 @@ class _TableFiles:
 
     def removable(self, cutoff: float, now: int, versions_read: Iterable[int]) -> list[ListedFile]:
         """The files that were not current since the cutoff, are not needed, and are not new."""
-        young = now - UNCOMMITTED_HOURS * _HOUR
-        commits = list(self._commits(min(cutoff, young - _CLOCKS)))
-        versions_read = set(versions_read)
+        young, versions_read = now - UNCOMMITTED_HOURS * _HOUR, set(versions_read)
+        oldest_read = min(versions_read, default=self.newest.version)
+        commits = list(self._commits(min(cutoff, young - _CLOCKS), oldest_read))
         live_paths = _paths(self.newest)
         live_paths |= {
             path for each in commits if each.timestamp >= cutoff for path in each.removed
@@ -184,7 +188,7 @@ class _TableFiles:
             for each in self.files
             if each.path not in live_paths and (each.modified < young or each.path in logged)
         ]
-        return unused + self._old_changes(commits, cutoff, young, min(versions_read, default=0))
+        return unused + self._old_changes(commits, cutoff, young, oldest_read)
 
     def is_old(self, cutoff: float, now: int) -> bool:
         """Whether it was written last before the cutoff, and not a short time ago."""
@@ -192,31 +196,37 @@ class _TableFiles:
         return 0 < commit.timestamp < min(cutoff, now - UNCOMMITTED_HOURS * _HOUR)
 
     def _old_changes(
-        self, commits: Iterable[Commit], cutoff: float, young: float, oldest_version: int
+        self, commits: Sequence[Commit], cutoff: float, young: float, oldest_read: int
     ) -> list[ListedFile]:
-        """The files of the change data feed that were committed before the cutoff, and that no view
-        which is behind still has to read: all reflect `oldest_version` or a later one."""
+        """The files of changes that were committed before the cutoff, and that no view which is
+        behind still has to read: all reflect `oldest_read` or a later version. The last one of
+        Viewkeep's own stays: if its transaction is open, it may be taken back."""
         commits_by_path = {path: each for each in commits for path in each.fed}
+        noted = {path: each for each in commits if (path := change_file(each)) is not None}
+        commits_by_path |= noted
+        last = next(iter(noted), None)
         return [
             file
             for file in self.change_files
-            if (
+            if file.path != last
+            and (
                 commits_by_path[file.path].timestamp < cutoff
-                and commits_by_path[file.path].version <= oldest_version
+                and commits_by_path[file.path].version <= oldest_read
                 if file.path in commits_by_path
                 else file.modified < young
             )
         ]
 
-    def _commits(self, since: float) -> Iterator[Commit]:
-        """Newest first; without a time, a commit counts as new."""
+    def _commits(self, since: float, oldest_read: int) -> Iterator[Commit]:
+        """Newest first, back to a time and to the oldest version that is read; without a time, a
+        commit counts as new."""
         for version in range(self.newest.version, -1, -1):
             try:
                 (commit,) = self.table.log(version - 1, version)
             except MissingEntryError:
                 return
             yield commit if commit.timestamp else replace(commit, timestamp=sys.maxsize)
-            if 0 < commit.timestamp < since:
+            if 0 < commit.timestamp < since and version <= oldest_read:
                 return
 
 
@@ -224,8 +234,8 @@ def _files_of_tables(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _Ta
     for name, table in places.items():
         with suppress(StorageError):
             folder = Folder(table)
-            files, change_files = folder.listed(), folder.listed(f"{FOLDER}/")
-            yield name, _TableFiles(table, files, change_files, table.snapshot())
+            change_files = [*folder.listed(f"{FED}/"), *folder.listed(f"{NOTED}/")]
+            yield name, _TableFiles(table, folder.listed(), change_files, table.snapshot())
 
 
 def _paths(snapshot: Snapshot) -> set[str]:

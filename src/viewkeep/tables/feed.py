@@ -54,7 +54,7 @@ INLINE_BYTES = 2048
 all else that a small commit does."""
 INLINE, FED = "arrow", "feed"
 FOLDER = "_changes"
-"""Folders with this mark are no data to Delta, and vacuum leaves them alone."""
+"""Folders with this mark are no data to Delta, and its own vacuum leaves them alone."""
 KIND = "#kind"
 HARMLESS = frozenset(
     {
@@ -313,6 +313,12 @@ class Feed:
             counted = self.scans.count_copies(self._rows_of_files(snapshot, files), values)
             counts[index.places(counted)] = counted[COPY].to_numpy()
         return counts[index.own_places]
+
+
+def change_file(commit: Commit) -> str | None:
+    """The file that holds the changes of a commit, where Viewkeep has written one for them."""
+    place = (commit.notes or {}).get(CHANGES)
+    return place if isinstance(place, str) else None
 
 
 def fed_notes(fed: DataFile | None, count: int) -> dict[str, Any]:
