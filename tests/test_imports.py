@@ -32,9 +32,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "csv_input": {"changes", "query"},
     "sources": {"lake", "tables", "changes", "csv_input", "query"},
     "live_view": {"maintainer", "refresh", "lake", "tables", "analysis", "sql", "query"},
+    "lake_reader": {"refresh", "execute", "lake", "diffs", "query", "arguments"},
     "keeper": {
-        *("live_view", "sources", "refresh", "execute", "lake"),
-        *("diffs", "query", "arguments"),
+        *("lake_reader", "live_view", "sources", "refresh", "execute", "lake"),
+        *("query", "arguments"),
     },
     "options": {"engine", "plan", "rings"},
     "maintainer": {"options", "engine", "plan", "analysis", "query", "rings", "arguments"},

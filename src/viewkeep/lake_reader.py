@@ -1,0 +1,158 @@
+"""What a lake holds: its definitions, its rows, how fresh and how it is kept; nothing is changed.
+
+A reader holds nothing but the path of its lake, so that any number of them may work at a time.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from viewkeep.arguments import checked
+from viewkeep.diffs.script import Script
+from viewkeep.errors import ArgumentError
+from viewkeep.execute.engines import DRIVER_BYTES, open_engines
+from viewkeep.execute.user_session import UserSession
+from viewkeep.lake import RefreshReport
+from viewkeep.lake.changes_since import changes_since, newest_version
+from viewkeep.lake.descriptions import (
+    TableDescription,
+    ViewDescription,
+    describe_tables,
+    describe_views,
+)
+from viewkeep.lake.lake import Lake, located, open_lake
+from viewkeep.lake.read import entry_rows
+from viewkeep.lake.views.explain_view import explain_view, script_of
+from viewkeep.lake.views.status import ViewStatus, view_statuses
+from viewkeep.lake.views.view import View
+from viewkeep.lake.views.view_plans import ViewPlans
+from viewkeep.query.algebra import Node
+from viewkeep.query.clock import clock_of
+from viewkeep.query.tables import Table
+from viewkeep.refresh.all_views import plan_views
+from viewkeep.refresh.choose_strategy import strategy_advice
+from viewkeep.refresh.plan import Stage
+
+
+class LakeReader:
+    """The part of a `Keeper` that tells and reads."""
+
+    @checked
+    def __init__(
+        self,
+        path: Any,
+        spark: Any = None,
+        storage_options: Mapping[str, str] | None = None,
+        create: bool = True,
+        durable: bool = True,
+        backend: str = "auto",
+        driver_bytes: int = DRIVER_BYTES,
+    ) -> None:
+        if callable(path) or hasattr(type(path), "newSession"):
+            raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
+        self._session = UserSession(spark)
+        self._engines = open_engines(self._session.beside(), backend, driver_bytes)
+        settings = (dict(storage_options or {}), self._engines.rewrite_bytes, durable)
+        self._lake = open_lake(Lake(_lake_place(path), self._engines.scans, *settings), create)
+        self._plans = ViewPlans(self._lake, self._engines)
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The base tables, as they are declared."""
+        return {name: each.table for name, each in self._lake.catalog.read().tables.items()}
+
+    @checked
+    def table(self, name: str) -> Table:
+        """A base table, as it is declared."""
+        return self._lake.catalog.read().table(name).table
+
+    @property
+    def views(self) -> dict[str, str]:
+        """The SQL of the views."""
+        return {name: each.sql for name, each in self._lake.catalog.read().views.items()}
+
+    @checked
+    def read(self, name: str, version: int | None = None, backend: str | None = None) -> Any:
+        """A table or view, now or at one of its versions: a DataFrame of Spark where the lake has
+        Spark, else, or with `backend="duckdb"`, an Arrow table."""
+        rows = entry_rows(self._lake, name, version, self._plans.view)
+        return self._session.read(rows, backend)
+
+    @checked
+    def version(self, name: str) -> int:
+        """The newest version of a table or view."""
+        return newest_version(self._lake, self._lake.catalog.read().readable(name))
+
+    @checked
+    def changes(
+        self,
+        name: str,
+        since: int | None = None,
+        until: int | None = None,
+        backend: str | None = None,
+    ) -> Any:
+        """What happened to a table or view after a version, from the oldest change to the newest.
+
+        Every row has an `operation` (insert, update or delete), the `version` that it made, and the
+        row `before` and `after`, NULL where there is none. Without `since`, the story begins with
+        an empty table. The result is a DataFrame of Spark where the lake has Spark, else, or with
+        `backend="duckdb"`, an Arrow table.
+        """
+        return self._session.frame(changes_since(self._lake, name, since, until), backend)
+
+    def describe_tables(self) -> list[TableDescription]:
+        """The base tables: how they are declared, and what they hold."""
+        return describe_tables(self._lake)
+
+    @checked
+    def describe_views(self, *names: str) -> list[ViewDescription]:
+        """The views as they are defined, or those that are named."""
+        return describe_views(self._lake, names)
+
+    @checked
+    def status(self, *names: str) -> list[ViewStatus]:
+        """How fresh every view is, or those that are named."""
+        return view_statuses(self._lake, names, self._plans.view)
+
+    @checked
+    def history(self, name: str) -> list[RefreshReport]:
+        """The refreshes of a view, newest first."""
+        return self._view(name).history()
+
+    @checked
+    def script(self, name: str) -> Script:
+        """The delta script of a view, for all kinds of changes."""
+        return script_of(self._view(name))
+
+    @checked
+    def operators(self, name: str) -> Node:
+        """The query of a view, as relational algebra."""
+        return self._view(name).node
+
+    @checked
+    def plan(
+        self,
+        *names: str,
+        backend: str | None = None,
+        as_of: datetime | date | str | None = None,
+    ) -> list[Stage]:
+        """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
+        engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
+        return plan_views(self._lake, names or None, plan, engines)
+
+    @checked
+    def explain(self, name: str, script: bool = True) -> str:
+        """How a view is kept, and why; with its script."""
+        stage = next(each for each in self.plan(name) if each.view == name)
+        view = self._view(name)
+        strategies = strategy_advice(self._plans, view, self._engines)
+        return explain_view(view, stage.summary, strategies, script)
+
+    def _view(self, name: str) -> View:
+        return self._plans.finished_view(name)
+
+
+@checked
+def _lake_place(path: str | os.PathLike[str]) -> str:
+    return located(path)
