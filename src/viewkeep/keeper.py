@@ -31,7 +31,8 @@ from viewkeep.lake.lake import located
 from viewkeep.lake.vacuum import clean
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake_reader import LakeReader
-from viewkeep.live_view import LiveView, open_live
+from viewkeep.live_view import LiveView as LiveView
+from viewkeep.live_view import open_live
 from viewkeep.query.clock import clock_of
 from viewkeep.query.constraints import FunctionalDependency
 from viewkeep.query.tables import Reference

@@ -13,6 +13,7 @@ from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
 from viewkeep.cli.ingest import ingest, quarantine
 from viewkeep.cli.lake import FAILED
+from viewkeep.cli.live import live
 from viewkeep.cli.maintain import maintain
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
 from viewkeep.cli.screen import DEBUG, tell
@@ -36,7 +37,7 @@ for one in (explain, maintain):
 LAKE = "A lake: tables, and views that are kept fresh, on Spark"
 for each in (
     *(init, apply, ingest, quarantine),
-    *(refresh, watch, status, history, changes, verify, vacuum),
+    *(refresh, watch, status, history, changes, live, verify, vacuum),
 ):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)

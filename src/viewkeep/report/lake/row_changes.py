@@ -13,7 +13,8 @@ from viewkeep.report.style import BAD, FAIR, GOOD
 
 Json = dict[str, Any]
 Change = Mapping[str, Any]
-"""A row of `Keeper.changes`: its operation, its version, and the rows before and after."""
+"""A row of `Keeper.changes`: its operation, its version, and the rows before and after; those of
+live views have no version."""
 
 _STYLES = {"insert": GOOD, "update": FAIR, "delete": BAD}
 
@@ -22,11 +23,16 @@ def row_changes_page(columns: Sequence[str], changes: Sequence[Change]) -> Rende
     """A line for each change; of an update, old and new values where they differ."""
     if not changes:
         return Text("no changes", "dim")
+    places = [name for name in ("version",) if name in changes[0]]
     lines = [
-        [each["version"], Text(each["operation"], _STYLES[each["operation"]]), *_change_cells(each)]
+        [*(each[name] for name in places), _operation_text(each), *_change_cells(each)]
         for each in changes
     ]
-    return rows_table(["version", "change", *columns], lines)
+    return rows_table([*places, "change", *columns], lines)
+
+
+def _operation_text(change: Change) -> Text:
+    return Text(change["operation"], _STYLES[change["operation"]])
 
 
 def _change_cells(change: Change) -> list[str]:
@@ -53,9 +59,13 @@ def row_changes_json(name: str, version: int, changes: Iterable[Change]) -> Json
 
 def row_change_json(change: Change) -> Json:
     """One change."""
-    rows = {state: _changed_row_json(change[state]) for state in ("before", "after")}
-    return {"version": change["version"], "operation": change["operation"], **rows}
+    about = {name: change[name] for name in ("version", "operation") if name in change}
+    rows = {state: change[state] for state in ("before", "after")}
+    return about | {
+        name: None if row is None else named_row_json(row) for name, row in rows.items()
+    }
 
 
-def _changed_row_json(row: Mapping[str, Any] | None) -> Json | None:
-    return None if row is None else dict(zip(row, row_json(tuple(row.values())), strict=True))
+def named_row_json(row: Mapping[str, Any]) -> Json:
+    """A row by its columns."""
+    return dict(zip(row, row_json(tuple(row.values())), strict=True))

@@ -1,0 +1,80 @@
+"""`viewkeep live`: a view in the engine of this process, and what changes in it."""
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeep.cli.lake import AsJson, LakePath, answer, opened
+from viewkeep.cli.screen import show, write
+
+if TYPE_CHECKING:
+    from viewkeep.keeper import LiveView
+
+
+def live(
+    view: Annotated[str, typer.Argument(help="Name of a view.", show_default=False)],
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", metavar="", help="Go on with what changes from now on, until Ctrl-C."
+        ),
+    ] = False,
+    every: Annotated[
+        float, typer.Option(help="Look so often when following.", metavar="SECONDS", min=0.01)
+    ] = 0.1,
+    limit: Annotated[
+        int, typer.Option(help="Rows to show, 0 for all.", metavar="ROWS", min=0)
+    ] = 20,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a view as its tables are now, kept by the engine of this process: nothing is refreshed.
+
+    With --follow, what changes in it is told as soon as its tables change; a transaction is told as
+    one. With --follow and --json, the rows are one line, and every change is one.
+
+    **Examples**
+
+    ```text
+    viewkeep live cost
+
+    viewkeep live cost --follow --json
+    ```
+    """
+    with opened(lake, "reading ...") as keeper:
+        found = keeper.live(view)
+        changes = list[dict[str, Any]]()
+        found.subscribe(lambda told: changes.extend(found.row_changes(told)))
+        _show_rows(found, limit, follow, as_json)
+        while follow:
+            found.catch_up()
+            _show_changes(found, changes, as_json)
+            changes.clear()
+            time.sleep(every)
+
+
+def _show_rows(found: "LiveView", limit: int, is_line: bool, as_json: bool) -> None:
+    from viewkeep.report.lake.live_rows import live_rows_json, live_rows_page
+
+    rows = found.to_arrow()
+    shown = rows.slice(0, limit or rows.num_rows).to_pylist()
+    more = rows.num_rows - len(shown)
+    document = live_rows_json(found.name, found.versions, shown, more) if as_json else {}
+    if as_json and is_line:
+        write(json.dumps(document) + "\n")
+        return
+    answer(as_json, lambda: document, lambda: live_rows_page(rows.column_names, shown, more))
+
+
+def _show_changes(found: "LiveView", changes: list[dict[str, Any]], as_json: bool) -> None:
+    from viewkeep.report.lake.live_rows import live_change_json
+    from viewkeep.report.lake.row_changes import row_changes_page
+
+    if as_json:
+        lines = (json.dumps(live_change_json(found.versions, each)) for each in changes)
+        write("".join(f"{line}\n" for line in lines))
+    elif changes:
+        columns = list(changes[0]["before"] or changes[0]["after"])
+        show(row_changes_page(columns, changes))
