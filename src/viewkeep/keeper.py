@@ -41,6 +41,7 @@ from viewkeep.refresh.all_views import refresh_views
 from viewkeep.refresh.create_view import ViewRequest, create_view, repair_view
 from viewkeep.refresh.create_view import is_failure as is_failure
 from viewkeep.refresh.lag import seconds_of
+from viewkeep.refresh.replace_view import strategy_switch
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
 from viewkeep.sources.batches import BatchSink, open_sink
@@ -239,9 +240,10 @@ class Keeper(LakeReader):
         `current_date()` and `current_timestamp()` in views are those of `as_of`, by default of now,
         in UTC; the next refresh moves them on, or back.
         """
-        engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
+        engines, clock = self._engines.forcing(backend), clock_of(as_of)
+        plan, switch = self._plans.at(clock), strategy_switch(self._plans, engines, clock)
         with self._lake.marked():
-            return refresh_views(self._lake, names or None, plan, engines)
+            return refresh_views(self._lake, names or None, plan, engines, switch)
 
     @checked
     def watch(

@@ -31,7 +31,7 @@ from viewkeep.query.algebra import Node
 from viewkeep.query.clock import clock_of
 from viewkeep.query.tables import Table
 from viewkeep.refresh.all_views import plan_views
-from viewkeep.refresh.choose_strategy import strategy_advice
+from viewkeep.refresh.choose_strategy import StatusAdvice, strategy_advice
 from viewkeep.refresh.plan import Stage
 
 
@@ -112,8 +112,10 @@ class LakeReader:
 
     @checked
     def status(self, *names: str) -> list[ViewStatus]:
-        """How fresh every view is, or those that are named."""
-        return view_statuses(self._lake, names, self._plans.view)
+        """How fresh every view is, or those that are named; and which other strategy would have
+        been much faster for views whose last refreshes took long."""
+        advise = StatusAdvice(self._plans, self._engines)
+        return view_statuses(self._lake, names, self._plans.view, advise)
 
     @checked
     def history(self, name: str) -> list[RefreshReport]:

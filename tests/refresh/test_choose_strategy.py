@@ -7,7 +7,7 @@ import pytest
 import viewkeep as vk
 from viewkeep import Keeper
 from viewkeep.errors import ArgumentError
-from viewkeep.refresh import choose_strategy, costs, plan
+from viewkeep.refresh import choose_strategy, costs, plan, strategy_costs
 
 STAR = "SELECT r.y, sum(r.a * s.a) AS x FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y"
 TRIANGLES = """SELECT count(*) AS n FROM e a JOIN e b ON a.dst = b.src
@@ -18,7 +18,7 @@ LOOSE = "SELECT r.y, sum(r.a) AS x FROM r JOIN s ON r.id = s.id GROUP BY r.y"
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Estimate for tables of any size."""
-    monkeypatch.setattr(choose_strategy, "SMALL", 0)
+    monkeypatch.setattr(strategy_costs, "SMALL", 0)
     monkeypatch.setattr(choose_strategy, "WORTH", 0)
 
 

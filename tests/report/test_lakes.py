@@ -147,6 +147,17 @@ def test_freshness_for_programs() -> None:
     assert views[2]["last"] is None
 
 
+def test_advice_in_words() -> None:
+    status = replace(FRESH, advice='repair("cost") takes it')
+    lines = plain_text(status_page([status, BEHIND]), 100).splitlines()
+    assert lines[-1] == 'cost: repair("cost") takes it'
+    assert [each["advice"] for each in status_json([status, BEHIND])["views"]] == [
+        'repair("cost") takes it',
+        None,
+    ]
+    assert 'advice     repair("cost") takes it' in plain_text(view_page(VIEW, status, None), 100)
+
+
 def test_heavy_values_in_words() -> None:
     heavy = HeavyValues("a.src", (11.0,), 7, (((0,), 19),))
     status = replace(FRESH, balance=Balance(117, 121, 3, 1, (heavy,)))

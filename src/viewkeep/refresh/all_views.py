@@ -18,9 +18,10 @@ from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import NONE_YET, Transactions
 from viewkeep.lake.views.problems import note_problems
+from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.refresh.commits import RunningCommits
-from viewkeep.refresh.plan import FAILS, SKIP, Stage, plan_above, plan_view
+from viewkeep.refresh.plan import FAILS, SKIP, Stage, definition_reason, plan_above, plan_view
 from viewkeep.refresh.run import CommitView, compute_refresh
 from viewkeep.tables.log.delta import ConflictError, StorageError
 from viewkeep.tables.log.memory import forget_logs, remembered_logs
@@ -29,6 +30,17 @@ TRIES = 50
 WAIT = 0.2
 
 Plan = Callable[[ViewDefinition, Catalog], View]
+Switch = Callable[[View, StoredView, str], RefreshReport | None]
+"""Computes a view that has to be computed anew for a reason by a better strategy; None if there is
+none."""
+
+
+class SwitchedError(ConflictError):
+    """A view of the round has another definition now, and maybe those above it; `report` tells."""
+
+    def __init__(self, report: RefreshReport) -> None:
+        self.report = report
+        super().__init__(f'view "{report.view}" was defined anew')
 
 
 class RefreshError(ViewkeepError):
@@ -45,22 +57,31 @@ class RefreshError(ViewkeepError):
 @dataclass(frozen=True)
 class Round:
     """What a round did: a report for each view, the versions that it pinned or made, for each of
-    these the versions of the base tables below it, and why others have none."""
+    these the versions of the base tables below it, and why others have none. `earlier` are the
+    reports of rounds that were begun before."""
 
     reports: dict[str, RefreshReport]
     pins: dict[str, int]
     below: dict[str, Pins]
     problems: dict[str, str]
+    earlier: dict[str, RefreshReport]
 
     def add(self, reports: Mapping[str, RefreshReport], catalog: Catalog) -> None:
         """Views that were committed, or that could not be."""
         for name, report in reports.items():
-            self.reports[name] = report
+            self.reports[name] = self._with_earlier(report)
             if report.error:
                 self.problems[name] = f"not refreshed, since it reads {name}"
             else:
                 self.pins[name] = report.version
                 self.below[name] = self.tables(catalog.views[name])
+
+    def _with_earlier(self, report: RefreshReport) -> RefreshReport:
+        """The report, or that of the round before which made the version."""
+        if report.changed:
+            self.earlier[report.view] = report
+        earlier = self.earlier.get(report.view, report)
+        return earlier if not report.error and earlier.version == report.version else report
 
     def inputs(self, definition: ViewDefinition) -> dict[str, int]:
         """The versions that a view is to read."""
@@ -75,13 +96,20 @@ class Round:
 
 
 def refresh_views(
-    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines
+    lake: Lake,
+    names: Iterable[str] | None,
+    plan: Plan,
+    engines: Engines,
+    switch: Switch | None = None,
 ) -> list[RefreshReport]:
-    """Refresh the views, or those that are wanted with what they read; reports in their order."""
-    only = None if names is None else list(names)
-    current = _round_until_settled(
-        lake, lambda: _refresh_round(lake, lake.catalog.read(), only, (), plan, engines)
-    )
+    """Refresh the views, or those that are wanted with what they read; reports in their order.
+    Views that have to be computed anew may `switch` their strategy."""
+    only, earlier = None if names is None else list(names), dict[str, RefreshReport]()
+
+    def attempt() -> Round:
+        return _refresh_round(lake, lake.catalog.read(), only, (), plan, engines, earlier, switch)
+
+    current = _round_until_settled(lake, attempt)
     note_problems(lake, current.reports.values())
     return _reports_of_round(current)
 
@@ -92,7 +120,7 @@ def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: E
     def attempt() -> Round:
         catalog = lake.catalog.read()
         views = [name for name in definition.inputs if name in catalog.views]
-        return _refresh_round(lake, catalog, views, definition.inputs, plan, engines)
+        return _refresh_round(lake, catalog, views, definition.inputs, plan, engines, {})
 
     current = _round_until_settled(lake, attempt)
     note_problems(lake, current.reports.values())
@@ -153,12 +181,16 @@ def _stage_or_problem(
 
 
 def _round_until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
-    for number in range(TRIES):
+    tries = 0
+    while tries < TRIES:
         try:
             with remembered_logs():
                 return attempt()
+        except SwitchedError:  # each view is switched once
+            continue
         except ConflictError:
-            time.sleep(WAIT * random.random() * (number + 1))
+            tries += 1
+            time.sleep(WAIT * random.random() * tries)
     raise ConflictError(f"{lake.uri}: other processes refresh all the time; try again later")
 
 
@@ -176,17 +208,24 @@ def _refresh_round(
     also_pinned: Iterable[str],
     plan: Plan,
     engines: Engines,
+    earlier: dict[str, RefreshReport],
+    switch: Switch | None = None,
 ) -> Round:
     order = catalog.order(names)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
     pins, problems = _pinned_tables(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
     reports = {view.name: RefreshReport(view.name, "none") for view in order}
-    current = Round(reports, pins, below, problems)
+    current = Round(reports, pins, below, problems, earlier)
     with RunningCommits() as commits:
         for definition in order:
             current.add(commits.results(definition.inputs), catalog)
-            commit = _computed_commit(definition, catalog, plan, current, engines)
+            try:
+                commit = _computed_commit(definition, catalog, plan, current, engines, switch)
+            except SwitchedError as switched:
+                current.add(commits.results(view.name for view in order), catalog)
+                earlier[definition.name] = switched.report
+                raise
             if definition is order[-1]:
                 current.add({definition.name: commit()}, catalog)
             else:
@@ -229,7 +268,12 @@ def _newest_table_versions(
 
 
 def _computed_commit(
-    definition: ViewDefinition, catalog: Catalog, plan: Plan, current: Round, engines: Engines
+    definition: ViewDefinition,
+    catalog: Catalog,
+    plan: Plan,
+    current: Round,
+    engines: Engines,
+    switch: Switch | None,
 ) -> CommitView:
     """Compute a view; the commit that shows it, or that tells what is wrong with it."""
     for name in definition.inputs:
@@ -237,12 +281,24 @@ def _computed_commit(
             return _failing_commit(definition, current.problems[name])
     inputs, tables = current.inputs(definition), current.tables(definition)
     try:
-        commit = compute_refresh(plan(definition, catalog), inputs, tables, engines)
+        view = plan(definition, catalog)
+        if switch is not None:
+            _switch_rebuilt(view, switch)
+        commit = compute_refresh(view, inputs, tables, engines)
     except ConflictError:
         raise
     except Exception as error:  # whatever happens inside a view stops no other view
         return _failing_commit(definition, problem_of(error))
     return lambda: _report_of_commit(definition, commit)
+
+
+def _switch_rebuilt(view: View, switch: Switch) -> None:
+    """Let a view that has to be computed anew switch its strategy."""
+    stored = view.stored()
+    reason = definition_reason(view, stored.state)
+    report = switch(view, stored, reason) if reason else None
+    if report is not None:
+        raise SwitchedError(report)
 
 
 def _report_of_commit(definition: ViewDefinition, commit: CommitView) -> RefreshReport:

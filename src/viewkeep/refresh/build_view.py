@@ -97,7 +97,8 @@ def commit_view(view: View, build: Built, start: StoredView | None) -> RefreshRe
     """Show computed rows, as the next version after `start`; without one, as a new table, or
     as the next version of whatever a process that died, or a damaged table, left."""
     before = start.state.inputs if start else {}
-    costs = Costs.from_notes(start.report.experience) if start else Costs()
+    is_same = start is not None and start.state.build == build.state.build
+    costs = Costs.from_notes(start.report.experience) if start and is_same else Costs()
     report, caches = build.report, build.report.phases.get("caches", 0.0)
     estimate = recompute_seconds(view, build.state.inputs, report.backend)
     build_figures = (report.seconds, build.size, caches, estimate, build.is_warm)

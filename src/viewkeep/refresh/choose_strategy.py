@@ -1,157 +1,212 @@
 """Which strategy a view is kept by, where the user leaves it open.
 
-For each strategy that can keep the view, its script is made and its work estimated for expected
-changes of each table (`diffs.costs`): statements, rows of operators, values read, rows written.
-IDs are the rule; another strategy is taken where it is expected to take less than half as long.
+For each strategy that can keep the view, its script is made, and what refreshes by it take is
+estimated (`strategy_costs`). IDs are the rule; another strategy is taken where it is expected to
+take less than half as long. A view that is computed anew anyway (a rebuild) changes its strategy
+where another one is expected to take less than half as long as its own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp
+from statistics import mean
+from time import perf_counter
 
-from viewkeep.diffs.costs.sizes import Size, Spread, size_of_table
-from viewkeep.diffs.costs.work import kept_sizes, work_of
 from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, VIEW_TREE
-from viewkeep.diffs.script import Script
-from viewkeep.errors import ArgumentError, QueryError, did_you_mean
+from viewkeep.errors import ArgumentError, QueryError, ViewkeepError, did_you_mean
 from viewkeep.execute.engines import Engines
-from viewkeep.execute.few_rows import MOST_CHANGES
+from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
-from viewkeep.query.algebra import AntiJoin, GroupBy, Join, Node, Scan, SemiJoin
-from viewkeep.query.expressions import columns_of
+from viewkeep.query.algebra import GroupBy, Join
 from viewkeep.query.traversal import walk
-from viewkeep.refresh.costs import PRICES, SMALL, Prices
-from viewkeep.tables.files.samples import value_counts
-from viewkeep.tables.log.delta import StorageError
+from viewkeep.refresh.costs import PRICES
+from viewkeep.refresh.strategy_costs import (
+    REPORTS,
+    Rates,
+    StrategyCost,
+    rates_of,
+    script_for_table,
+    seen_shares,
+)
 
 IDS = "id"
 OTHERS = ("tuple", VIEW_TREE, MAPS, HEAVY_LIGHT)
 GAIN = 2.0
-"""So many times faster than by IDs another strategy is expected to be where it is taken."""
+"""So many times faster than by its own strategy a view is expected to be by one that is taken."""
 WORTH = 10
-"""Where refreshes by IDs are expected to take fewer times the fixed cost of a recomputation, others
-are not looked at."""
-SHARE = 0.001
-"""The part of a table's rows that is expected to change between two refreshes."""
-REPORTS = 10
-"""So many of the last refreshes tell which changes are to be expected."""
-FILE_BYTES = 8e6
-"""The bytes of a file of a large relation, which is written anew if one of its rows changes."""
-COLUMN_BYTES = 6
-"""The bytes of a value in a file, about."""
+"""Where refreshes are expected to take fewer times the fixed cost of a recomputation, other
+strategies are not looked at."""
+ADVICE_SECONDS = 1.0
+"""A status that has taken so long to compare strategies compares those of no further view."""
 
 
 @dataclass(frozen=True)
-class StrategyCost:
-    """The seconds that a refresh by a strategy is expected to take, on average over the tables."""
+class Comparison:
+    """What refreshes of a view take by its own strategy, which comes first, and by others."""
 
-    strategy: str
-    seconds: float
+    costs: Sequence[StrategyCost]
+    views: Mapping[str, View]
+    is_worth: bool
+    """Whether refreshes take long enough for another strategy to make a difference."""
+
+    @property
+    def own(self) -> StrategyCost:
+        """The cost of the view's own strategy."""
+        return self.costs[0]
+
+    @property
+    def better(self) -> StrategyCost | None:
+        """The strategy that is expected to be much faster than the view's own."""
+        best = min(self.costs, key=lambda each: (each.seconds, each.is_bound))
+        is_better = not best.is_bound and best.seconds * GAIN < self.own.seconds
+        return best if self.is_worth and is_better else None
+
+    @property
+    def better_definition(self) -> ViewDefinition | None:
+        """The definition of the view by the better strategy, with the reason."""
+        best = self.better
+        if best is None:
+            return None
+        own = "IDs" if self.own.strategy == IDS else self.own.strategy
+        reason = f"expected to be faster than by {own}: {self}"
+        definition = self.views[best.strategy].definition
+        return replace(
+            definition, strategy="auto", chosen=best.strategy, chosen_why=reason, ready=False
+        )
 
     def __str__(self) -> str:
-        return f"{self.strategy} {self.seconds:.2g} s"
+        return ", ".join(map(str, self.costs))
 
 
 def choose_strategy(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines
 ) -> ViewDefinition:
-    """The definition with the strategy that is expected to be the fastest, if that is left open
-    and makes a difference. Only a view that may be computed anew gets another than by IDs: sums of
-    parts may overflow where those of all rows do not."""
-    if definition.strategy != "auto" or definition.policy != "auto":
+    """The definition of a new view with the strategy that is expected to be the fastest, if that is
+    left open and makes a difference; where it replaces another one, for changes like those that the
+    other has seen. Only a view that may be computed anew gets another than by IDs: sums of parts
+    may overflow where those of all rows do not."""
+    if not is_open(definition):
         return definition
     view = plans.view(replace(definition, ready=True), catalog)
-    rates = _rates(view, engines) if _has_choice(view) else None
-    if rates is None or rates.seconds(view) < WORTH * rates.price.recompute:
+    if not _has_choice(view):
         return definition
-    views = {IDS: view, **_alternatives(plans, catalog, definition)}
-    costs = rates.costs(views)
-    best = faster(costs, IDS)
-    if best is None:
-        return definition
-    chosen = views[best.strategy].definition
-    reason = f"expected to be faster than by IDs: {', '.join(map(str, costs))}"
-    return replace(chosen, strategy="auto", chosen=best.strategy, chosen_why=reason, ready=False)
-
-
-def strategy_costs(plans: ViewPlans, view: View, engines: Engines) -> list[StrategyCost]:
-    """What refreshes of a view are expected to take by each strategy that can keep it, for changes
-    like those of its last refreshes; none where that makes no difference."""
-    rates = _rates(view, engines, _seen_shares(view)) if _has_choice(view) else None
+    rates = rates_of(view, engines, {**seen_shares(view), **dict(definition.shares)})
     if rates is None:
-        return []
-    own, catalog = view.decision.strategy, plans.lake.catalog.read()
-    others = _alternatives(plans, catalog, view.definition, (IDS, *OTHERS))
-    return rates.costs({own: view, **{s: each for s, each in others.items() if s != own}})
+        return definition
+    return _compared(plans, catalog, view, rates).better_definition or definition
+
+
+def is_open(definition: ViewDefinition) -> bool:
+    """Whether the strategy of a view is Viewkeep's choice."""
+    return definition.strategy == "auto" and definition.policy == "auto"
+
+
+def better_definition(plans: ViewPlans, view: View, engines: Engines) -> ViewDefinition | None:
+    """The definition by which a view is to be computed anew, if its strategy is open and another
+    one is expected to be much faster for changes like the last ones."""
+    if not is_open(view.definition):
+        return None
+    try:
+        comparison = compare_strategies(plans, view, engines, exactly=False)
+    except ViewkeepError:  # what is wrong with its tables is told by the computation
+        return None
+    return comparison.better_definition if comparison else None
+
+
+def compare_strategies(
+    plans: ViewPlans, view: View, engines: Engines, exactly: bool = True
+) -> Comparison | None:
+    """What refreshes of a view are expected to take by each strategy that can keep it, for changes
+    like those of its last refreshes; None where that makes no difference. Unless `exactly`, of
+    strategies that are not better no more is found out than that."""
+    if not _has_choice(view):
+        return None
+    shares = {**dict(view.definition.shares), **seen_shares(view)}
+    rates = rates_of(view, engines, shares)
+    if rates is None:
+        return None
+    return _compared(plans, plans.lake.catalog.read(), view, rates, exactly)
+
+
+def _compared(
+    plans: ViewPlans, catalog: Catalog, view: View, rates: Rates, exactly: bool = False
+) -> Comparison:
+    own = rates.cost(view.decision.strategy, view)
+    is_worth = own.seconds >= WORTH * rates.price.recompute
+    costs, views, most = [own], {own.strategy: view}, own.seconds / GAIN
+    others = [each for each in (IDS, *OTHERS) if each != own.strategy]
+    for strategy, other in _alternatives(
+        plans, catalog, view, others if is_worth or exactly else ()
+    ):
+        cost = rates.cost(strategy, other, *(() if exactly else (most,)))
+        views[strategy] = other
+        costs.append(cost)
+        most = min(most, cost.seconds)
+    return Comparison(costs, views, is_worth)
 
 
 def strategy_advice(plans: ViewPlans, view: View, engines: Engines) -> str:
     """What refreshes by each strategy are expected to take, and which would be better; nothing
     where the tables cannot be read."""
-    own = view.decision.strategy
     try:
-        costs = strategy_costs(plans, view, engines)
-    except StorageError:  # what is wrong with them is told by the next refresh
+        comparison = compare_strategies(plans, view, engines)
+    except ViewkeepError:  # what is wrong with them is told by the next refresh
         return ""
-    best = faster(costs, own)
-    text = ", ".join(map(str, costs))
+    if comparison is None:
+        return ""
+    best = comparison.better
     if best is None:
-        return text
-    way = "create it again" if view.definition.strategy == "auto" else f'strategy="{best.strategy}"'
-    return f"{text}; {best.strategy} would be faster after changes like the last ones: {way}"
+        return str(comparison)
+    way = _way(view.definition, best.strategy)
+    return f"{comparison}; {best.strategy} would be faster after changes like the last ones: {way}"
 
 
-def faster(costs: Sequence[StrategyCost], own: str) -> StrategyCost | None:
-    """The strategy that is expected to be much faster than the one that a view is kept by."""
-    seconds = {each.strategy: each.seconds for each in costs}
-    best = min(costs, key=lambda each: each.seconds, default=None)
-    return best if best is not None and best.seconds * GAIN < seconds[own] else None
+def _way(definition: ViewDefinition, strategy: str) -> str:
+    """How a view gets another strategy."""
+    if is_open(definition):
+        return f'repair("{definition.name}") takes it, as the next rebuild does'
+    return f'strategy="{strategy}"'
 
 
-@dataclass(frozen=True)
-class _Rates:
-    """Sizes of tables, parts of them that change, and what an engine takes."""
+class StatusAdvice:
+    """What `status` says of views whose last refreshes took long, if another strategy would have
+    been much faster; it takes about `ADVICE_SECONDS` for all views, or one view longer."""
 
-    tables: Mapping[str, Size]
-    shares: Mapping[str, float]
-    price: Prices
+    def __init__(self, plans: ViewPlans, engines: Engines) -> None:
+        self._plans, self._engines, self._left = plans, engines, ADVICE_SECONDS
 
-    def seconds(self, view: View) -> float:
-        """The seconds of a refresh after changes of one of the tables, on average."""
-        seconds = [
-            _seconds(_script(view, name), self.tables, {name: changes}, self.price)
-            for name, share in self.shares.items()
-            if (changes := share * self.tables[name].rows)
-        ]
-        return sum(seconds) / max(1, len(seconds))
+    def __call__(self, view: View, history: Sequence[RefreshReport]) -> str:
+        """The advice for a view with these refreshes; nothing where there is none."""
+        recent = [each for each in history if each.changes][:REPORTS]
+        if self._left <= 0 or not recent or not _took_long(recent):
+            return ""
+        start = perf_counter()
+        try:
+            return self._advice(view, recent)
+        except Exception:  # what is wrong with its tables is told by the next refresh
+            return ""
+        finally:
+            self._left -= perf_counter() - start
 
-    def costs(self, views: Mapping[str, View]) -> list[StrategyCost]:
-        """The same by each strategy."""
-        return [StrategyCost(strategy, self.seconds(view)) for strategy, view in views.items()]
+    def _advice(self, view: View, recent: Sequence[RefreshReport]) -> str:
+        comparison = compare_strategies(self._plans, view, self._engines, exactly=False)
+        best = comparison.better if comparison else None
+        seconds = mean(each.seconds for each in recent)
+        if best is None or best.seconds >= seconds:
+            return ""
+        return (
+            f"the last refreshes took {seconds:.2g} s on average, {best.strategy} is expected to "
+            f"take {best.seconds:.2g} s: {_way(view.definition, best.strategy)}"
+        )
 
 
-def _rates(view: View, engines: Engines, seen: Mapping[str, float] | None = None) -> _Rates | None:
-    """What is known of changes of a view's tables; None where they are small."""
-    size = sum(each.table.snapshot().size for each in view.sources.values())
-    if size <= SMALL:
-        return None
-    expected = {**dict(view.definition.shares), **(seen or {})}
-    shares = {name: expected.get(name, SHARE) for name in view.changing}
-    return _Rates(_table_sizes(view), shares, PRICES[engines.choose(view.queries, size).backend])
-
-
-def _seen_shares(view: View) -> dict[str, float]:
-    """The parts of tables that changed before the last refreshes, on average."""
-    reports = [each for each in view.history() if each.changes][:REPORTS]
-    seen: dict[str, float] = {}
-    for name in view.changing if reports else ():
-        rows = max(1, view.sources[name].table.snapshot().rows)
-        counts = [report.changes.get(name, 0) for report in reports]
-        seen[name] = min(1.0, sum(counts) / len(counts) / rows)
-    return seen
+def _took_long(reports: Sequence[RefreshReport]) -> bool:
+    """Whether refreshes took long enough for another strategy to make a difference."""
+    price = PRICES.get(reports[0].backend)
+    seconds = mean(each.seconds for each in reports)
+    return price is not None and seconds >= WORTH * price.recompute
 
 
 def check_shares(definition: ViewDefinition) -> None:
@@ -173,70 +228,18 @@ def _has_choice(view: View) -> bool:
 
 
 def _alternatives(
-    plans: ViewPlans,
-    catalog: Catalog,
-    definition: ViewDefinition,
-    strategies: Iterable[str] = OTHERS,
-) -> dict[str, View]:
+    plans: ViewPlans, catalog: Catalog, view: View, strategies: Iterable[str]
+) -> Iterator[tuple[str, View]]:
     """The view by each strategy that can keep it."""
-    views = {}
+    definition = view.definition
     for strategy in strategies:
         options = replace(
             ViewOptions.of(definition), strategy=strategy, policy="auto", chosen="", chosen_why=""
         )
         try:
             other = plans.define(catalog, definition.name, definition.sql, options)
-            view = plans.view(replace(other, ready=True), catalog)
-            _script(view, view.changing[0])
+            view_by_strategy = plans.view(replace(other, ready=True), catalog)
+            script_for_table(view_by_strategy, view_by_strategy.changing[0])
         except (QueryError, IndexError):  # it cannot be kept so, or no table changes
             continue
-        views[strategy] = view
-    return views
-
-
-def _script(view: View, table: str) -> Script:
-    return view.recursive_script(table, None) if view.is_recursive else view.script
-
-
-def _seconds(
-    script: Script, tables: Mapping[str, Size], changes: Mapping[str, float], price: Prices
-) -> float:
-    work, kept = work_of(script, tables, changes), kept_sizes(script, tables)
-    is_few = sum(changes.values()) <= MOST_CHANGES
-    seconds = (price.few_statement if is_few else price.statement) * work.statements
-    seconds += price.operator_row * work.rows + price.value * work.values
-    for name, rows in work.changed.items():
-        whole = kept[name].rows * len(kept[name].spreads) * COLUMN_BYTES
-        files = max(1.0, whole / FILE_BYTES)
-        seconds += price.kept * min(1.0, rows) + price.change * rows
-        seconds += price.rewrite * whole * (1 - exp(-rows / files))
-    return seconds
-
-
-def _table_sizes(view: View) -> dict[str, Size]:
-    """The sizes of what a view reads, with the spread of columns that it joins or groups by."""
-    columns = _compared_columns(view.node)
-    sizes = {}
-    for name, source in view.sources.items():
-        snapshot = source.table.snapshot()
-        unknown = columns.get(name, set()) - set(source.declared.key[:1])
-        counts = value_counts(source.table, snapshot, unknown)
-        spreads = {n: Spread(c.distinct, c.agreement) for n, c in counts.items()}
-        sizes[name] = size_of_table(source.declared, snapshot.rows, spreads)
-    return sizes
-
-
-def _compared_columns(view: Node) -> dict[str, set[str]]:
-    """By table: the columns that joins compare and that groups are made by."""
-    compared = set[str]()
-    for node in walk(view):
-        if isinstance(node, Join | SemiJoin | AntiJoin):
-            compared |= columns_of(node.condition)
-        elif isinstance(node, GroupBy):
-            compared |= set(node.keys)
-    columns: dict[str, set[str]] = {}
-    for node in walk(view):
-        if isinstance(node, Scan):
-            own = {f.name for f in node.table.columns if f"{node.alias}.{f.name}" in compared}
-            columns.setdefault(node.name, set()).update(own)
-    return columns
+        yield strategy, view_by_strategy

@@ -4,7 +4,6 @@ A definition is in the catalog before its rows are there, and marked as unfinish
 dies leaves a name that can be created again. A replacement is computed before it is defined.
 """
 
-import dataclasses
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -19,10 +18,16 @@ from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.clock import clock_of
 from viewkeep.refresh.all_views import RefreshError, pinned_inputs, refresh_views
-from viewkeep.refresh.build_view import build_view, commit_view, compute_view
+from viewkeep.refresh.build_view import build_view
 from viewkeep.refresh.choose_strategy import check_shares, choose_strategy
 from viewkeep.refresh.lag import check_lag
-from viewkeep.tables.log.delta import ConflictError, StorageError
+from viewkeep.refresh.replace_view import (
+    compute_replacement,
+    show_replacement,
+    strategy_switch,
+    switch_strategy,
+)
+from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.memory import remembered_logs
 
 FAILURES = (StorageError, RefreshError, RunError, NeedsSparkError, SparkStartError)
@@ -113,28 +118,21 @@ def _define_and_fill(
 def _replace_view(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines, clock: int
 ) -> RefreshReport:
-    """Compute the rows, replace the definition, then commit the rows; after a crash between the
-    last two the next refresh builds the view."""
-    lake, ready = plans.lake, dataclasses.replace(definition, ready=True)
-    plans.replace(catalog, ready)
+    """Show the view by another definition once its rows are computed."""
     start = plans.view(catalog.view(definition.name), catalog).stored()
-    view = plans.at(clock)(ready, catalog)
-    pinned = pinned_inputs(lake, ready, plans.at(clock), engines)
-    inputs, tables = pinned.inputs(ready), pinned.tables(ready)
     reason = "the definition has changed"
-    build = compute_view(view, engines, inputs, tables, reason, first=True)
-    lake.catalog.change(f"replace {view.name}", lambda now: plans.replace(now, ready))
-    try:
-        return commit_view(view, build, start)
-    except ConflictError:  # another process has refreshed the view since
-        return refresh_views(lake, [view.name], plans.at(clock), engines)[-1]
+    if definition.chosen:
+        reason = f"{reason}; {definition.chosen} is {definition.chosen_why}"
+    replacement = compute_replacement(plans, catalog, definition, engines, clock, reason)
+    return show_replacement(plans, replacement, start, engines, clock)
 
 
 def repair_view(plans: ViewPlans, name: str, engines: Engines, clock: int) -> RefreshReport:
     """Compute a view anew, whatever happened to its table, and refresh the views above it."""
     catalog = plans.lake.catalog.read()
     report = _rebuild_view(plans, catalog.finished_view(name), engines, clock, "repaired")
-    above = [_refresh_or_rebuild(plans, view, engines, clock, name) for view in catalog.above(name)]
+    readers = plans.lake.catalog.read().above(name)
+    above = [_refresh_or_rebuild(plans, view, engines, clock, name) for view in readers]
     if any(each.error for each in above):
         raise RefreshError([report, *above])
     return report
@@ -148,7 +146,8 @@ def _refresh_or_rebuild(
     try:
         try:
             with lake.marked():
-                return refresh_views(lake, [name], plans.at(clock), engines)[-1]
+                switch = strategy_switch(plans, engines, clock)
+                return refresh_views(lake, [name], plans.at(clock), engines, switch)[-1]
         except Exception as error:
             if not is_failure(error):
                 raise
@@ -160,8 +159,16 @@ def _refresh_or_rebuild(
 def _rebuild_view(
     plans: ViewPlans, definition: ViewDefinition, engines: Engines, clock: int, reason: str
 ) -> RefreshReport:
-    plans.lake.remove_damaged(definition.location)
-    return _build_from_pins(plans, definition, engines, clock, reason)
+    """Compute a view anew, maybe by another strategy."""
+    lake = plans.lake
+    lake.remove_damaged(definition.location)
+    view = plans.view(definition, lake.catalog.read())
+    with lake.marked():
+        report = switch_strategy(plans, view, None, engines, clock, reason)
+    if report is None:
+        return _build_from_pins(plans, definition, engines, clock, reason)
+    forget_problem(lake, definition.name)
+    return report
 
 
 def _build_from_pins(

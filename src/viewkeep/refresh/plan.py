@@ -88,7 +88,7 @@ class Stage:
 
 def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) -> Stage:
     """The stage of a view whose inputs are at these versions; it reads logs, and no rows."""
-    reason = _definition_reason(view, stored.state)
+    reason = definition_reason(view, stored.state)
     if reason:
         is_new = stored.state.build != view.definition.build
         return _recompute_stage(view, inputs, engines, reason, first=is_new)
@@ -298,7 +298,8 @@ def _recompute_stage(
     )
 
 
-def _definition_reason(view: View, state: ViewState) -> str:
+def definition_reason(view: View, state: ViewState) -> str:
+    """Why rows and caches of a state are none that the view's plan keeps; empty if they are."""
     if state.build != view.definition.build:
         return "the definition has changed"
     if state.plan not in (view.plan, WRITTEN):

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from viewkeep.diffs.costs.sizes import JoinBlock, Size, SizeEstimates
 from viewkeep.diffs.model import post, pre
-from viewkeep.diffs.script import BaseDiff, Compute, Script
+from viewkeep.diffs.script import BaseDiff, Script
 from viewkeep.query.algebra import AntiJoin, Join, Node, Scan, SemiJoin, Stored
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
@@ -26,43 +27,124 @@ class Work:
     changed: Mapping[str, float] = field(default_factory=dict)
 
 
-def kept_sizes(script: Script, tables: Mapping[str, Size]) -> dict[str, Size]:
+class ScriptWork:
+    """The work of a script for any changes: its statements, and the sizes of what it keeps, are
+    looked through once."""
+
+    def __init__(self, script: Script, tables: Mapping[str, Size]) -> None:
+        self._script, self._tables = script, tables
+        self._statements = [_Statement(each.name, each.query) for each in script.computes()]
+        self.kept = _kept_sizes(script, tables)
+
+    def after(self, changes: Mapping[str, float]) -> Work:
+        """The work for so many changed rows of tables: inserts, updates and deletes alike."""
+        sizes = SizeEstimates(self._tables)
+        for name, size in self.kept.items():
+            sizes.store(name, size)
+        active = self._store_diffs(changes, sizes)
+        statements, all_rows, values = 0, 0.0, 0.0
+        for each in self._statements:
+            deltas = [node for node in each.stored if node.name in active]
+            if not deltas:
+                continue
+            result, keys = sizes.of(each.query), max(sizes.of(delta).rows for delta in deltas)
+            statements += 1
+            all_rows += sum(each.operator_rows(sizes, active))
+            values += sum(each.values_read(sizes, active, keys))
+            sizes.store(each.name, result)
+            active.add(each.name)
+        return Work(statements, all_rows, values, self._changed(sizes, active))
+
+    def _store_diffs(self, changes: Mapping[str, float], sizes: SizeEstimates) -> set[str]:
+        """Note the sizes of the diffs of tables; those that have rows."""
+        active = set[str]()
+        for diff in self._script.diffs:
+            alike = sum(each.table == diff.table for each in self._script.diffs)
+            rows = changes.get(diff.table, 0.0) / alike
+            sizes.store(diff.name, _diff_size(diff, self._tables, rows))
+            active |= {diff.name} if rows else set()
+        return active
+
+    def _changed(self, sizes: SizeEstimates, active: Collection[str]) -> dict[str, float]:
+        """The rows that change, by kept relation."""
+        changed: dict[str, float] = {}
+        for apply in self._script.applies():
+            if apply.diff in active:
+                rows = sizes.stored(apply.diff).rows
+                changed[apply.target] = changed.get(apply.target, 0.0) + rows
+        return changed
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement of a script, with what its query tells whatever changes."""
+
+    name: str
+    query: Node
+
+    @cached_property
+    def _operators(self) -> tuple[Node, ...]:
+        return tuple(walk(self.query))
+
+    @cached_property
+    def stored(self) -> tuple[Stored, ...]:
+        """The diffs, caches and earlier results that it reads."""
+        return tuple(node for node in self._operators if isinstance(node, Stored))
+
+    @cached_property
+    def _nested(self) -> frozenset[Node]:
+        """The inputs of joins."""
+        joins = (node for node in self._operators if isinstance(node, Join))
+        return frozenset(child for join in joins for child in children(join))
+
+    @cached_property
+    def _reads(self) -> tuple[tuple[Scan | Stored, int], ...]:
+        """The tables and stored relations that it reads, each with the number of columns."""
+        needs = needed_columns(self.query, never_none=True).items()
+        return tuple((n, len(columns)) for n, columns in needs if isinstance(n, Scan | Stored))
+
+    @cached_property
+    def _compared(self) -> frozenset[str]:
+        """The columns that its joins compare."""
+        joins = (n for n in self._operators if isinstance(n, Join | SemiJoin | AntiJoin))
+        return frozenset[str]().union(*(columns_of(each.condition) for each in joins))
+
+    def operator_rows(self, sizes: SizeEstimates, active: Collection[str]) -> Iterator[float]:
+        """The rows of each operator that changes pass through; nested joins are one operator."""
+        changing = set[Node]()
+        for node in self._operators:
+            if isinstance(node, Stored) and node.name in active:
+                changing.add(node)
+            if changing.isdisjoint(children(node)):
+                continue
+            changing.add(node)
+            if not isinstance(node, Join):
+                yield sizes.of(node).rows
+            elif node not in self._nested:
+                yield JoinBlock.of(node).intermediate_rows(sizes)
+
+    def values_read(
+        self, sizes: SizeEstimates, active: Collection[str], keys: float
+    ) -> Iterator[float]:
+        """The values of tables and caches that it reads to find the rows of some keys: caches are
+        sorted by what is looked up, tables by their keys."""
+        for node, columns in self._reads:
+            rows = sizes.of(node).rows
+            if isinstance(node, Scan):
+                first = f"{node.alias}.{node.table.key[0]}" if node.table.key else ""
+                found = min(rows, keys * GROUP_ROWS) if first in self._compared else rows
+                yield found * columns
+            elif node.name not in active:
+                yield min(rows, keys * GROUP_ROWS) * columns
+
+
+def _kept_sizes(script: Script, tables: Mapping[str, Size]) -> dict[str, Size]:
     """The sizes of a script's caches and of its view."""
-    sizes, kept = SizeEstimates(tables), {}
+    sizes, kept = SizeEstimates(tables), dict[str, Size]()
     for each in script.materialized:
         kept[each.name] = sizes.of(each.definition)
         sizes.store(each.name, kept[each.name])
     return kept
-
-
-def work_of(script: Script, tables: Mapping[str, Size], changes: Mapping[str, float]) -> Work:
-    """The work for so many changed rows of tables: inserts, updates and deletes alike."""
-    sizes = SizeEstimates(tables)
-    for name, size in kept_sizes(script, tables).items():
-        sizes.store(name, size)
-    active = set[str]()
-    for diff in script.diffs:
-        alike = sum(each.table == diff.table for each in script.diffs)
-        rows = changes.get(diff.table, 0.0) / alike
-        sizes.store(diff.name, _diff_size(diff, tables, rows))
-        active |= {diff.name} if rows else set()
-    statements, all_rows, values = 0, 0.0, 0.0
-    for each in script.computes():
-        deltas = [n for n in walk(each.query) if isinstance(n, Stored) and n.name in active]
-        if not deltas:
-            continue
-        result, keys = sizes.of(each.query), max(sizes.of(delta).rows for delta in deltas)
-        statements += 1
-        all_rows += sum(_rows_through_operators(each.query, sizes, active))
-        values += sum(_values_read(each, sizes, active, keys))
-        sizes.store(each.name, result)
-        active.add(each.name)
-    changed: dict[str, float] = {}
-    for apply in script.applies():
-        if apply.diff in active:
-            rows = sizes.stored(apply.diff).rows
-            changed[apply.target] = changed.get(apply.target, 0.0) + rows
-    return Work(statements, all_rows, values, changed)
 
 
 def _diff_size(diff: BaseDiff, tables: Mapping[str, Size], rows: float) -> Size:
@@ -72,41 +154,3 @@ def _diff_size(diff: BaseDiff, tables: Mapping[str, Size], rows: float) -> Size:
     names |= {post(x): x for x in schema.after}
     spreads = {name: table.spread(column) for name, column in names.items()}
     return Size(rows, spreads, frozenset([frozenset(schema.ids)]))
-
-
-def _rows_through_operators(
-    query: Node, sizes: SizeEstimates, active: Collection[str]
-) -> Iterator[float]:
-    """The rows of each operator that changes pass through; nested joins are one operator."""
-    nested = {c for n in walk(query) if isinstance(n, Join) for c in children(n)}
-    changing = set[Node]()
-    for node in walk(query):
-        if isinstance(node, Stored) and node.name in active:
-            changing.add(node)
-        if changing.isdisjoint(children(node)):
-            continue
-        changing.add(node)
-        if not isinstance(node, Join):
-            yield sizes.of(node).rows
-        elif node not in nested:
-            yield JoinBlock.of(node).intermediate_rows(sizes)
-
-
-def _values_read(
-    each: Compute, sizes: SizeEstimates, active: Collection[str], keys: float
-) -> Iterator[float]:
-    """The values of tables and caches that a statement reads, to find the rows of some keys: caches
-    are sorted by what is looked up, tables by their keys."""
-    compared = _columns_compared(each.query)
-    for node, columns in needed_columns(each.query, never_none=True).items():
-        rows = sizes.of(node).rows
-        if isinstance(node, Scan):
-            first = f"{node.alias}.{node.table.key[0]}" if node.table.key else ""
-            yield (min(rows, keys * GROUP_ROWS) if first in compared else rows) * len(columns)
-        elif isinstance(node, Stored) and node.name not in active:
-            yield min(rows, keys * GROUP_ROWS) * len(columns)
-
-
-def _columns_compared(query: Node) -> frozenset[str]:
-    conditions = (n.condition for n in walk(query) if isinstance(n, Join | SemiJoin | AntiJoin))
-    return frozenset[str]().union(*map(columns_of, conditions))

@@ -21,6 +21,8 @@ from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.memory import remembered_logs
 
 Plan = Callable[[ViewDefinition, Catalog], View]
+Advise = Callable[[View, Sequence[RefreshReport]], str]
+"""What would make refreshes of a view faster, by its last ones; empty if nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class ViewStatus:
     `speed_up` is the last refresh by recomputation over the last incremental one, in seconds; None
     before there was one of each. The first computation does not count: it is slower than any other.
     `quarantined` counts, for each table below it, the records of sources that did not fit.
-    `balance` tells the thresholds and heavy values of a view in heavy and light parts.
+    `balance` tells the thresholds and heavy values of a view in heavy and light parts, and `advice`
+    which other strategy would have been much faster in the last refreshes.
     """
 
     name: str
@@ -46,6 +49,7 @@ class ViewStatus:
     problem: str = ""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     balance: Balance | None = None
+    advice: str = ""
 
     @property
     def is_fresh(self) -> bool:
@@ -53,12 +57,13 @@ class ViewStatus:
         return not self.behind and not self.problem
 
 
-def view_statuses(lake: Lake, names: Sequence[str], plan: Plan) -> list[ViewStatus]:
+def view_statuses(lake: Lake, names: Sequence[str], plan: Plan, advise: Advise) -> list[ViewStatus]:
     """The status of the views that are named, or of all; each log is read once."""
     catalog = lake.catalog.read()
     with remembered_logs():
         return [
-            _view_status(lake, catalog, catalog.view(name), plan) for name in names or catalog.views
+            _view_status(lake, catalog, catalog.view(name), plan, advise)
+            for name in names or catalog.views
         ]
 
 
@@ -67,6 +72,7 @@ def _view_status(
     catalog: Catalog,
     definition: ViewDefinition,
     plan: Plan,
+    advise: Advise,
 ) -> ViewStatus:
     """The status of a view; what is wrong with it is told, not raised."""
     empty = ViewStatus(definition.name, 0, definition.strategy, definition.policy)
@@ -78,6 +84,7 @@ def _view_status(
         stored = view.stored()
         reason = _replaced_below(view, stored, catalog, plan)
         behind, waiting = unseen_changes(lake, catalog, stored)
+        history = view.history()
         return ViewStatus(
             definition.name,
             stored.report.rows,
@@ -86,10 +93,11 @@ def _view_status(
             behind,
             waiting,
             stored.report,
-            speed_up(view.history()),
+            speed_up(history),
             _problem_of_view(lake, definition, reason),
             quarantined_records(lake, catalog, stored.state.tables),
             balance_of_view(view, stored.state),
+            advise(view, history),
         )
     except Exception as error:  # the status of a broken view is that it is broken
         return _status_with_problem(empty, problem_of(error))

@@ -5,7 +5,7 @@ the `ViewState` (what the rows reflect) and the `RefreshReport`. Everything befo
 and new versions of caches, is invisible until then.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -261,15 +261,14 @@ class View:
 
     def history(self) -> list[RefreshReport]:
         """The reports of all refreshes, newest first, as far as the log goes back."""
-        reports = []
+        return list(self.reports())
+
+    def reports(self) -> Iterator[RefreshReport]:
+        """The same one by one: the log is read as far as they are asked for."""
         with suppress(MissingEntryError):  # those before were cleaned up
             for each in commits(self.table, self.table.version()):
                 if each.notes is not None and REPORT in each.notes:
-                    report = RefreshReport.from_notes(
-                        each.notes[REPORT], each.version, each.timestamp
-                    )
-                    reports.append(report)
-        return reports
+                    yield RefreshReport.from_notes(each.notes[REPORT], each.version, each.timestamp)
 
     @cached_property
     def shared_forms(self) -> dict[str, SharedForm]:

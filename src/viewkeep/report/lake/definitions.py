@@ -96,6 +96,8 @@ def _view_facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple
         yield "balance", str(status.balance)
         yield from (("heavy", str(each)) for each in status.balance.heavy)
     yield "folder", view.location
+    if status.advice:
+        yield "advice", status.advice
     if status.problem:
         yield "problem", Text(status.problem, BAD)
 

@@ -41,7 +41,12 @@ def status_page(views: Sequence["ViewStatus"]) -> Group:
         for each in views
         if each.problem
     ]
-    return Group(table, *problems, *_quarantine_lines(views), *_balance_lines(views))
+    advice = [
+        Text.assemble((f"{each.name}: ", "bold"), (each.advice, FAIR))
+        for each in views
+        if each.advice
+    ]
+    return Group(table, *problems, *advice, *_quarantine_lines(views), *_balance_lines(views))
 
 
 def _quarantine_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
@@ -115,6 +120,7 @@ def status_json(views: Iterable["ViewStatus"]) -> Json:
                 "last": None if each.last is None else report_json(each.last),
                 "problem": each.problem or None,
                 "quarantined": dict(each.quarantined),
+                "advice": each.advice or None,
                 **({} if each.balance is None else {"balance": asdict(each.balance)}),
             }
             for each in views

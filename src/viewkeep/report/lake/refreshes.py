@@ -95,7 +95,7 @@ def _refresh_table(title: str, table: Table) -> Table:
 
 def _refresh_reasons(reports: Sequence[RefreshReport]) -> Iterable[Text]:
     for each in reports:
-        if each.strategy == "recompute" and each.reason and not each.error:
+        if each.from_scratch and each.reason and not each.error:
             yield Text(f"{each.view} was computed anew: {each.reason}", "dim")
 
 
