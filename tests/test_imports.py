@@ -134,6 +134,17 @@ def test_the_table_in_the_documentation_is_the_one_checked_here() -> None:
     assert {part: set(re.findall(r"\w+", imports)) for part, imports in rows} == MAY_IMPORT
 
 
+def test_the_files_that_the_documentation_names_are_in_their_folders() -> None:
+    page = (PACKAGE.parent.parent / "docs" / "architecture.md").read_text("utf-8")
+    section = page.partition("## Folder by folder")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*) \| (`[^|]*) \|$", section, re.MULTILINE)
+    assert len(rows) > 10
+    for folders, files in rows:
+        inside = [m for m in MODULES if m.startswith(tuple(re.findall(r"`([\w/]+/)`", folders)))]
+        names = set(re.findall(r"`(\w+)`", files))
+        assert names - {Path(module).stem for module in inside} == set()
+
+
 def test_the_table_of_imports_has_no_cycle_and_no_unknown_part() -> None:
     assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
 

@@ -1,4 +1,4 @@
-"""The bounds as a small table, and the lower bound as a bound_text."""
+"""The bounds as a small table, and the lower bound as a sentence."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
