@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from viewkeep.maintainer import Maintainer as Maintainer
     from viewkeep.maintainer import OutputChange as OutputChange
     from viewkeep.maintainer import maintain as maintain
+    from viewkeep.network.sql_maintainer import SqlMaintainer as SqlMaintainer
     from viewkeep.query.aggregates import Aggregate as Aggregate
     from viewkeep.query.conjunctive import Atom as Atom
     from viewkeep.query.conjunctive import ConjunctiveQuery as ConjunctiveQuery
@@ -56,6 +57,7 @@ _MODULES = {
     "Ring": "viewkeep.rings",
     "RingError": "viewkeep.errors",
     "SchemaError": "viewkeep.errors",
+    "SqlMaintainer": "viewkeep.network.sql_maintainer",
     "Table": "viewkeep.query.tables",
     "UnsupportedError": "viewkeep.errors",
     "ViewkeepError": "viewkeep.errors",

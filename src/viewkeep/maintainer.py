@@ -15,13 +15,13 @@ from viewkeep.engine.intake import (
     check_hashable,
     check_inputs,
 )
-from viewkeep.engine.interpreter.partitions import Partition
 from viewkeep.engine.live import LiveOptions, LiveQuery
-from viewkeep.engine.result import Result, short
+from viewkeep.engine.query_result import QueryResult
+from viewkeep.engine.result import short
 from viewkeep.engine.runner import Runner, restore_compiled
 from viewkeep.engine.save import damaged, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
-from viewkeep.engine.switching import Engine, obstacle
+from viewkeep.engine.switching import obstacle
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.options import Options
 from viewkeep.plan.adaptive.thresholds import Thresholds
@@ -34,13 +34,13 @@ from viewkeep.query.notation.parse import parse
 from viewkeep.rings import Ring
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
 
+    from viewkeep.network.sql_maintainer import SqlMaintainer
     from viewkeep.workload import Workload
 
 
-class Maintainer(Result):
+class Maintainer(QueryResult):
     """A query kept up to date; made by `maintain`.
 
     Results always equal the query run from scratch on what was loaded and updated, also while
@@ -70,28 +70,6 @@ class Maintainer(Result):
 
     def __repr__(self) -> str:
         return f"<Maintainer of {short(str(self.query))} by {self.program.strategy}>"
-
-    @property
-    def engine(self) -> Engine:
-        """What runs the program now."""
-        return self._live.runner.engine
-
-    @property
-    def engine_reason(self) -> str:
-        """Why the compiled engine is not used; nothing if it is, or may come to be."""
-        return self._live.runner.reason
-
-    def explain(self) -> str:
-        """How the query is maintained: its strategy, the engine, and why it is that one.
-
-        >>> print(maintain("Q(a; min(b)) = R(a, b)", engine="compiled").explain())
-        Q(a; min(b)) = R(a, b)
-        strategy viewtree
-        engine reference: the ordered multisets are not numbers of 64 bits
-        """
-        name = "compiled" if self._live.runner.compiled else "reference"
-        reason = f": {self.engine_reason}" if self.engine_reason else ""
-        return f"{self.query}\nstrategy {self.program.strategy}\nengine {name}{reason}"
 
     # --- changing ---------------------------------------------------------------------------------
 
@@ -139,6 +117,15 @@ class Maintainer(Result):
         """A block in which no other thread reads or changes; subscribers hear after its end."""
         return self._gate
 
+    def update_relations(self, batches: Mapping[str, tuple[Any, Iterable[int] | None]]) -> None:
+        """Many updates to several relations, each with its multiplicities; all or none, and
+        subscribers hear of them as one change."""
+        if not isinstance(batches, Mapping):
+            raise SchemaError(f"update_relations() takes rows by relation, not {batches!r}")
+        tables = {name: (as_table(rows, name), counts) for name, (rows, counts) in batches.items()}
+        with self._gate:
+            self._live.update_relations(tables)
+
     def check_batch(
         self,
         relation: str,
@@ -179,48 +166,6 @@ class Maintainer(Result):
         with self._gate:
             self._live.flush()
             return self._live.enumerate_batches(inputs, rows)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The outputs, then the aggregates, or the count.
-
-        >>> maintain("Q(a; sum(b), count()) = R(a, b)").columns, maintain("Q(a) = R(a, b)").columns
-        (('a', 'sum(b)', 'count()'), ('a', 'count'))
-        """
-        payload = tuple(map(str, self.query.aggregates)) or ("count",)
-        return (*self.query.outputs, *payload)
-
-    def __iter__(self) -> Iterator[Row]:
-        """The output tuples, each with its count or its aggregates behind it."""
-        if not self.query.outputs:
-            return iter([self._with_payload((), self.value())])
-        return (self._with_payload(row, payload) for row, payload in self.enumerate())
-
-    def __len__(self) -> int:
-        """The number of distinct output tuples; 1 without output variables."""
-        with self._gate:
-            return sum(1 for _ in self)
-
-    def to_arrow(self, given: Mapping[str, Any] | None = None) -> "pa.Table":
-        """The output as an Arrow table of one state, with the columns of `columns`.
-
-        Types are those of the values: columns of an output without tuples have the type null.
-        """
-        from viewkeep.engine.output_table import table_of_batches, table_of_rows  # loads Arrow
-
-        with self._gate:
-            if not self.query.outputs:
-                row = self._with_payload((), self.value(given))
-                return table_of_rows(self.columns, [row])
-            return table_of_batches(self.columns, self.enumerate_batches(given))
-
-    def _with_payload(self, row: Row, payload: Any) -> Row:
-        return row + payload if self.query.aggregates else (*row, payload)
-
-    def memory(self) -> dict[str, int]:
-        """Bytes that the compiled engine holds for each map; fused maps share them."""
-        with self._gate:
-            return self._live.runner.memory()
 
     def lookup(self, row: Row, given: Mapping[str, Any] | None = None) -> Any:
         """The payload of one output tuple; zero, or None for aggregates, if it is absent."""
@@ -288,25 +233,9 @@ class Maintainer(Result):
             return self._live.runner.output_change(atom, row, payload)
 
     @property
-    def steps(self) -> int:
-        """Elementary steps so far: what the bounds are checked with."""
-        return self.engine.steps
-
-    @property
     def analysis(self) -> Analysis:
         """What is possible for the query."""
         return analyze_query(self.query)
-
-    def sizes(self) -> dict[str, int]:
-        """How many entries each map has."""
-        with self._gate:
-            return self.engine.sizes()
-
-    def partitions(self) -> tuple[Partition, ...]:
-        """What is heavy now, for programs that tell heavy values from light ones."""
-        with self._gate:
-            self._live.flush()
-            return () if self.engine.partitions is None else self.engine.partitions.state()
 
     def _present(self, element: Any) -> Any:
         if self.query.aggregates and self.payload.ring.is_zero(element):
@@ -334,6 +263,10 @@ class Maintainer(Result):
         if is_arrow_file(path):
             return Maintainer._from_arrow(path)
         state = read_state(path)
+        if "view" in state:
+            raise ViewkeepError(
+                f"cannot restore {path}: it holds a view: use SqlMaintainer.restore"
+            )
         try:
             restored = Maintainer(state["query"], state["options"], state["program"])
             restored._live.restore(state)
@@ -370,6 +303,21 @@ def _unpickled(pickled: bytes) -> Maintainer:
 
 
 @overload
+def maintain(  # type: ignore[overload-overlap]  # with tables, text is SQL
+    query: str,
+    strategy: str = ...,
+    engine: str = ...,
+    *,
+    tables: Any,
+    keys: Iterable[str] = ...,
+    static: Iterable[str] = ...,
+    insert_only: bool = ...,
+    mode: str = ...,
+    trust: bool = ...,
+) -> "SqlMaintainer": ...
+
+
+@overload
 def maintain(query: ConjunctiveQuery | str, *args: Any, **options: Any) -> Maintainer: ...
 
 
@@ -395,8 +343,14 @@ def maintain(
     space: str = "fast",
     check: bool = False,
     keep_inputs: bool = True,
+    tables: Any = None,
+    trust: bool = False,
 ) -> Any:
     """Keep a query's result fresh under updates; several queries may ride on each other.
+
+    With `tables`, the query is SQL over them: CREATE TABLE statements, or by name `vk.Table`, types
+    by column, Arrow schemas, or frames, of which the types are read and no rows. Rows are checked
+    against types and keys, unless `trust` says that they need not be.
 
     `epsilon` sets what is heavy for the adaptive strategy: one exponent of N, one for each
     relation, or a preset ("first-order", "factorized", "factorized:R"); by default the best one, as
@@ -413,8 +367,16 @@ def maintain(
     """
     thresholds = Thresholds.read(epsilon, space)
     constraints = Constraints.parse(fds, keys, foreign_keys, degrees, static, insert_only)
-    parsed = parse(query) if isinstance(query, str) else query
     options = Options(strategy, output, mode, ring, lifts, thresholds, check, engine, keep_inputs)
+    if tables is not None:
+        from viewkeep.network.sql_maintainer import maintain_sql  # it is made of maintainers
+
+        if fds or foreign_keys or degrees:
+            raise QueryError("fds, foreign_keys and degrees of SQL are declared with its tables")
+        if not isinstance(query, str):
+            raise QueryError(f"tables are for a view in SQL, not for {query!r}")
+        return maintain_sql(query, tables, options, keys, static, insert_only, trust)
+    parsed = parse(query) if isinstance(query, str) else query
     if isinstance(parsed, ConjunctiveQuery):
         return Maintainer(parsed.with_constraints(constraints), options)
     if ring is not None or lifts is not None:

@@ -193,6 +193,12 @@ def answer(live: vk.Maintainer) -> object:
     return dict(live.enumerate()) if live.query.outputs else live.value()
 
 
+def test_a_copy_of_what_does_not_fit_the_compiled_engine_is_a_copy():
+    live = vk.maintain("Q(a; sum(b)) = R(a, b)")
+    live.update_batch("R", [(1, 0.1), (1, 0.2), (2, 1e300)])
+    assert dict(copy.deepcopy(live).enumerate()) == dict(live.enumerate())
+
+
 def test_subscribers_are_not_copied():
     live, told = vk.maintain("Q(a) = R(a)"), []
     live.subscribe(told.extend)

@@ -55,7 +55,7 @@ class Intake:
         """The changes of a batch, equal rows together, after every row was checked."""
         net: dict[Row, int] = {}
         plain_rows = rows_of(rows, self.relation, self.columns, self._table)
-        for row, count in _with_counts(plain_rows, multiplicities):
+        for row, count in with_counts(plain_rows, multiplicities):
             row = self.fit(row)
             self.check(row, count, loading)
             net[row] = net.get(row, 0) + count
@@ -140,9 +140,10 @@ def _key_of(query: ConjunctiveQuery, atom: Atom) -> Callable[[Row], Row | None] 
     return key_of
 
 
-def _with_counts(
+def with_counts(
     rows: Iterable[Row], multiplicities: Iterable[int] | None
 ) -> Iterator[tuple[Row, int]]:
+    """Rows with their multiplicities; one each where none are given."""
     if multiplicities is None:
         return ((row, 1) for row in rows)
     if not isinstance(multiplicities, Iterable) or isinstance(multiplicities, str | bytes):

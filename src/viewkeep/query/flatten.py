@@ -94,7 +94,7 @@ def _flatten_node(node: Node, occurrence: Callable[[Scan], Scan]) -> Flat:
             | Window()
             | Unnest()
         ):
-            raise NotConjunctive(_construct_name(node), node)
+            raise NotConjunctive(construct_name(node), node)
 
 
 def _alias_supply() -> Callable[[Scan], Scan]:
@@ -112,7 +112,8 @@ def _alias_supply() -> Callable[[Scan], Scan]:
     return occurrence
 
 
-def _construct_name(node: Node) -> str:
+def construct_name(node: Node) -> str:
+    """What people call an operator that is no part of a conjunctive query."""
     match node:
         case Stored():
             return f"the stored relation {node.name}"

@@ -79,7 +79,7 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
     outputs, groups, rows = _conjunctive_parts(node)
     flat = flatten(rows)
     schema = tuple(field for scan in flat.scans for field in scan.schema)
-    equalities, conditions = split_equalities(flat.conditions, schema, _are_one_variable)
+    equalities, conditions = split_equalities(flat.conditions, schema, are_one_variable)
     head, aggregates = _conjunctive_head(outputs, groups, flat, schema)
     arguments = [a.argument for a in aggregates if a.argument is not None]
     used = {name for e in (*conditions, *head, *arguments) for name in columns_of(e)}
@@ -90,10 +90,10 @@ def to_conjunctive(node: Node, name: str = "Q") -> ConjunctiveQuery:
             name=name,
             outputs=_output_variables(head, variables),
             atoms=tuple(Atom(s.name, variables.of_scan(s)) for s in flat.scans),
-            aggregates=tuple(_renamed_aggregate(a, variables) for a in aggregates),
+            aggregates=tuple(renamed_aggregate(a, variables) for a in aggregates),
             conditions=(
                 *_conditions_on_atoms(conditions, flat.scans, variables),
-                *_not_null_conditions(equalities, conditions, variables, schema),
+                *not_null_conditions(equalities, conditions, variables, schema),
             ),
             constraints=table_constraints(flat.scans, variables),
             columns=tuple(columns.items()),
@@ -121,7 +121,8 @@ def _conjunctive_parts(node: Node) -> tuple[Sequence[Output], GroupBy | None, No
     return (outputs, node, node.child) if isinstance(node, GroupBy) else (outputs, None, node)
 
 
-def _are_one_variable(first: Type, second: Type) -> bool:
+def are_one_variable(first: Type, second: Type) -> bool:
+    """Whether equal values of two types are one value of a variable."""
     return first == second or (_is_exact_in_python(first) and _is_exact_in_python(second))
 
 
@@ -140,7 +141,7 @@ def _conjunctive_head(
     for output in outputs:
         match output.expression:
             case Column(name) if name in calls:
-                aggregates.append(_conjunctive_aggregate(calls[name], flat, schema))
+                aggregates.append(conjunctive_aggregate(calls[name], flat, schema))
             case Column() as column:
                 head.append(_plain_column(output.name, flat.over_scans(column)))
             case _:
@@ -158,7 +159,7 @@ def _plain_column(name: str, expression: Expression) -> Column:
     return expression
 
 
-def _conjunctive_aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
+def conjunctive_aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> Aggregate:
     """An aggregate over columns of the scans; count(x) of what is never NULL counts all rows."""
     if call.argument is None:
         return Aggregate("count")
@@ -170,7 +171,8 @@ def _conjunctive_aggregate(call: AggregateColumn, flat: Flat, schema: Schema) ->
     return Aggregate(call.function, argument)
 
 
-def _renamed_aggregate(aggregate: Aggregate, variables: Variables) -> Aggregate:
+def renamed_aggregate(aggregate: Aggregate, variables: Variables) -> Aggregate:
+    """An aggregate over columns as one over variables."""
     if aggregate.argument is None:
         return aggregate
     return Aggregate(aggregate.function, variables.rename(aggregate.argument))
@@ -202,7 +204,7 @@ def _conditions_on_atoms(
         yield renamed
 
 
-def _not_null_conditions(
+def not_null_conditions(
     equalities: Iterable[tuple[str, str]],
     conditions: Iterable[Expression],
     variables: Variables,

@@ -55,7 +55,7 @@ def _sql_error(text: str, position: int) -> ParseError:
         "expected a query such as Q(a) = R(a, b), found SQL",
         text,
         position,
-        "vk.from_sql(sql, tables) makes a query of it",
+        "vk.from_sql(sql, tables) makes a query of it, and vk.maintain(sql, tables=...) keeps it",
     )
 
 
