@@ -4,6 +4,7 @@ import copy
 import os
 import random
 from collections import Counter
+from datetime import date, datetime
 from decimal import Decimal
 from threading import Thread
 
@@ -263,6 +264,50 @@ def test_tables_are_declared_in_every_form_and_no_rows_are_read(form):
     missing = pd.DataFrame({"a": [1.0, None], "b": ["x", None], "more": [0, 0]})
     live.update_batch("t", missing)
     assert sorted(live, key=str) == [("x", 5), ("y", 13), (None, 4)]
+
+
+COLUMNAR = {
+    "groups": "select b, sum(a) as s, count(*) as n, min(d) as d from t group by b",
+    "join": "select x.a, y.b, y.d from t x join t y on x.a = y.a where x.d is not null",
+    "join of two": "select t.a, s.b from t join s on t.a = s.a",
+    "count": "select count(*) as n from t",
+    "moments": "select a, max(m) as m from t group by a",
+}
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("name", COLUMNAR)
+def test_frames_and_rows_are_the_same(name, trust):
+    """Columns may go to a query as a whole; then single rows of Python must meet their values."""
+    tables = (
+        "create table t (a int, b string, d date, m timestamp); create table s (a int, b double)"
+    )
+    choose = random.Random(name)
+    days = [None, date(2026, 1, 2), date(2026, 3, 4)]
+    moments = [None, datetime(2026, 1, 2, 3), datetime(2026, 1, 2, 4)]
+    t = [
+        (choose.randrange(4), choose.choice("xyz"), choose.choice(days), choose.choice(moments))
+        for _ in range(40)
+    ]
+    s = [(choose.randrange(4), choose.choice([None, 0.5, 2.0])) for _ in range(9)]
+    by_rows, by_frames = (vk.maintain(COLUMNAR[name], tables=tables, trust=trust) for _ in range(2))
+    by_rows.load({"t": t[:30], "s": s})
+    frame = pd.DataFrame(t[:30], columns=["a", "b", "d", "m"])[["m", "d", "b", "a"]]
+    by_frames.load({"t": frame, "s": pl.DataFrame(s, schema=["a", "b"], orient="row")})
+    assert Counter(by_rows) == Counter(by_frames)
+    last = pl.DataFrame(t[28:], schema=["a", "b", "d", "m"], orient="row")
+    signs = [-1, -1] + [1] * 10
+    by_rows.update_batch("t", t[28:], signs)
+    by_frames.update_batch("t", last, signs)
+    for row in t[:5]:
+        by_rows.update("t", row, -1)
+        by_frames.update("t", row, -1)
+    by_frames.update_batch("t", pa.table(last).to_reader(), signs)
+    by_rows.update_batch("t", t[28:], signs)
+    assert Counter(by_rows) == Counter(by_frames)
+    with pytest.raises(vk.SchemaError):
+        by_frames.load({"t": frame, "s": pd.DataFrame({"a": ["x"], "b": [1.0]})})
+    assert Counter(by_rows) == Counter(by_frames)
 
 
 BAD_ROWS = {

@@ -79,6 +79,21 @@ class Member:
         self._heard.clear()
         return changes
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether the maintainer tells what changes in its output."""
+        return self._token is not None
+
+    def load_frames(self, frames: Mapping[str, Any]) -> None:
+        """Load frames of relations, while nobody listens."""
+        self.maintainer.load(frames)
+        self.is_new = False
+
+    def take_frame(self, relation: str, frame: Any, counts: Iterable[int] | None) -> None:
+        """Bring a frame of one relation in, while nobody listens."""
+        self.maintainer.update_batch(relation, frame, counts)
+        self.is_new = False
+
     def _fill(self, relations: Bags) -> Bag:
         """Load the first rows, which is quicker while nobody listens."""
         if all(count > 0 for bag in relations.values() for count in bag.values()):
@@ -170,6 +185,14 @@ class Network:
             for member, relations in reversed(done):
                 member.take_back(relations)
             raise
+
+    def direct_feed(self, table: str) -> Feed | None:
+        """The relation that has the rows of a table as they are, where nothing else reads them and
+        nobody listens: whole columns may go there."""
+        feeds = [f for f in self.root.stage.feeds if table in (b.source for b in f.branches)]
+        alone = len(self.members) == 1 and not self.root.is_heard
+        fits = alone and len(feeds) == 1 and feeds[0].table == table and feeds[0].columns
+        return feeds[0] if fits else None
 
     def _view_changes(self, bag: Bag) -> list[OutputChange]:
         """The changes of the root's rows as those of the view's rows, with copies before and

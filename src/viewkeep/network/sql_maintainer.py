@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from viewkeep.arguments import checked
+from viewkeep.engine.frames import as_table
 from viewkeep.engine.gate import Gate
 from viewkeep.engine.result import Result, short
 from viewkeep.engine.save import damaged, read_state, write_state
@@ -107,15 +108,35 @@ class SqlMaintainer(Result):
     def _change(
         self, batches: Mapping[str, tuple[Any, Iterable[int] | None]], loading: bool = False
     ) -> None:
+        tables = {name: (as_table(rows, name), counts) for name, (rows, counts) in batches.items()}
         with self._gate:
+            if self._change_columns(tables, loading):
+                return
             bags = {
                 name: self._table(name).bag(rows, counts, loading)
-                for name, (rows, counts) in batches.items()
+                for name, (rows, counts) in tables.items()
             }
             changed = self._network.apply(bags)
             for name, bag in bags.items():
                 self._tables[name].keep(bag)
             self._subscribers.queue(changed)
+
+    def _change_columns(
+        self, tables: Mapping[str, tuple[Any, Iterable[int] | None]], loading: bool
+    ) -> bool:
+        """Bring frames in by their columns; whether that could be done."""
+        frames = dict[str, Any]()
+        for name, (rows, _) in tables.items():
+            feed, frame = self._network.direct_feed(name), self._table(name).frame(rows)
+            if feed is None or frame is None:
+                return False
+            frames[name] = frame.select(list(feed.columns))
+        if loading:
+            self._network.root.load_frames(frames)
+        elif len(frames) == 1:
+            [(name, (_, counts))] = tables.items()
+            self._network.root.take_frame(name, frames[name], counts)
+        return loading or len(frames) == 1
 
     def _table(self, name: str) -> TableRows:
         if not isinstance(name, str) or name not in self._tables:

@@ -39,6 +39,15 @@ class TableRows:
         self._check_keys(bag)
         return bag
 
+    def frame(self, rows: Any) -> Any:
+        """The rows as an Arrow table in the declared types, where whole columns may go on; None
+        where rows have to be looked at one by one."""
+        plain = not any(f.type.parts or f.type.name == "timestamp" for f in self.table.columns)
+        if not plain or (self.table.key and not self._trust):
+            return None
+        data = as_table(rows, self.name)
+        return self._fitted_frame(data) if is_arrow(data) or is_pandas(data) else None
+
     def keep(self, bag: Bag) -> None:
         """Note what has changed, for the keys to come."""
         if self.table.key and not self._trust:
@@ -61,17 +70,20 @@ class TableRows:
         return map(self._fitted, data)
 
     def _of_frame(self, frame: Any) -> Iterator[Row]:
-        """The rows of a table with named columns; others may stand among them."""
         from viewkeep.tables.arrow_rows import to_rows  # loads Arrow
-        from viewkeep.tables.user_rows import read_user_rows
+
+        return iter(to_rows(self._fitted_frame(frame)))
+
+    def _fitted_frame(self, frame: Any) -> Any:
+        """A table with named columns in the declared types; others may stand among them."""
+        from viewkeep.tables.user_rows import read_user_rows  # loads Arrow
 
         present = [
             str(name) for name in (frame.columns if is_pandas(frame) else frame.column_names)
         ]
         places = [place for place, name in enumerate(present) if name in self.table.names]
         own = frame.iloc[:, places] if is_pandas(frame) else frame.select(places)
-        fitted = read_user_rows(self.name, "rows", own, self.table, self.table.names)
-        return iter(to_rows(fitted))
+        return read_user_rows(self.name, "rows", own, self.table, self.table.names)
 
     def _fitted(self, row: Any) -> Row:
         values = self._by_name(row) if isinstance(row, Mapping) else row
