@@ -76,6 +76,7 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, tuple[str, ...]]]] = {
         {"relation": "R", "rows": [(1, 2)]},
         {"relation": NOTHING, "rows": NOTHING, **COUNTS},
     ),
+    "update_batches": ({}, {"batches": NOTHING}),
     "check_batch": (
         {"relation": "R", "rows": [(1, 2)]},
         {"relation": NOTHING, "rows": NOTHING, **COUNTS},

@@ -104,12 +104,17 @@ class Maintainer(QueryResult):
         """Many updates to one relation; all or, if one is refused, none."""
         self.update_batches([(relation, rows, multiplicities)])
 
-    def update_batches(self, batches: Iterable[tuple[str, Any, Iterable[int] | None]]) -> None:
+    def update_batches(self, batches: list[tuple[str, Any, Iterable[int] | None]]) -> None:
         """Many updates to several relations as one: each with its rows and multiplicities.
 
         All or, if one is refused, none; subscribers hear of one change.
         """
-        tables = [(name, as_table(rows, name), counts) for name, rows, counts in batches]
+        listed = batches if isinstance(batches, list) else [batches]
+        if not all(isinstance(each, tuple) and len(each) == 3 for each in listed):
+            raise SchemaError(
+                "update_batches() takes a list of tuples: relation, rows and multiplicities"
+            )
+        tables = [(name, as_table(rows, name), counts) for name, rows, counts in listed]
         with self._gate:
             self._live.update_batches(tables)
 

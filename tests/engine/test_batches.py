@@ -29,8 +29,12 @@ def test_a_batch_its_single_updates_and_their_shuffle_are_the_same(query, way, d
     stream, inputs = data.draw(streams(query)), data.draw(given_values(query))
     shuffled = data.draw(st.permutations(stream))
     batch, singles, others = (vk.maintain(query, **way) for _ in range(3))
-    for relation, (rows, counts) in by_relation(stream).items():
-        batch.update_batch(relation, rows, counts)
+    batches = [(relation, *batch) for relation, batch in by_relation(stream).items()]
+    if data.draw(st.booleans()):
+        batch.update_batches(batches)
+    else:
+        for each in batches:
+            batch.update_batch(*each)
     for update in stream:
         singles.update(*update)
     for update in shuffled:
@@ -65,6 +69,25 @@ def test_a_batch_to_a_relation_that_occurs_three_times_has_no_cross_terms_missin
     assert live.value() == 3 + 1
     live.update_batch("E", [(0, 1), (0, 0), (1, 1)], [-1, 1, 2])
     assert live.value() == 2**3 + 2**3
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_batches_to_several_relations_are_one_change_or_none(is_heard):
+    """Subscribers hear of them once, and a row of the last relation that is refused undoes all."""
+    live, heard = vk.maintain("Q(a; sum(c)) = R(a, b) * S(b, c)"), []
+    live.load({"R": [(1, 1)], "S": [(1, 5)]})
+    if is_heard:
+        live.subscribe(heard.append)
+    live.update_batches([("R", [(2, 2)], None), ("S", [(1, 5), (1, 6), (2, 7)], [-1, 1, 1])])
+    expected = {(1,): (6,), (2,): (7,)}
+    assert dict(live.enumerate()) == expected
+    told = [{each.row: each.after for each in changes} for changes in heard]
+    assert told == ([expected] if is_heard else [])
+    for wrong in ("text", (1, 2, 3)):
+        with pytest.raises(vk.ViewkeepError):
+            live.update_batches([("R", [(3, 2)], None), ("S", [(2, 1), wrong], None)])
+    assert dict(live.enumerate()) == expected
+    assert len(heard) == is_heard
 
 
 def test_rows_that_cancel_inside_a_batch_cost_nothing_more():
