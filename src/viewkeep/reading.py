@@ -213,9 +213,9 @@ def sql_statements(text: str) -> Iterator[Statement]:
     for end in [*ends, len(text)]:
         if _SQL_GAP.fullmatch(text, start, end) is None:
             number += not _CREATE_TABLE.match(text, start, end)
-            named = _NAME_COMMENT.search(text, start, end)
+            name_comment = _NAME_COMMENT.search(text, start, end)
             view = _CREATE_VIEW.match(text, start, end)
-            name = named or view
+            name = name_comment or view
             body = view.end() if view else start
             yield _cut(text, body, end, name.group("name").strip("`") if name else f"Q{number}")
         start = end + 1

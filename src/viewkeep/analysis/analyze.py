@@ -134,7 +134,7 @@ class Analysis:
     def relevant(self) -> dict[str, Verdict]:
         """The verdicts without those on constraints that the query does not have."""
         constraints = self.query.constraints
-        asked = {
+        is_relevant = {
             "reduct_q_hierarchical": bool(dependencies(self.query)),
             "bounded_degree": bool(constraints.degrees),
             "foreign_key_join": bool(constraints.foreign_keys),
@@ -143,7 +143,7 @@ class Analysis:
             "insert_only": constraints.insert_only,
             "adaptive": not self.bounds.constant,
         }
-        return {name: each for name, each in self.verdicts.items() if asked.get(name, True)}
+        return {name: each for name, each in self.verdicts.items() if is_relevant.get(name, True)}
 
     def __str__(self) -> str:
         rows = [

@@ -111,11 +111,14 @@ def _same_columns(
     carrier: ConjunctiveQuery, atom: Atom, query: ConjunctiveQuery, target: Atom
 ) -> bool:
     """Whether two atoms are over the same columns of the same relation."""
-    named = dict(carrier.columns).get(atom.relation), dict(query.columns).get(target.relation)
+    column_lists = (
+        dict(carrier.columns).get(atom.relation),
+        dict(query.columns).get(target.relation),
+    )
     return (
         atom.relation == target.relation
         and len(atom.variables) == len(target.variables)
-        and (None in named or named[0] == named[1])
+        and (None in column_lists or column_lists[0] == column_lists[1])
     )
 
 

@@ -43,8 +43,10 @@ def _maximal_edges(edges: set[Edge]) -> frozenset[Edge]:
 def _scarce_variables(target: frozenset[str], edges: frozenset[Edge]) -> list[str]:
     """One variable for each minimal set of edges: whatever covers it covers the others too."""
     holders = {v: frozenset(edge for edge in edges if v in edge) for v in sorted(target)}
-    first = {held: v for v, held in reversed(holders.items())}
-    return [v for held, v in first.items() if not any(other < held for other in first)]
+    first = {holder_edges: v for v, holder_edges in reversed(holders.items())}
+    return [
+        v for holder_edges, v in first.items() if not any(other < holder_edges for other in first)
+    ]
 
 
 def _largest_packing(variables: list[str], edges: list[Edge]) -> Fraction:

@@ -107,9 +107,9 @@ class _Shape:
         components: list[Part] = [frozenset({i}) for i in sorted(part)]
         for condition in self.conditions:
             if (reads := self.read_by(condition)) and reads <= part:
-                apart = [each for each in components if each.isdisjoint(reads)]
+                disjoint = [each for each in components if each.isdisjoint(reads)]
                 overlaps = [each for each in components if not each.isdisjoint(reads)]
-                components = [*apart, frozenset[int]().union(*overlaps)]
+                components = [*disjoint, frozenset[int]().union(*overlaps)]
         return sorted(components, key=min)
 
     def joined(self, parts: Iterable[tuple[Part, Node]]) -> Node:

@@ -47,8 +47,8 @@ class OtherVersion:
         )
         changed = {key(row) for row in (*new, *old)}
         rows = {
-            value: [row for row in found if key(row) not in changed]
-            for value, found in near.items()
+            value: [row for row in matches if key(row) not in changed]
+            for value, matches in near.items()
         }
         for row in new:
             if own(row) in rows:

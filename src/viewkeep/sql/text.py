@@ -169,8 +169,10 @@ class _Printer:
         self._needs = needed_columns(root, never_none=True)
 
     def text(self) -> str:
-        named = [f"{name} AS (\n{self._query_text(node)}\n)" for node, name in self._shared.items()]
-        prefix = "WITH " + ",\n".join(named) + "\n" if named else ""
+        common_tables = [
+            f"{name} AS (\n{self._query_text(node)}\n)" for node, name in self._shared.items()
+        ]
+        prefix = "WITH " + ",\n".join(common_tables) + "\n" if common_tables else ""
         return prefix + self._query_text(self._root)
 
     def _query_text(self, node: Node) -> str:

@@ -114,8 +114,8 @@ class Feed:
         about = (self.declared.names, self.exact_copies) if self.declared.numbers_copies else ()
         key = "changes", self.table.uri, (since, until, *about)
         if key in memory and (memory[key].name, memory[key].table) == (self.name, self.declared):
-            known: TableChanges = memory[key]
-            return known
+            remembered_changes: TableChanges = memory[key]
+            return remembered_changes
         changes = self._net_feed_changes(since, until, most)
         if changes.size <= MOST_REMEMBERED:
             memory[key] = changes

@@ -74,8 +74,8 @@ class Size:
 
     def is_unique(self, columns: Iterable[str]) -> bool:
         """Whether rows differ in some of the columns."""
-        wanted = frozenset(columns)
-        return any(key <= wanted for key in self.keys)
+        names = frozenset(columns)
+        return any(key <= names for key in self.keys)
 
     def combinations(self, columns: Iterable[str]) -> float:
         """How many combinations of values of some columns there may be."""
@@ -186,10 +186,10 @@ def join_share(condition: Expression, left: Size, right: Size) -> float:
     pairs = _equated_columns(condition, left.spreads)
     if not pairs:
         return 1.0
-    own, far = [a for a, _ in pairs], [b for _, b in pairs]
+    left_columns, right_columns = [a for a, _ in pairs], [b for _, b in pairs]
     least = 1 / max(1.0, left.rows, right.rows)
-    if left.is_unique(own) or right.is_unique(far):
-        values = max(left.combinations(own), right.combinations(far))
+    if left.is_unique(left_columns) or right.is_unique(right_columns):
+        values = max(left.combinations(left_columns), right.combinations(right_columns))
         return max(least, 1 / max(1.0, values))
     agreements = (left.spread(a).agreement * right.spread(b).agreement for a, b in pairs)
     return max(least, prod(map(sqrt, agreements)))
@@ -262,22 +262,26 @@ class JoinBlock:
     def intermediate_rows(self, sizes: SizeEstimates) -> float:
         """The rows of all joins of the block, each next input the one that gives the fewest."""
         factors = [sizes.of(each).rows for each in self.inputs]
-        apart = set(range(len(factors)))
+        pending = set(range(len(factors)))
         rows, total = 1.0, 0.0
-        while apart:  # `factors`: how many times as many rows there are with the input
-            best = min(apart, key=factors.__getitem__)
-            apart.remove(best)
+        while pending:  # `factors`: how many times as many rows there are with the input
+            best = min(pending, key=factors.__getitem__)
+            pending.remove(best)
             rows *= factors[best]
-            for each in apart:
+            for each in pending:
                 factors[each] *= self._pair_share(sizes, self.inputs[best], self.inputs[each])
-            total += rows if len(apart) < len(factors) - 1 else 0.0
+            total += rows if len(pending) < len(factors) - 1 else 0.0
         return total
 
     def _pair_share(self, sizes: SizeEstimates, first: Node, second: Node) -> float:
         """The share of the pairs of rows of two inputs that the conditions on both leave."""
-        own, far, parts = frozenset(first.names), frozenset(second.names), []
+        first_names, second_names, parts = frozenset(first.names), frozenset(second.names), []
         for part in self.conditions:
             columns = columns_of(part)
-            if columns <= own | far and columns & own and columns & far:
+            if (
+                columns <= first_names | second_names
+                and columns & first_names
+                and columns & second_names
+            ):
                 parts.append(part)
         return join_share(conjunction(parts), sizes.of(first), sizes.of(second))

@@ -132,8 +132,8 @@ class _Statement:
             rows = sizes.of(node).rows
             if isinstance(node, Scan):
                 first = f"{node.alias}.{node.table.key[0]}" if node.table.key else ""
-                found = min(rows, keys * GROUP_ROWS) if first in self._compared else rows
-                yield found * columns
+                matches = min(rows, keys * GROUP_ROWS) if first in self._compared else rows
+                yield matches * columns
             elif node.name not in active:
                 yield min(rows, keys * GROUP_ROWS) * columns
 

@@ -73,9 +73,9 @@ class _Block:
         components: list[list[Node]] = [[each] for each in self.inputs]
         for condition in self.conditions:
             overlaps = [part for part in components if _reads_only(condition, part)]
-            apart = [part for part in components if not _reads_only(condition, part)]
+            disjoint = [part for part in components if not _reads_only(condition, part)]
             merged = [each for each in self.inputs if any(each in part for part in overlaps)]
-            components = [*apart, merged] if merged else apart
+            components = [*disjoint, merged] if merged else disjoint
         return sorted(components, key=lambda part: self.inputs.index(part[0]))
 
     def joined(self) -> Node:

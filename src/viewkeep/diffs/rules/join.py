@@ -122,8 +122,10 @@ def _pairs_crossing_bound(
     other = node.right if side is node.left else node.left
     partners: Node = operator.input(other, state)
     if near is not None:
-        named = [semijoin(partners, each.leaf, each.schema.ids) for each in near]
-        partners = named[0] if len(named) == 1 else Distinct(union_all(named))
+        near_partners = [semijoin(partners, each.leaf, each.schema.ids) for each in near]
+        partners = (
+            near_partners[0] if len(near_partners) == 1 else Distinct(union_all(near_partners))
+        )
     value = change.schema.value_before if state == PRE else change.schema.value_after
     pairs = Join(partners, change.leaf, condition)
     values = {name: Column(value(name) if name in side.names else name) for name in node.names}
@@ -141,8 +143,10 @@ def _changes_naming_pairs(operator: Operator, node: Join, change: Change) -> Non
         return
     schema = change.schema
     after = schema.after if schema.kind == DELETE else (*schema.after, *replaced_ids)
-    named = tuple(same.get(c, c) for c in schema.ids)
-    output_schema = replace(schema, ids=named, before=(*schema.before, *replaced_ids), after=after)
+    pair_ids = tuple(same.get(c, c) for c in schema.ids)
+    output_schema = replace(
+        schema, ids=pair_ids, before=(*schema.before, *replaced_ids), after=after
+    )
     values = {same.get(c, c): Column(c) for c in schema.ids}
     values |= {pre(c): Column(schema.value_before(c)) for c in output_schema.before}
     values |= {post(c): Column(schema.value_after(c)) for c in output_schema.after}
@@ -186,9 +190,9 @@ def _changes_of_whole_pairs(
         return
     plan_ids = operator.plan.ids
     same = equal_ids(node, plan_ids[node.left], plan_ids[node.right])
-    named = {same.get(c, c): Column(c) for c in schema.ids}
-    old = project(change.leaf, named | {pre(c): Column(pre(c)) for c in schema.before})
-    both = join_on(pairs, old, tuple(named))
+    pair_ids = {same.get(c, c): Column(c) for c in schema.ids}
+    old = project(change.leaf, pair_ids | {pre(c): Column(pre(c)) for c in schema.before})
+    both = join_on(pairs, old, tuple(pair_ids))
     stays = {c for c in attributes if alone and c not in side.names}
     before = tuple(c for c in attributes if c in schema.before or c in stays)
     values: dict[str, Expression] = {c: Column(c) for c in ids}

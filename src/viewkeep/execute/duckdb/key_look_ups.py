@@ -38,10 +38,10 @@ class KeyLookUps:
         if rows is None and placed is None:
             self._open_relations.open([source])
             rows = self._open_relations.names[source]
-        found = self._rows_with_keys(rows or placed or "", names, keys, most, rows is None)
-        if rows is None and found.num_rows < most:
-            self._open_relations.remember_places(source, keys, found)
-        return found.select(list(names))
+        matches = self._rows_with_keys(rows or placed or "", names, keys, most, rows is None)
+        if rows is None and matches.num_rows < most:
+            self._open_relations.remember_places(source, keys, matches)
+        return matches.select(list(names))
 
     def _rows_with_keys(
         self, rows: str, names: Sequence[str], keys: pa.Table, most: int, placed: bool

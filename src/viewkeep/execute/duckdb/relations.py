@@ -129,12 +129,14 @@ class OpenRelations:
         )
         return f"(SELECT {columns}, {FILE_PLACE}, {ROW_PLACE} FROM {text})"
 
-    def remember_places(self, source: Source, keys: pa.Table, found: pa.Table) -> None:
+    def remember_places(self, source: Source, keys: pa.Table, matches: pa.Table) -> None:
         """Remember where the rows are that have one of the keys."""
         rows = self._relations[source]
         assert isinstance(rows, StoredRows)
         stored = [rows.names[name] for name in keys.column_names]
-        places = found.select([*keys.column_names, FILE, ROW]).rename_columns([*stored, FILE, ROW])
+        places = matches.select([*keys.column_names, FILE, ROW]).rename_columns(
+            [*stored, FILE, ROW]
+        )
         RECENT_PLACES.add(rows, keys.rename_columns(stored), places)
 
     def registered(self, rows: pa.Table) -> str:

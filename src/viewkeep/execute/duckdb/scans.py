@@ -60,8 +60,10 @@ class DuckdbScans:
         places = RECENT_PLACES.get(rows, keys)
         if places is None:
             places = self.row_places(rows, keys)
-        numbers, found = places[FILE].to_numpy(), places[ROW].to_numpy().astype(np.int64)
-        return write_spliced(rows, [np.sort(found[numbers == n]) for n in range(len(rows.files))])
+        numbers, row_numbers = places[FILE].to_numpy(), places[ROW].to_numpy().astype(np.int64)
+        return write_spliced(
+            rows, [np.sort(row_numbers[numbers == n]) for n in range(len(rows.files))]
+        )
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The places of the rows that have one of the keys: `FILE` and `ROW`."""
@@ -87,15 +89,19 @@ class DuckdbScans:
                 f"SELECT {names}, {sign} AS {copies} FROM {relations.text(rows)}"
                 for sign, rows in ((-1, old), (1, new))
             ]
-            found = arrow_rows(
+            differences = arrow_rows(
                 connection,
                 f"SELECT {names}, CAST(sum({copies}) AS BIGINT) AS {copies} "
                 f"FROM ({' UNION ALL '.join(sides)}) GROUP BY {names} "
                 f"HAVING sum({copies}) <> 0{limit}",
             )
-        counts = found[_COPIES].to_numpy()
+        counts = differences[_COPIES].to_numpy()
         places = np.repeat(np.arange(len(counts)), abs(counts))
-        rows = found.drop_columns([_COPIES]).cast(arrow_schema(new.fields)).take(pa.array(places))
+        rows = (
+            differences.drop_columns([_COPIES])
+            .cast(arrow_schema(new.fields))
+            .take(pa.array(places))
+        )
         sides_of = pa.array(np.where(counts[places] < 0, "old", "new"), pa.string())
         return rows.append_column(SIDE, sides_of)
 
@@ -114,8 +120,8 @@ class DuckdbScans:
         with connected() as connection, duckdb_errors(rows.table.uri):
             text = OpenRelations(connection, {}).text(rows)
             query = f"SELECT {names} FROM {text} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-            found = to_rows(arrow_rows(connection, query))
-        return found[0] if found else None
+            keys = to_rows(arrow_rows(connection, query))
+        return keys[0] if keys else None
 
     def null_columns(self, rows: StoredRows, names: Sequence[str]) -> list[str]:
         """Those of the columns that have a NULL."""
@@ -124,8 +130,8 @@ class DuckdbScans:
         flags = ", ".join(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)" for name in names)
         with connected() as connection, duckdb_errors(rows.table.uri):
             text = OpenRelations(connection, {}).text(rows)
-            [found] = connection.execute(f"SELECT {flags} FROM {text}").fetchall()
-        return [name for name, has_null in zip(names, found, strict=True) if has_null]
+            [null_flags] = connection.execute(f"SELECT {flags} FROM {text}").fetchall()
+        return [name for name, has_null in zip(names, null_flags, strict=True) if has_null]
 
     def write_frame(
         self, name: str, declared: Table, frame: Any, table: LakeTable
@@ -167,9 +173,9 @@ def _keys_and_condition(relations: OpenRelations, keys: pa.Table) -> tuple[str, 
 
 def _places_in_memory(rows: StoredRows, keys: pa.Table) -> pa.Table:
     """The places of rows in files that DuckDB does not read in place."""
-    found = find_places(Folder(rows.table), rows.files, rows.snapshot.fields, keys)
-    numbers = np.repeat(np.arange(len(found)), [len(each) for each in found])
-    return pa.table({FILE: numbers, ROW: np.concatenate([np.zeros(0, np.int64), *found])})
+    row_numbers = find_places(Folder(rows.table), rows.files, rows.snapshot.fields, keys)
+    numbers = np.repeat(np.arange(len(row_numbers)), [len(each) for each in row_numbers])
+    return pa.table({FILE: numbers, ROW: np.concatenate([np.zeros(0, np.int64), *row_numbers])})
 
 
 def _one_key_row(keys: pa.Table) -> pa.Table:

@@ -151,8 +151,10 @@ def _diff_keys(
     target: Materialized, part: Part, sources: dict[str, str], start: int = 0
 ) -> DataFrame:
     """The keys of a diff, each once, under names that number from `start`."""
-    named = enumerate(sources.items(), start)
-    keys = [_cast_column(target, source, name, _key_name(i)) for i, (name, source) in named]
+    numbered_sources = enumerate(sources.items(), start)
+    keys = [
+        _cast_column(target, source, name, _key_name(i)) for i, (name, source) in numbered_sources
+    ]
     return part.diff.frame.selectExpr(*keys).distinct()
 
 

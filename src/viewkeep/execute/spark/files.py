@@ -76,9 +76,9 @@ def _live_rows_frame(
     numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
     listed = pa.table({_NUMBER: numbers, _ROW: np.concatenate(deleted)})
     schema = spark_schema([Field(_NUMBER, BIGINT), Field(_ROW, BIGINT)])
-    gone = F.broadcast(local(spark, listed, schema).frame)
+    deleted_rows = F.broadcast(local(spark, listed, schema).frame)
     return numbered_rows(spark, snapshot, files, _NUMBER, _ROW).join(
-        gone, [_NUMBER, _ROW], "left_anti"
+        deleted_rows, [_NUMBER, _ROW], "left_anti"
     )
 
 

@@ -85,8 +85,10 @@ def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[s
     created: dict[str, DataFrame] = {}
 
     def relation(leaf: Leaf) -> Relation:
-        made = created.get(leaf.name) if isinstance(leaf, Stored) else None
-        return Relation(input_frame(spark, frames, leaf) if made is None else made)
+        created_frame = created.get(leaf.name) if isinstance(leaf, Stored) else None
+        return Relation(
+            input_frame(spark, frames, leaf) if created_frame is None else created_frame
+        )
 
     builder = Builder(spark, relation)
     for target in script.materialized:

@@ -83,16 +83,16 @@ class Cache:
     def _live_overlay(self) -> pa.Table:
         return self.overlay.filter(self.overlay[LIVE]).drop_columns([LIVE])
 
-    def changed(self, gone: pa.Table, came: pa.Table) -> list[DataFile]:
-        """The files of the cache after a change: `gone` has IDs, `came` whole rows."""
+    def changed(self, old_ids: pa.Table, new_rows: pa.Table) -> list[DataFile]:
+        """The files of the cache after a change: `old_ids` has IDs, `new_rows` whole rows."""
         ids = list(self.materialized.ids)
-        dead = pa.concat_tables([gone.select(ids), came.select(ids)])
+        dead = pa.concat_tables([old_ids.select(ids), new_rows.select(ids)])
         rest = without(self.overlay, dead)
         overlay = pa.concat_tables(
             [
                 rest,
-                self._dead_rows(without(gone.select(ids), came.select(ids))),
-                self._live_rows(came),
+                self._dead_rows(without(old_ids.select(ids), new_rows.select(ids))),
+                self._live_rows(new_rows),
             ],
         )
         columns = [self.names.get(each, each) for each in overlay.column_names]

@@ -68,8 +68,8 @@ class RefreshReport:
         """The report of a commit, which tells its own version and time (milliseconds); what newer
         releases note besides is left out."""
         names = {each.name for each in fields(RefreshReport)}
-        known = {name: value for name, value in notes.items() if name in names}
-        return replace(RefreshReport(**known), version=version, at=at)
+        fields_of_report = {name: value for name, value in notes.items() if name in names}
+        return replace(RefreshReport(**fields_of_report), version=version, at=at)
 
 
 class Timer:

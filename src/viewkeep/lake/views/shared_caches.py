@@ -113,8 +113,8 @@ def find_version(table: LakeTable, inputs: Mapping[str, list[Any]], since: int) 
     it is found, other views of a round need not look."""
     memory, key = log_memory(), ("written for", table.uri, (since, repr(inputs)))
     if memory is not None and key in memory:
-        known: int = memory[key]
-        return known
+        remembered_version: int = memory[key]
+        return remembered_version
     version = _version_written_for(table, inputs, since)
     if memory is not None and version is not None:
         memory[key] = version

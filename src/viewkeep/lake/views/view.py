@@ -189,13 +189,13 @@ class View:
     def _tables_of_statements(self) -> tuple[frozenset[str], ...]:
         """By statement of the script: the tables whose changes may give it rows."""
         tables = {each.name: frozenset([each.table]) for each in self.script.diffs}
-        found = []
+        table_sets = []
         for each in self.script.computes():
             leaves = [node.name for node in walk(each.query) if isinstance(node, Stored)]
             own = frozenset[str]().union(*(tables.get(name, frozenset()) for name in leaves))
             tables[each.name] = own
-            found.append(own)
-        return tuple(found)
+            table_sets.append(own)
+        return tuple(table_sets)
 
     def count_statements(self, tables: Iterable[str]) -> int:
         """How many statements of its script changes of some tables may run."""

@@ -25,8 +25,14 @@ def live_rows_page(columns: Sequence[str], rows: Rows, more: int) -> RenderableT
 
 def live_rows_json(view: str, versions: Mapping[str, int], rows: Rows, more: int) -> Json:
     """The same for programs, with the versions of the tables that the rows reflect."""
-    told = [named_row_json(each) for each in rows]
-    return {"format": FORMAT, "view": view, "versions": dict(versions), "rows": told, "more": more}
+    row_list = [named_row_json(each) for each in rows]
+    return {
+        "format": FORMAT,
+        "view": view,
+        "versions": dict(versions),
+        "rows": row_list,
+        "more": more,
+    }
 
 
 def live_change_json(versions: Mapping[str, int], change: Change) -> Json:

@@ -33,11 +33,11 @@ def _lateral_on(left: Relation, node: exp.Lateral, on: exp.Expr, context: Contex
         raise context.source.unsupported("LEFT JOIN LATERAL of a map with a condition", on)
     array, value = f"{generator.alias}.#key", generator.values.expression
     arrays = Distinct(Project(left.node, (Output(array, value),)))
-    apart = replace(generator, values=Scalar(Column(array), generator.values.typed)).over(arrays)
+    elements = replace(generator, values=Scalar(Column(array), generator.values.typed)).over(arrays)
     scope = Scope((*left.columns, *columns), context.outer)
     condition = Translator(context.source, scope).condition(on).expression
     same = Call("<=>", (value, Column(array)))
-    joined = join("left", left.node, apart, conjunction([same, condition]))
+    joined = join("left", left.node, elements, conjunction([same, condition]))
     return with_types(Relation(joined, scope.columns))
 
 

@@ -98,8 +98,8 @@ class Pivoted:
             for choice in choices
             for each in aggregates
         ]
-        named = [_expression_with_alias(key.copy(), key.name) for key in keys]
-        select = exp.select(*named, *items, copy=False).from_(self.table.copy(), copy=False)
+        key_items = [_expression_with_alias(key.copy(), key.name) for key in keys]
+        select = exp.select(*key_items, *items, copy=False).from_(self.table.copy(), copy=False)
         return select.group_by(*(key.copy() for key in keys), copy=False) if keys else select
 
     def _pivot_name(self, choice: Choice, aggregate: exp.Expr) -> str:
@@ -149,8 +149,8 @@ class Pivoted:
         """The rows of UNPIVOT of a relation: a union of one branch per list of columns."""
         names = [each.name for each in _pivot_parts(self.pivot.expressions[0])]
         chosen = [self._unpivot_sources(each, len(names)) for each in self._pivot_field.expressions]
-        named = [column for _, columns in chosen for column in columns]
-        keys = [column for column in self.columns if column not in named]
+        value_columns = [column for _, columns in chosen for column in columns]
+        keys = [column for column in self.columns if column not in value_columns]
         kinds = [
             self._unpivot_type([columns[i] for _, columns in chosen]) for i in range(len(names))
         ]

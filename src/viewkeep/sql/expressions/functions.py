@@ -55,8 +55,8 @@ def _translate_date_part(translator: "Translator", node: exp.Anonymous) -> Scala
 def _unknown_function(translator: "Translator", node: exp.Anonymous) -> QueryError:
     if node.name.lower() in (*SPARK_FUNCTIONS, *user_functions(translator.source)):
         return translator.source.unsupported(f"the function {node.name.lower()}()", node)
-    known = {*FUNCTIONS, *SYNONYMS, *AGGREGATES, *SPARK_FUNCTIONS}
-    problem = unknown_function(node.name, known, translator.source.types is not None)
+    names = {*FUNCTIONS, *SYNONYMS, *AGGREGATES, *SPARK_FUNCTIONS}
+    problem = unknown_function(node.name, names, translator.source.types is not None)
     return translator.source.error(problem, node)
 
 

@@ -158,7 +158,7 @@ def _with_field_names(node: exp.Expr) -> exp.Expr:
         return node
     parts: list[exp.Expr] = []
     for place, each in enumerate(node.expressions, start=1):
-        named = isinstance(each, exp.Alias | exp.Column | exp.Dot)
-        name = each.alias_or_name if named else f"col{place}"
+        has_name = isinstance(each, exp.Alias | exp.Column | exp.Dot)
+        name = each.alias_or_name if has_name else f"col{place}"
         parts += [exp.Literal.string(name), each.unalias().copy()]
     return exp.Anonymous(this="named_struct", expressions=parts)

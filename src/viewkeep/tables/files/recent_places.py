@@ -18,7 +18,7 @@ class _LookUp:
 
     paths: tuple[str, ...]
     keys: pa.Table
-    found: pa.Table
+    places_of_keys: pa.Table
 
 
 class RecentPlaces:
@@ -28,29 +28,31 @@ class RecentPlaces:
         self._most, self._lock = most, Lock()
         self._look_ups: OrderedDict[tuple[str, int], _LookUp] = OrderedDict()
 
-    def add(self, rows: StoredRows, keys: pa.Table, found: pa.Table) -> None:
+    def add(self, rows: StoredRows, keys: pa.Table, places: pa.Table) -> None:
         """Remember all rows of a version that have one of the keys, named as they are stored."""
         paths = tuple(each.path for each in rows.files)
         with self._lock:
-            self._look_ups[rows.table.uri, rows.snapshot.version] = _LookUp(paths, keys, found)
+            self._look_ups[rows.table.uri, rows.snapshot.version] = _LookUp(paths, keys, places)
             while len(self._look_ups) > self._most:
                 self._look_ups.popitem(last=False)
 
     def get(self, rows: StoredRows, keys: pa.Table) -> pa.Table | None:
         """The places of rows with one of the keys, as `Scans.row_places` gives them; None if not
         all of the keys were looked up."""
-        known = self._look_ups.get((rows.table.uri, rows.snapshot.version))
-        if known is None or set(known.keys.column_names) != set(keys.column_names):
+        look_up = self._look_ups.get((rows.table.uri, rows.snapshot.version))
+        if look_up is None or set(look_up.keys.column_names) != set(keys.column_names):
             return None
-        if {each.path for each in rows.snapshot.files} != set(known.paths):  # another table there
+        if {each.path for each in rows.snapshot.files} != set(look_up.paths):  # another table there
             return None
-        if (KeyIndex(known.keys).places(keys) < 0).any():
+        if (KeyIndex(look_up.keys).places(keys) < 0).any():
             return None
         numbers = {each.path: number for number, each in enumerate(rows.files)}
-        renumbered = np.array([numbers.get(path, -1) for path in known.paths], np.int64)
-        found = known.found.filter(pa.array(KeyIndex(keys).places(known.found) >= 0))
-        files = renumbered[found[FILE].to_numpy()]
-        return None if (files < 0).any() else pa.table({FILE: files, ROW: found[ROW]})
+        renumbered = np.array([numbers.get(path, -1) for path in look_up.paths], np.int64)
+        places = look_up.places_of_keys.filter(
+            pa.array(KeyIndex(keys).places(look_up.places_of_keys) >= 0)
+        )
+        files = renumbered[places[FILE].to_numpy()]
+        return None if (files < 0).any() else pa.table({FILE: files, ROW: places[ROW]})
 
 
 RECENT_PLACES = RecentPlaces(16)

@@ -31,15 +31,15 @@ def value_counts(
     partitioned = _counts_of_partitions(snapshot)
     stored = {each.name for each in snapshot.fields} - partitioned.keys()
     names = sorted(stored.intersection(columns))
-    wanted = {name: partitioned[name] for name in columns if name in partitioned}
+    counts_by_column = {name: partitioned[name] for name in columns if name in partitioned}
     rows = _sampled_columns(table, snapshot, names) if names and snapshot.rows else pa.table({})
     for name in rows.column_names:
         try:
             counts = pc.value_counts(rows[name]).field("counts").to_numpy()
         except pa.ArrowNotImplementedError:  # of values inside of values
             continue
-        wanted[name] = _estimated_counts(counts.astype(np.float64), snapshot.rows)
-    return wanted
+        counts_by_column[name] = _estimated_counts(counts.astype(np.float64), snapshot.rows)
+    return counts_by_column
 
 
 def _sampled_columns(table: LakeTable, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
@@ -50,8 +50,8 @@ def _sampled_columns(table: LakeTable, snapshot: Snapshot, names: Sequence[str])
         with folder.opened(each) as (file, _):
             groups = [n for n in range(file.num_row_groups) if (place + n) % step == 0]
             place += file.num_row_groups
-            held = [name for name in names if name in file.schema_arrow.names]
-            if groups and len(held) == len(names):  # older files may lack a column
+            columns = [name for name in names if name in file.schema_arrow.names]
+            if groups and len(columns) == len(names):  # older files may lack a column
                 parts.append(file.read_row_groups(groups, columns=list(names)))
     return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
@@ -70,7 +70,7 @@ def _estimated_counts(counts: np.ndarray, rows: int) -> ValueCounts:
 
 
 def _counts_of_partitions(snapshot: Snapshot) -> Mapping[str, ValueCounts]:
-    found = {}
+    counts_by_column = {}
     for name in snapshot.partitions:
         rows: dict[object, int] = {}
         for each in snapshot.files:
@@ -78,5 +78,5 @@ def _counts_of_partitions(snapshot: Snapshot) -> Mapping[str, ValueCounts]:
             rows[value] = rows.get(value, 0) + each.rows
         counts = np.array([n for n in rows.values() if n], np.float64)
         if len(counts):
-            found[name] = _estimated_counts(counts, int(counts.sum()))
-    return found
+            counts_by_column[name] = _estimated_counts(counts, int(counts.sum()))
+    return counts_by_column

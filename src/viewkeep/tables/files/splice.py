@@ -154,8 +154,8 @@ def _read_column(data: bytes, place: int) -> tuple[Fields, int]:
 
 
 def _column_bytes(about: Fields) -> bytes:
-    told = STRUCT, _struct_bytes(about, _INDEX_PAGE, *_BLOOM)
-    return write_struct([(_COLUMN_OFFSET, (I64, write_number(0))), (_ABOUT, told)])
+    about_bytes = STRUCT, _struct_bytes(about, _INDEX_PAGE, *_BLOOM)
+    return write_struct([(_COLUMN_OFFSET, (I64, write_number(0))), (_ABOUT, about_bytes)])
 
 
 def _struct_bytes(fields: Fields, *but: int) -> bytes:
@@ -197,5 +197,7 @@ def leaf_columns(schema: Any) -> Leaves:
 
 def _logical_type(column: Any) -> str:
     """Integers of their own width are what they are, whether a file tells so or not."""
-    told = str(column.logical_type)
-    return "" if told in _INTEGERS and column.physical_type in ("INT32", "INT64") else told
+    type_name = str(column.logical_type)
+    return (
+        "" if type_name in _INTEGERS and column.physical_type in ("INT32", "INT64") else type_name
+    )

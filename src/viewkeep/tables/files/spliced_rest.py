@@ -99,8 +99,8 @@ def write_spliced(rows: StoredRows, places: Sequence[RowNumbers]) -> list[DataFi
     with ExitStack() as stack:
         opened = [stack.enter_context(folder.opened(each)) for each in rows.files]
         files = [
-            _OpenFile(data, file, bounds, gone)
-            for data, (file, bounds), gone in zip(rows.files, opened, places, strict=True)
+            _OpenFile(data, file, bounds, row_numbers)
+            for data, (file, bounds), row_numbers in zip(rows.files, opened, places, strict=True)
         ]
         # The largest one has row groups of the usual size.
         files.sort(key=lambda each: each.data.rows, reverse=True)

@@ -185,8 +185,8 @@ def _cast_from_string(text: Text, target: Type) -> Text:
     )
 
 
-def _guarded_cast_sql(pattern: str, native: str, wanted: str) -> str:
-    return _matched_cast_sql(pattern, native, error(f"not {wanted}"))
+def _guarded_cast_sql(pattern: str, native: str, kind: str) -> str:
+    return _matched_cast_sql(pattern, native, error(f"not {kind}"))
 
 
 def _matched_cast_sql(pattern: str, native: str, other: str) -> str:

@@ -303,8 +303,8 @@ def _union_slots(frames: Iterable[DataFrame]) -> list[tuple[str, int]]:
 def _tagged_frame(frame: DataFrame, number: int, slots: list[tuple[str, int]]) -> DataFrame:
     own = dict(zip(_column_types(frame), frame.columns, strict=True))
     values = (quote(own[slot]) if slot in own else f"CAST(NULL AS {slot[0]})" for slot in slots)
-    named = [f"{value} AS s{i}" for i, value in enumerate(values)]
-    return frame.selectExpr(f"{number} AS {quote(_TAG)}", *named)
+    slot_columns = [f"{value} AS s{i}" for i, value in enumerate(values)]
+    return frame.selectExpr(f"{number} AS {quote(_TAG)}", *slot_columns)
 
 
 def _rows_of_tag(
