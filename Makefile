@@ -12,7 +12,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-strategies bench-tpch \
+.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
 	bench-engine bounds coverage plots docs
 
 help: ## List the tasks
@@ -53,6 +53,9 @@ bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomput
 
 bench-strategies: $(INSTALLED) ## Compare the strategies of a many-to-many join and of triangles in an embedded lake
 	@$(PYTHON) -m bench.strategies
+
+bench-choices: $(INSTALLED) ## Measure every strategy of many views and changes, and whether auto uses the fastest
+	@$(PYTHON) -m bench.choices
 
 bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
 	@$(PYTHON) -m bench.engine --docs --pathway .venv-pathway

@@ -295,7 +295,8 @@ class Keeper(LakeReader):
     @checked
     def repair(self, name: str) -> RefreshReport:
         """Compute a view anew from the newest versions, whatever happened to its table; the views
-        above it are refreshed, or computed anew as well."""
+        above it are refreshed, or computed anew as well. A view whose strategy and policy are
+        `auto` takes a strategy that is expected to be much faster, if there is one."""
         return repair_view(self._plans, name, self._engines, clock_of(None))
 
     @checked

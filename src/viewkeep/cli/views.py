@@ -165,6 +165,9 @@ def repair(
 ) -> None:
     """Compute a view anew, whatever happened to its table.
 
+    A view whose strategy and policy are auto takes a strategy that is expected to be much faster,
+    if there is one; `viewkeep status` and `viewkeep explain` tell.
+
     **Example**
 
     ```text

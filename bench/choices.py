@@ -1,0 +1,230 @@
+"""Whether `auto` keeps views by the fastest strategy, one run for all: views, changes, sizes.
+
+    python -m bench.choices [--sizes 200000 1000000] [--shares 0.0001 0.01 0.1] [--docs]
+
+Each case is a view over tables of some size, and a kind of changes of a part of one table. It is
+measured by every strategy that can keep the view, and by recomputation, each in an embedded lake of
+its own; then by `auto`, which is told the share. A choice is right if the strategy that `auto` used
+is the fastest, or takes at most 20% longer by the figures of the strategies themselves. A strategy
+that took too long at some share is left out at larger ones. Every view is verified at the end.
+"""
+
+import argparse
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from bench._choice_views import VIEWS, ChoiceLake, ChoiceView
+from bench.keeper import timed_refresh
+from viewkeep import Keeper, QueryError
+
+STRATEGIES = ("id", "tuple", "viewtree", "recursive", "epsilon", "recompute")
+WITHIN = 1.2
+"""A choice may take so many times the seconds of the fastest strategy."""
+LONGEST = 60.0
+"""The seconds of a refresh after which a strategy is not measured for more changes."""
+PAGE = Path(__file__).parent.parent / "docs" / "choice_figures.md"
+
+Place = tuple[str, str, float]
+"""The changed table, the kind of changes, and their share."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The seconds of refreshes, the median of some rounds, and the strategy that was used last."""
+
+    seconds: float
+    used: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a view takes after changes by each strategy, and what `auto` did."""
+
+    view: str
+    rows: int
+    place: Place
+    seconds: Mapping[str, float]
+    auto: Figure
+
+    @property
+    def best(self) -> str:
+        """The fastest strategy."""
+        return min(self.seconds, key=lambda each: self.seconds[each])
+
+    @property
+    def ratio(self) -> float:
+        """The seconds of the strategy that `auto` used, in those of the fastest.
+
+        >>> place, seconds = ("r", "insert", 0.1), {"id": 3.0, "recompute": 2.0}
+        >>> Case("v", 10, place, seconds, Figure(2.9, "id")).ratio
+        1.5
+        """
+        return self.seconds.get(self.auto.used, self.auto.seconds) / self.seconds[self.best]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the choice is the fastest strategy, or nearly."""
+        return self.ratio <= WITHIN
+
+    def cells(self) -> Iterator[str]:
+        """The case as a row of a table."""
+        table, kind, share = self.place
+        yield from (f"{self.rows:,}", self.view, f"{kind} {table}", f"{share:.2%}")
+        yield from (
+            f"{self.seconds[each]:.3f}" if each in self.seconds else "-" for each in STRATEGIES
+        )
+        yield from (self.auto.used, f"{self.auto.seconds:.3f}", f"{self.ratio:.2f}")
+
+
+COLUMNS = ("rows", "view", "changes", "share", *STRATEGIES, "`auto` used", "seconds", "x")
+
+
+def places(view: ChoiceView, shares: Sequence[float]) -> list[Place]:
+    """The changes that a view is measured for, of each kind the fewest first."""
+    return [(table, kind, share) for table, kind in view.changes for share in sorted(shares)]
+
+
+def refreshed(lake: ChoiceLake, place: Place, rounds: int) -> Figure:
+    """Change a table and refresh the view, some times."""
+    seconds, used = [], ""
+    for _ in range(rounds):
+        lake.change(*place)
+        taken, reports = timed_refresh(lake.keeper, "v")
+        seconds.append(taken)
+        used = reports[-1].strategy
+    return Figure(median(seconds), used)
+
+
+def by_strategy(
+    view: ChoiceView, rows: int, strategy: str, shares: Sequence[float], rounds: int
+) -> dict[Place, float]:
+    """The seconds of refreshes by one strategy; none if it cannot keep the view."""
+    policy, found, slow = "full" if strategy == "recompute" else "incremental", {}, set[str]()
+    with TemporaryDirectory(prefix="viewkeep-choices-") as folder:
+        lake = ChoiceLake(Keeper(folder, durable=False), view, rows)
+        lake.fill()
+        try:
+            lake.keeper.create_view("v", view.sql, strategy=strategy, policy=policy)
+        except QueryError:
+            return {}
+        for place in places(view, shares):
+            table, kind, _ = place
+            if f"{kind} {table}" not in slow:
+                found[place] = refreshed(lake, place, rounds).seconds
+                slow |= {f"{kind} {table}"} if found[place] > LONGEST else set()
+        check(lake)
+    return found
+
+
+def by_auto(
+    view: ChoiceView, rows: int, shares: Sequence[float], rounds: int
+) -> dict[Place, Figure]:
+    """What `auto` does where it is told which part of which table changes."""
+    found = {}
+    with TemporaryDirectory(prefix="viewkeep-choices-") as folder:
+        lake = ChoiceLake(Keeper(folder, durable=False), view, rows)
+        lake.fill()
+        for place in places(view, shares):
+            expected = {**dict.fromkeys(view.tables, 0.0), place[0]: place[2]}
+            lake.keeper.create_view("v", view.sql, replace=True, shares=expected)
+            found[place] = refreshed(lake, place, rounds)
+            check(lake)
+    return found
+
+
+def check(lake: ChoiceLake) -> None:
+    """The view is as its query gives."""
+    found = lake.keeper.verify("v")
+    assert (found.missing_rows, found.extra_rows) == (0, 0), found
+
+
+def measure(view: ChoiceView, rows: int, shares: Sequence[float], rounds: int) -> Iterator[Case]:
+    """The cases of one view at one size."""
+    figures = {each: by_strategy(view, rows, each, shares, rounds) for each in STRATEGIES}
+    auto = by_auto(view, rows, shares, rounds)
+    for place in places(view, shares):
+        seconds = {each: found[place] for each, found in figures.items() if place in found}
+        yield Case(view.name, rows, place, seconds, auto[place])
+
+
+def summary(cases: Sequence[Case]) -> Iterator[str]:
+    """How often the choice was right, and where each strategy is the fastest."""
+    right = sum(each.is_right for each in cases)
+    yield (
+        f"In {right} of {len(cases)} cases ({right / len(cases):.0%}) the strategy that `auto` "
+        f"used was the fastest, or took at most {WITHIN - 1:.0%} longer."
+    )
+    for strategy in STRATEGIES:
+        views = Counter(each.view for each in cases if each.best == strategy)
+        where = ", ".join(f"{name} ({count})" for name, count in views.items()) or "nowhere"
+        yield f"`{strategy}` is the fastest in {views.total()} of {len(cases)} cases: {where}."
+
+
+def page(cases: Sequence[Case], rounds: int) -> str:
+    """The figures as a page of docs."""
+    rows = [COLUMNS, tuple("---" for _ in COLUMNS), *(tuple(each.cells()) for each in cases)]
+    views = [f"- {each.name}: `{' '.join(each.sql.split())}`" for each in VIEWS]
+    return "\n".join(
+        [
+            "# Which strategy is the fastest, and which one `auto` uses: figures",
+            "",
+            "Written by `python -m bench.choices --docs` (`make bench-choices` prints it); do not "
+            f"edit. {platform.machine()}, {os.cpu_count()} cores, embedded lakes; seconds from "
+            f"`refresh` to visible, medians of {rounds} rounds, by each strategy that can keep the "
+            "view, in a lake of its own. `auto` was told the share; `x` is the time of the "
+            "strategy that it used over that of the fastest.",
+            "",
+            *(f"- {line}" for line in summary(cases)),
+            "",
+            *(f"| {' | '.join(row)} |" for row in rows),
+            "",
+            "The views; `rows` are those of the largest table, but four times the edges of graphs:",
+            "",
+            *views,
+            "",
+        ]
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """Sizes and shares."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200_000, 1_000_000])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.0001, 0.01, 0.1])
+    parser.add_argument("--rounds", type=int, default=3, help="batches; the median counts")
+    names = [each.name for each in VIEWS]
+    parser.add_argument("--views", nargs="*", default=names, choices=names)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--docs", action="store_true", help="write docs/choice_figures.md")
+    given = parser.parse_args()
+    if given.quick:
+        given.sizes, given.shares, given.rounds = [1000], [0.01], 1
+    return given
+
+
+def main() -> None:
+    """Measure, and print the cases and how often the choice was right."""
+    given, console = arguments(), Console(width=180)
+    cases: list[Case] = []
+    console.print("  ".join(COLUMNS), highlight=False)
+    for rows in given.sizes:
+        for view in (each for each in VIEWS if each.name in given.views):
+            for case in measure(view, rows, given.shares, given.rounds):
+                cases.append(case)
+                console.print("  ".join(case.cells()), highlight=False)
+    for line in summary(cases):
+        console.print(line, highlight=False)
+    if given.docs:
+        PAGE.write_text(page(cases, given.rounds), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
