@@ -45,23 +45,23 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def _admitted(parameter: Parameter, value: Any) -> Any:
     kind = parameter.annotation
     if parameter.kind is Parameter.VAR_POSITIONAL:
-        return tuple(_one(parameter.name, kind, each) for each in value)
+        return tuple(_admitted_value(parameter.name, kind, each) for each in value)
     if parameter.kind is Parameter.VAR_KEYWORD:
         return value
-    return _one(parameter.name, kind, value)
+    return _admitted_value(parameter.name, kind, value)
 
 
-def _one(name: str, kind: Any, value: Any) -> Any:
+def _admitted_value(name: str, kind: Any, value: Any) -> Any:
     """The value, as a tuple if it is an iterable of names; an error if it does not fit."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     expected = [_EXPECTED.get(each, _EXPECTED.get(get_origin(each))) for each in kinds]
     if None in expected:
         return value  # a kind that admits anything
-    fits = [each for each in kinds if _fits(each, value)]
+    fits = [each for each in kinds if _fits_annotation(each, value)]
     if not fits or (isinstance(value, str) and "\0" in value):
-        raise _refusal(name, kinds, value)
+        raise _argument_refusal(name, kinds, value)
     if get_origin(fits[0]) in (Iterable, Sequence):
-        return _items(name, get_args(fits[0]), value)
+        return _admitted_items(name, get_args(fits[0]), value)
     return value
 
 
@@ -78,10 +78,10 @@ _EXPECTED: dict[Any, str] = {
 }
 
 
-def _fits(kind: Any, value: Any) -> bool:
+def _fits_annotation(kind: Any, value: Any) -> bool:
     match get_origin(kind) or kind:
         case base if base in (Union, UnionType):
-            return any(_fits(each, value) for each in get_args(kind))
+            return any(_fits_annotation(each, value) for each in get_args(kind))
         case base if base in (str, NoneType):
             return isinstance(value, base)
         case base if base is bool:
@@ -95,7 +95,7 @@ def _fits(kind: Any, value: Any) -> bool:
             return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
         case base if base is Mapping:
             return isinstance(value, base) and all(
-                _fits(part, each)
+                _fits_annotation(part, each)
                 for pair in value.items()
                 for part, each in zip(get_args(kind), pair, strict=True)
             )
@@ -103,24 +103,24 @@ def _fits(kind: Any, value: Any) -> bool:
             return base is Any or isinstance(value, base)
 
 
-def _items(name: str, kinds: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:
+def _admitted_items(name: str, kinds: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:
     try:
         items = tuple(values)
     except Exception:  # a DataFrame and its like say they can be iterated
-        raise ArgumentError(f"{name}={_shown(values)}: expected a list") from None
-    return tuple(_one(name, kinds[0], item) for item in items)
+        raise ArgumentError(f"{name}={_argument_text(values)}: expected a list") from None
+    return tuple(_admitted_value(name, kinds[0], item) for item in items)
 
 
-def _refusal(name: str, kinds: Sequence[Any], value: Any) -> ArgumentError:
+def _argument_refusal(name: str, kinds: Sequence[Any], value: Any) -> ArgumentError:
     names = [_EXPECTED.get(get_origin(kind) or kind, "") for kind in kinds]
     if isinstance(value, str) and "a list" in names:
         return ArgumentError(f'{name}="{value}": give a list, as in {name}=["{value}"]')
     expected = " or ".join(each for each in dict.fromkeys(names) if each != "None")
     hint = " (it is not a name)" if name in ("name", "names") else ""
-    return ArgumentError(f"{name}={_shown(value)}: expected {expected}{hint}")
+    return ArgumentError(f"{name}={_argument_text(value)}: expected {expected}{hint}")
 
 
-def _shown(value: Any) -> str:
+def _argument_text(value: Any) -> str:
     """The value, or only its type where it has no short text."""
     if isinstance(value, str | bytes | int | float | list | tuple | dict | set | None):
         text = repr(value)

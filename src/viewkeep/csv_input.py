@@ -93,7 +93,7 @@ class Layout:
         """The values that the query reads, of fields in the order of the columns."""
         if len(fields) != len(self.columns):
             raise SchemaError(
-                f"{_values(len(fields))}, but {self.relation}({', '.join(self.columns)}) "
+                f"{_values_of_line(len(fields))}, but {self.relation}({', '.join(self.columns)}) "
                 f"has {len(self.columns)}"
             )
         return tuple([self.readers[i](fields[i]) for i in self.used])
@@ -110,7 +110,7 @@ class Layout:
     def row_at(self, fields: list[str], places: list[int], width: int) -> Row:
         """The values that the query reads, of fields in the order of a header."""
         if len(fields) != width:
-            raise SchemaError(f"{_values(len(fields))}, but the header has {width}")
+            raise SchemaError(f"{_values_of_line(len(fields))}, but the header has {width}")
         pairs = zip(self.used, places, strict=True)
         return tuple([self.readers[i](fields[place]) for i, place in pairs])
 
@@ -121,7 +121,7 @@ class CsvFile:
     def __init__(self, name: str) -> None:
         self.name = "standard input" if name == STANDARD_INPUT else name
         self.line = 0
-        self._binary = _open(name)
+        self._binary = _open_csv(name)
         self._text = TextIOWrapper(self._binary, encoding="utf-8-sig", newline="")
 
     @property
@@ -209,7 +209,7 @@ def read_declared(file: CsvFile, table: Table) -> Iterator[dict[str, Any]]:
     readers = [(field.name, read_field(field)) for field in fields]
     for values in records:
         if len(values) != len(readers):
-            raise SchemaError(f"{_values(len(values))}, but the header has {len(readers)}")
+            raise SchemaError(f"{_values_of_line(len(values))}, but the header has {len(readers)}")
         yield {name: read(value) for (name, read), value in zip(readers, values, strict=True)}
 
 
@@ -272,11 +272,11 @@ def _looks_like_header(first: list[str], second: list[str]) -> bool:
     )
 
 
-def _values(count: int) -> str:
+def _values_of_line(count: int) -> str:
     return "1 value" if count == 1 else f"{count} values"
 
 
-def _open(name: str) -> BinaryIO:
+def _open_csv(name: str) -> BinaryIO:
     if name == STANDARD_INPUT:
         return sys.stdin.buffer
     try:

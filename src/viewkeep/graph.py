@@ -69,19 +69,19 @@ class TriangleCounter:
 
     def add(self, u: Hashable, v: Hashable, multiplicity: int = 1) -> None:
         """Add an edge, from `u` to `v` if the graph is directed; or several parallel ones."""
-        self._check(u, v, multiplicity)
+        self._check_edge(u, v, multiplicity)
         with self._lock:
-            self._change(u, v, multiplicity)
+            self._change_edge(u, v, multiplicity)
 
     def remove(self, u: Hashable, v: Hashable, multiplicity: int = 1) -> None:
         """Take an edge away, or several parallel ones; as many must be there."""
-        self._check(u, v, multiplicity)
+        self._check_edge(u, v, multiplicity)
         with self._lock:
             present = self.multiplicity(u, v)
             if present < multiplicity:
                 problem = f"{multiplicity} to remove, but {present} there"
                 raise SchemaError(f"edge ({u!r}, {v!r}): {problem}")
-            self._change(u, v, -multiplicity)
+            self._change_edge(u, v, -multiplicity)
 
     def add_all(self, edges: Iterable[Edge] | Mapping[Edge, int]) -> None:
         """Add pairs of nodes, or multiplicities by pair; all or, if one is refused, none.
@@ -90,19 +90,19 @@ class TriangleCounter:
         """
         checked = list(_edges_of(edges))
         for (u, v), multiplicity in checked:
-            self._check(u, v, multiplicity)
+            self._check_edge(u, v, multiplicity)
         rows: list[Edge] = []
         with self._lock:
             for (u, v), multiplicity in checked:
-                rows.extend(repeat(self._note(u, v, multiplicity), multiplicity))
+                rows.extend(repeat(self._note_neighbours(u, v, multiplicity), multiplicity))
             if rows:
                 self.maintainer.load({"E": rows})
 
-    def _change(self, u: Hashable, v: Hashable, multiplicity: int) -> None:
+    def _change_edge(self, u: Hashable, v: Hashable, multiplicity: int) -> None:
         self.maintainer.update("E", self._row(u, v), multiplicity)
-        self._note(u, v, multiplicity)
+        self._note_neighbours(u, v, multiplicity)
 
-    def _check(self, u: Hashable, v: Hashable, multiplicity: int) -> None:
+    def _check_edge(self, u: Hashable, v: Hashable, multiplicity: int) -> None:
         """Refuse what is no edge of a graph, before anything changes."""
         self._check_pair(u, v)
         if type(multiplicity) is not int or multiplicity < 1:
@@ -158,7 +158,7 @@ class TriangleCounter:
         turned = second is not None and (first is None or second.rank < first.rank)
         return (v, u) if turned else (u, v)
 
-    def _note(self, u: Hashable, v: Hashable, change: int) -> Edge:
+    def _note_neighbours(self, u: Hashable, v: Hashable, change: int) -> Edge:
         """Change neighbours, degrees and wedges; nodes without edges are forgotten."""
         row, before = self._row(u, v), self.multiplicity(u, v)
         tail, head = self._node(row[0]), self._node(row[1])

@@ -34,8 +34,8 @@ class Options:
     keep_inputs: bool = True
 
     def __post_init__(self) -> None:
-        _check("engine", self.engine, ENGINES)
-        _check("mode", self.mode, MODES)
+        _check_options("engine", self.engine, ENGINES)
+        _check_options("mode", self.mode, MODES)
         for name in ("check", "keep_inputs"):
             if not isinstance(getattr(self, name), bool):
                 raise QueryError(f"{name}={getattr(self, name)!r}: expected True or False")
@@ -49,6 +49,6 @@ def _are_lifts(lifts: object) -> bool:
     return isinstance(lifts, Mapping) and all(map(callable, lifts.values()))
 
 
-def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _check_options(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise QueryError(f'{name}="{value}": expected one of {", ".join(allowed)}')

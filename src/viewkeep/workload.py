@@ -65,7 +65,7 @@ class Workload:
             raise SchemaError(f"load() takes rows by relation, not {type(data).__name__}")
         rows = {relation: _reusable(content, relation) for relation, content in data.items()}
         for relation, content in rows.items():
-            self._check(relation, content, None, loading=True)
+            self._check_relation_rows(relation, content, None, loading=True)
         with self.lock:
             for member in self._members.values():
                 member.load({r: c for r, c in rows.items() if r in member.own_relations})
@@ -80,13 +80,13 @@ class Workload:
         """Many updates to one relation; all queries accept the rows, or none is changed."""
         content = _reusable(rows, relation)
         counts = None if multiplicities is None else _listed(multiplicities)
-        self._check(relation, content, counts)
+        self._check_relation_rows(relation, content, counts)
         with self.lock:
             for member in self._members.values():
                 if relation in member.own_relations:
                     member.update_batch(relation, content, counts)
 
-    def _check(
+    def _check_relation_rows(
         self, relation: str, rows: Any, counts: list[int] | None, loading: bool = False
     ) -> None:
         if not isinstance(relation, str) or relation not in self.relations:

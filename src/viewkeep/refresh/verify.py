@@ -44,7 +44,7 @@ def _verification_of(view: View, catalog: Catalog, engines: Engines) -> Verifica
         raise StorageError(f'view "{view.name}": {reason}; refresh it first, or repair it')
     snapshot = view.table.snapshot(stored.newest)
     view = view.at(stored.state.clock)
-    missing, extra = _rows_that_differ(view, stored.state.inputs, snapshot, engines)
+    missing, extra = _missing_and_extra_rows(view, stored.state.inputs, snapshot, engines)
     return Verification(
         view.name,
         snapshot.rows,
@@ -58,7 +58,7 @@ def _verification_of(view: View, catalog: Catalog, engines: Engines) -> Verifica
     )
 
 
-def _rows_that_differ(
+def _missing_and_extra_rows(
     view: View, inputs: Pins, snapshot: Snapshot, engines: Engines
 ) -> tuple[Counted, Counted]:
     """The rows that the view lacks, and those that it should not have."""

@@ -101,7 +101,7 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
     keys = old_rows.select(list(dict.fromkeys(view.layout.keys)))
     files = _changed_view_files(view, snapshot, outcome, keys, new_rows)
     if not files.remove or not view.table.feeds(snapshot):
-        notes = view.changes_written(_view_changes(view, old_rows, new_rows))
+        notes = view.changes_written(_changes_to_note(view, old_rows, new_rows))
         return WrittenView(files, notes, rows_changed=_count_changed_keys(keys, new_rows))
     pairs = pair_rows(keys.column_names, old_rows, new_rows)
     fed = pairs.write(view.table, snapshot.fields)
@@ -144,7 +144,7 @@ def _whole_view_files(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewri
     return Rewrite(tuple(files), snapshot.files)
 
 
-def _view_changes(view: View, old_rows: pa.Table, new_rows: pa.Table) -> TableChanges | None:
+def _changes_to_note(view: View, old_rows: pa.Table, new_rows: pa.Table) -> TableChanges | None:
     declared = view.layout.declared
     if not declared.key:
         return None

@@ -189,7 +189,7 @@ class _Printer:
             case Project():
                 schema = node.child.schema
                 outputs = [
-                    self._alias_text(self._value_text(each.expression, schema), each.name)
+                    self._alias_text(self._expression_text(each.expression, schema), each.name)
                     for each in outputs_needed(node, self._needs[node])
                 ]
                 return f"SELECT {', '.join(outputs)}{self._from_text(node.child)}"
@@ -329,7 +329,7 @@ class _Printer:
         quoted = self._quote(name)
         return text if text == quoted else f"{text} AS {quoted}"
 
-    def _value_text(self, node: Expression, schema: Schema) -> str:
+    def _expression_text(self, node: Expression, schema: Schema) -> str:
         """Most values are columns, which need no translation."""
         if isinstance(node, Column):
             return self._quote(node.name)

@@ -244,14 +244,14 @@ def _restrict_partitions(rows: Window, keys: Node, pairs: Pairs) -> Node:
     partitions = keyed(_restrict_to_keys(rows.child, keys, below), rows.partition_by, distinct=True)
     equal = conjuncts(on_columns(rows.child, partitions, rows.partition_by))
     by = {
-        c: (f"{c}{KEY}", _equality_operator(part))
+        c: (f"{c}{KEY}", _operator_of_equality(part))
         for c, part in zip(rows.partition_by, equal, strict=True)
     }
     window = replace(rows, child=_restrict_to_keys(rows.child, partitions, by))
     return _key_semijoin(window, keys, pairs)
 
 
-def _equality_operator(condition: Expression) -> str:
+def _operator_of_equality(condition: Expression) -> str:
     assert isinstance(condition, Call)
     return condition.function
 

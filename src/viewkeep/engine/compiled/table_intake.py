@@ -162,7 +162,7 @@ class ColumnIntake:
 
     def _code_distinct(self, column: Any, domain: Domain) -> "_Coded | None":
         """Strings, dates and so on: every distinct value is coded once."""
-        dictionary = _distinct_values(column)
+        dictionary = _distinct_column_values(column)
         if dictionary is None:
             return None
         places, values = dictionary
@@ -214,7 +214,7 @@ def _arrow_numbers(column: Any) -> NDArray[Any] | None:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _distinct_values(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
+def _distinct_column_values(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:
     """Which distinct value each row has, and those values."""
     if hasattr(column, "dictionary_encode"):
         import pyarrow as pa

@@ -17,7 +17,7 @@ class ReadCompiler(JoinCompiler):
         for step in steps:
             assert isinstance(step, Join | Union)  # enumerators only read
             bound_before.append(bound_before[-1] | set(step.opens))
-        read: Read = _read_once
+        read: Read = _yield_payload
         for step, before in zip(reversed(steps), reversed(bound_before[:-1]), strict=True):
             if isinstance(step, Union):
                 read = self._compile_union(step, before, read)
@@ -165,5 +165,5 @@ def _sum_of_weights(ring: Ring[Any], weights: list[Any]) -> Any:
     return total
 
 
-def _read_once(bindings: Bindings, payload: Any) -> Iterator[Any]:
+def _yield_payload(bindings: Bindings, payload: Any) -> Iterator[Any]:
     yield payload

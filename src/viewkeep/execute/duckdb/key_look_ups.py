@@ -47,7 +47,7 @@ class KeyLookUps:
         self, rows: str, names: Sequence[str], keys: pa.Table, most: int, placed: bool
     ) -> pa.Table:
         same = " AND ".join(
-            f"stored.{quote(each)} {_equality_operator(keys[each])} keys.{quote(each)}"
+            f"stored.{quote(each)} {_sql_equality_of_keys(keys[each])} keys.{quote(each)}"
             for each in keys.column_names
         )
         read = [*names, *((FILE, ROW) if placed else ())]
@@ -66,6 +66,6 @@ class KeyLookUps:
             return write_query(self._open_relations.connection, text, fields, target)
 
 
-def _equality_operator(values: pa.ChunkedArray) -> str:
+def _sql_equality_of_keys(values: pa.ChunkedArray) -> str:
     """Scans filter by =, which will do if no key is NULL."""
     return "IS NOT DISTINCT FROM" if values.null_count else "="

@@ -87,7 +87,7 @@ class Builder:
                     _named_expression(SPARK.window(node, each), each.name) for each in node.columns
                 ]
                 names = map(quote, node.child.names)
-                rows = self._window_frame(node).selectExpr(*names, *computed)
+                rows = self._window_rows_frame(node).selectExpr(*names, *computed)
                 if node.limit is None or not node.partition_by:
                     return rows
                 return rows.where(f"{quote(node.columns[0].name)} <= {node.limit}")
@@ -101,7 +101,7 @@ class Builder:
             case SemiJoin() | AntiJoin():
                 return self._semijoin_frame(node)
 
-    def _window_frame(self, node: Window) -> DataFrame:
+    def _window_rows_frame(self, node: Window) -> DataFrame:
         rows = self.frame(node.child)
         if node.limit is None or node.partition_by:
             return rows

@@ -119,7 +119,7 @@ def fitting(type_: Type) -> Convert:
         return partial(_in_integer_range, type_, 1 << _BITS[type_] - 1)
     if is_decimal(type_):
         return partial(_decimal_of_digits, type_, cast_to(type_))
-    return _finite_double if type_ in (DOUBLE, FLOAT) else _unchanged
+    return _finite_double if type_ in (DOUBLE, FLOAT) else _value_as_it_is
 
 
 def _exact_constant(expression: Literal) -> Evaluator:
@@ -237,7 +237,7 @@ def _exact_conversion(source: Type, target: Type, where: Expression) -> Convert:
     """How a value of one type becomes one of another, where Python does it as Spark does."""
     numbers = source in INTEGRAL or is_decimal(source)
     if source in (target, VOID):
-        return _unchanged
+        return _value_as_it_is
     if source in INTEGRAL and target in INTEGRAL:
         return fitting(target)
     if numbers and is_decimal(target):
@@ -250,7 +250,7 @@ def _exact_conversion(source: Type, target: Type, where: Expression) -> Convert:
 
 
 def _with_conversion(evaluate: Evaluator, convert: Convert) -> Evaluator:
-    if convert is _unchanged:
+    if convert is _value_as_it_is:
         return evaluate
 
     def converted(row: Row) -> Any:
@@ -260,7 +260,7 @@ def _with_conversion(evaluate: Evaluator, convert: Convert) -> Evaluator:
     return converted
 
 
-def _unchanged(value: Any) -> Any:
+def _value_as_it_is(value: Any) -> Any:
     return value
 
 

@@ -73,7 +73,9 @@ def view_page(view: "ViewDescription", status: "ViewStatus", rows: Sequence[Row]
     facts = pairs_table(_view_facts(view, status))
     sql = Syntax(view.sql.strip(), "sql", background_color="default", word_wrap=True)
     sections = (
-        [] if rows is None else [section("First rows", _first_rows(tuple(view.columns), rows))]
+        []
+        if rows is None
+        else [section("First rows", _first_rows_section(tuple(view.columns), rows))]
     )
     return Group(section(f"View {view.name}", facts), section("SQL", sql), *sections)
 
@@ -102,7 +104,7 @@ def _view_facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple
         yield "problem", Text(status.problem, BAD)
 
 
-def _first_rows(names: Sequence[str], rows: Sequence[Row]) -> RenderableType:
+def _first_rows_section(names: Sequence[str], rows: Sequence[Row]) -> RenderableType:
     return rows_table(names, rows) if rows else Text("no rows", "dim")
 
 

@@ -46,7 +46,7 @@ def status_page(views: Sequence["ViewStatus"]) -> Group:
         for each in views
         if each.advice
     ]
-    return Group(table, *problems, *advice, *_quarantine_lines(views), *_balance_lines(views))
+    return Group(table, *problems, *advice, *_quarantine_lines(views), *_heavy_value_lines(views))
 
 
 def _quarantine_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
@@ -57,7 +57,7 @@ def _quarantine_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
         yield Text.assemble((f"{name}: ", "bold"), (where, FAIR))
 
 
-def _balance_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
+def _heavy_value_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
     """What views in heavy and light parts tell apart."""
     for each in views:
         if each.balance is not None:

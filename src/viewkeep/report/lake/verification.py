@@ -28,7 +28,7 @@ def verification_page(views: Sequence[Verification]) -> Group:
             _verification_verdict(each),
             duration(each.seconds),
         )
-    return Group(table, *(_rows_that_differ(each) for each in views if not each.ok))
+    return Group(table, *(_differences_section(each) for each in views if not each.ok))
 
 
 def _verification_verdict(each: Verification) -> Text:
@@ -46,7 +46,7 @@ def _changes_not_seen(each: Verification) -> str:
     return " and ".join(f"{count} of {table}" for table, count in counts.items())
 
 
-def _rows_that_differ(each: Verification) -> RenderableType:
+def _differences_section(each: Verification) -> RenderableType:
     missing = [(Text("missing", BAD), *row) for row in each.missing]
     extra = [(Text("too many", BAD), *row) for row in each.extra]
     table = rows_table(("", *each.columns), [*missing, *extra])

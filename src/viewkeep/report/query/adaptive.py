@@ -206,7 +206,7 @@ def adaptive_json(analysis: Analysis) -> Json | None:
             {
                 "view": adaptive.signature(each),
                 "definition": each.definition,
-                "size": _exponent_json(each.size),
+                "size": _cost_exponent_json(each.size),
             }
             for each in adaptive.views
         ],
@@ -215,7 +215,7 @@ def adaptive_json(analysis: Analysis) -> Json | None:
                 "relation": each.relation,
                 "parts": list(each.parts),
                 "delta": str(each),
-                "cost": _exponent_json(each.cost),
+                "cost": _cost_exponent_json(each.cost),
             }
             for each in adaptive.deltas
         ],
@@ -230,5 +230,5 @@ def _split_json(program: Program, split: Split) -> Json:
     }
 
 
-def _exponent_json(exponent: Exponent | None) -> str | None:
+def _cost_exponent_json(exponent: Exponent | None) -> str | None:
     return None if exponent is None else str(exponent)

@@ -67,7 +67,7 @@ def _merged_deltas(program: Program, deltas: Iterable[Delta]) -> Iterator[Delta]
     )
     for first, *others in order:
         parts = tuple(part for each in (first, *others) for part in each.parts)
-        letters = _part_letters(program, first.atom, parts)
+        letters = _letters_of_parts(program, first.atom, parts)
         yield Delta(
             first.atom,
             first.relation,
@@ -86,7 +86,7 @@ def _delta_rank(delta: Delta) -> int:
     return 2 if _PART in delta.target else 1
 
 
-def _part_letters(program: Program, atom: int, parts: tuple[str, ...]) -> str:
+def _letters_of_parts(program: Program, atom: int, parts: tuple[str, ...]) -> str:
     """The letters of one part, `*` for all parts, or those of several."""
     letters = {part.map: part.letters for part in program.parts if part.atom == atom}
     every = [part.map for part in program.parts if part.atom == atom and part.levels]

@@ -126,7 +126,7 @@ def _rules_table(pieces: list[Piece]) -> Table:
     table = plain_columns()
     for piece in pieces:
         diff, diffs = relation_text(piece.name), ", ".join(_diffs_read(piece))
-        rows = ", ".join(_rows_read(piece))
+        rows = ", ".join(_rows_asked_by_rule(piece))
         row_text = f", with rows of {rows}" if rows else ""
         table.add_row(
             Symbols(Text(f"  {diff}")), Symbols(Text(f"by {piece.rule}, from {diffs}{row_text}"))
@@ -142,7 +142,7 @@ def rules_json(dag: RuleDag) -> list[Json]:
             "operator": piece.operator,
             "rule": piece.rule,
             "from": _diffs_read(piece),
-            "rows_of": _rows_read(piece),
+            "rows_of": _rows_asked_by_rule(piece),
             "blocking": isinstance(dag.plan.nodes[piece.operator], BLOCKING),
         }
         for piece in dag.pieces
@@ -159,7 +159,7 @@ def _diffs_read(piece: Piece) -> list[str]:
     return [relation_text(each.name) for each in read if not isinstance(each, Subview)]
 
 
-def _rows_read(piece: Piece) -> list[str]:
+def _rows_asked_by_rule(piece: Piece) -> list[str]:
     """Rows that a rule asks for: `6 before`, of the output of operator 6 before the changes."""
     subviews = [each for each in _relations_read(piece) if isinstance(each, Subview)]
     return [f"{each.operator} {_subview_state(each)}" for each in subviews]

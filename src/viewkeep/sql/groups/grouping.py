@@ -295,7 +295,7 @@ class GroupedTranslator(Translator):
             raise self.source.unsupported(f"this form of the aggregate {name}()", node)
         first, *others = (each.expression for each in values)
         column = AggregateColumn("", name, first, tuple(others), type=result_type)
-        name = self._aggregate_name(column, _distinct_values(values) if distinct else ())
+        name = self._aggregate_name(column, _distinct_arguments(values) if distinct else ())
         return Scalar(Column(name), Typed(result_type, nullable=True))
 
     def _algebra_call(
@@ -349,7 +349,7 @@ class GroupedTranslator(Translator):
                 self.refuse_carried(value, node, comparison_of(function))
         counts_tuples = function == "count" and len(values) > 1
         inputs = (self._one_if_no_null(values, node),) if counts_tuples else values
-        expressions = _distinct_values((*values, *order_values)) if distinct else ()
+        expressions = _distinct_arguments((*values, *order_values)) if distinct else ()
         if function == "count" and not distinct and not inputs[0].typed.nullable:
             inputs = ()
         try:
@@ -382,7 +382,7 @@ _OF_SETS = ("min", "max", *BY_ORDER, "collect_set", "approx_count_distinct")
 """Aggregates that duplicates do not change."""
 
 
-def _distinct_values(values: Sequence[Scalar]) -> tuple[Expression, ...]:
+def _distinct_arguments(values: Sequence[Scalar]) -> tuple[Expression, ...]:
     expressions = (each.expression for each in values)
     return tuple(dict.fromkeys(each for each in expressions if not isinstance(each, Literal)))
 

@@ -67,7 +67,7 @@ class GroupBounds:
             own = np.full(len(self._bytes), bool(some.num_rows), np.bool_)
             for name in some.column_names:
                 if name in self._places and not pa.types.is_floating(some[name].type):
-                    own &= self._bounds_of_column(name).may_have(*_sorted_values(some[name]))
+                    own &= self._bounds_by_group(name).may_have(*_sorted_values(some[name]))
             mask |= own
         return mask
 
@@ -94,7 +94,7 @@ class GroupBounds:
         spans = [np.arange(self.starts[n], self.starts[n + 1]) for n in groups]
         return np.concatenate([np.zeros(0, np.int64), *spans])
 
-    def _bounds_of_column(self, name: str) -> _ColumnBounds:
+    def _bounds_by_group(self, name: str) -> _ColumnBounds:
         if name not in self._columns:
             self._columns[name] = _column_bounds(self.footer, self._places[name])
         return self._columns[name]

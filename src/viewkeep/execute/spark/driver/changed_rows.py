@@ -51,7 +51,7 @@ def looked_up(target: Materialized, parts: Sequence[Part], look_ups: LookUps) ->
     key = key_of(target.ids, target.definition.schema)
     for part in parts:
         try:
-            ids, values = matched_ids(target, part.schema), _values_by_key(target, part)
+            ids, values = matched_ids(target, part.schema), _values_of_collected_diff(target, part)
             rows = look_ups.look_up(target.name, ids, set(values))
             by_key |= {key(row): row for row in rows}
         except MissingError as error:
@@ -102,10 +102,10 @@ def _rows_with_new_values(
 
 def applied(target: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
     """Rows changed by one diff, and how many it changed."""
-    return apply_to_rows(target, part.schema, _values_by_key(target, part), rows)
+    return apply_to_rows(target, part.schema, _values_of_collected_diff(target, part), rows)
 
 
-def _values_by_key(target: Materialized, part: Part) -> dict[Row, Row]:
+def _values_of_collected_diff(target: Materialized, part: Part) -> dict[Row, Row]:
     """The values that a collected diff sets for each key."""
     if part.diff.table is None:
         raise NotHereError(f"{part.name} was not collected")
