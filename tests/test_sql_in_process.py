@@ -379,6 +379,8 @@ REFUSED = {
     "select did, row_number() over (order by did) as n from uses": "window",
     "select did, stddev(amount) as s from uses group by did": r"stddev",
     "select u.did from uses u left join parts p on u.pid < p.pid": "equalities",
+    "select u.did from uses u left join parts p on p.price = "
+    "(select max(price) from parts q where q.pid = u.pid)": r"correlated.*Keeper\(folder, spark\)",
 }
 
 

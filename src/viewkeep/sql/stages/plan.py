@@ -36,6 +36,8 @@ from viewkeep.sql.stages.model import Branch, Feed, Kind, Stage, StagePlan, Step
 
 WAY_OUT = "an embedded lake keeps such a view: vk.Keeper(folder).create_view(name, sql)"
 
+ONLY_SPARK = "a lake with Spark keeps whatever Spark runs: vk.Keeper(folder, spark)"
+
 Branches = tuple[Branch, ...]
 
 _AGGREGATE = f"{HIDDEN}aggregate "
@@ -47,7 +49,7 @@ def plan_sql(sql: str, tables: Mapping[str, Table]) -> StagePlan:
     try:
         tree, places = parse_with_places(sql, tables)
     except UnsupportedError as error:
-        raise error.with_hint(WAY_OUT) from None
+        raise error.with_hint(ONLY_SPARK) from None
     try:
         return plan_stages(tree)
     except NotConjunctive as error:
