@@ -19,9 +19,9 @@ def foreign_key_join(query: ConjunctiveQuery) -> Verdict:
         return Verdict(name, False, "no foreign keys are declared")
     links = _foreign_key_links(query)
     reasons = []
-    for part in _connected_atoms(query):
-        root = max(sorted(part), key=lambda atom: len(_reachable_atoms(atom, links)))
-        missed = part - _reachable_atoms(root, links)
+    for part in _foreign_key_components(query):
+        root = max(sorted(part), key=lambda atom: len(_atoms_by_foreign_keys(atom, links)))
+        missed = part - _atoms_by_foreign_keys(root, links)
         if missed:
             because = (
                 f"no atom refers to all others by foreign keys: from {query.labels[root]}, "
@@ -41,8 +41,8 @@ def referring_atoms(query: ConjunctiveQuery) -> frozenset[int]:
     """In each connected part, the atom that refers to most others."""
     links = _foreign_key_links(query)
     return frozenset(
-        max(sorted(part), key=lambda atom: len(_reachable_atoms(atom, links)))
-        for part in _connected_atoms(query)
+        max(sorted(part), key=lambda atom: len(_atoms_by_foreign_keys(atom, links)))
+        for part in _foreign_key_components(query)
     )
 
 
@@ -64,17 +64,17 @@ def _refers_to_atom(query: ConjunctiveQuery, key: ForeignKey, i: int, j: int) ->
     return all(child.variables[a] == parent.variables[b] for a, b in zip(here, there, strict=True))
 
 
-def _connected_atoms(query: ConjunctiveQuery) -> list[frozenset[int]]:
+def _foreign_key_components(query: ConjunctiveQuery) -> list[frozenset[int]]:
     """The atoms that variables connect."""
     shared = {
         i: {j for atoms in query.atoms_of.values() if i in atoms for j in atoms}
         for i in range(len(query.atoms))
     }
-    parts = {_reachable_atoms(i, shared) for i in shared}
+    parts = {_atoms_by_foreign_keys(i, shared) for i in shared}
     return sorted(parts, key=min)
 
 
-def _reachable_atoms(start: int, links: dict[int, set[int]]) -> frozenset[int]:
+def _atoms_by_foreign_keys(start: int, links: dict[int, set[int]]) -> frozenset[int]:
     reached, frontier = {start}, {start}
     while frontier:
         frontier = {j for i in frontier for j in links[i]} - reached

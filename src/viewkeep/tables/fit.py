@@ -53,13 +53,15 @@ def _fit_value_by_value(values: Values, field: Field, in_key: bool) -> pa.Chunke
     convert, fitted = column_converter(field, in_key), []
     for row, value in enumerate(values):
         try:
-            fitted.append(convert(_python_value(value) if isinstance(value, pa.Scalar) else value))
+            fitted.append(
+                convert(_python_value_of_arrow(value) if isinstance(value, pa.Scalar) else value)
+            )
         except MisfitError as misfit:
             raise ColumnMisfitError(row, str(misfit)) from None
     return pa.chunked_array([arrow_column(field.type, fitted)])
 
 
-def _python_value(scalar: Any) -> Any:
+def _python_value_of_arrow(scalar: Any) -> Any:
     if pa.types.is_date64(scalar.type) and (scalar.value or 0) % _MILLIS_OF_A_DAY:
         raise MisfitError("a date64 with a time of the day; give a date32, or round it")
     try:

@@ -86,17 +86,17 @@ class _Composer:
         return Script(view, others, self._dag.diffs, tuple(statements), self._plan.visible)
 
     def _materialized_node(self, node: Node) -> Materialized:
-        below = [self._rows_from_caches(child) for child in children(node)]
+        below = [self._composed_rows_from_caches(child) for child in children(node)]
         definition = with_children(node, tuple(below))
         why = self._why.get(node, "the view")
         number = self._nodes.index(node)
         return Materialized(self._names[node], definition, self._plan.ids[node], why, number)
 
-    def _rows_from_caches(self, node: Node) -> Node:
+    def _composed_rows_from_caches(self, node: Node) -> Node:
         """The rows of an operator as they are kept, or from what is kept below."""
         if node in self._names:
             return Stored(self._names[node], node.schema)
-        return with_children(node, tuple(map(self._rows_from_caches, children(node))))
+        return with_children(node, tuple(map(self._composed_rows_from_caches, children(node))))
 
     def _is_changed(self, node: Node) -> bool:
         tables = {diff.table for diff in self._dag.diffs}

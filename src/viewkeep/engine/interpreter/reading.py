@@ -48,7 +48,7 @@ class ReadCompiler(JoinCompiler):
                 weight for own, _, look_up in members(bindings) for weight in look_up(own, payload)
             ]
             if weights:
-                yield from then(bindings, _sum_of_weights(ring, weights))
+                yield from then(bindings, _sum_of_payloads_read(ring, weights))
 
         def distinct(bindings: Bindings, payload: Any) -> Iterator[Any]:
             sets = [
@@ -59,7 +59,7 @@ class ReadCompiler(JoinCompiler):
                 for number, each in zip(numbers, value):  # noqa: B905 - built together
                     bindings[number] = each
                 weights = [weight for each in sets for weight in each.weights(value)]
-                yield from then(bindings, _sum_of_weights(ring, weights))
+                yield from then(bindings, _sum_of_payloads_read(ring, weights))
 
         if not opens:
             return look_up_all
@@ -158,7 +158,7 @@ def union(sets: list[_Set]) -> Iterator[Row]:
             yield value
 
 
-def _sum_of_weights(ring: Ring[Any], weights: list[Any]) -> Any:
+def _sum_of_payloads_read(ring: Ring[Any], weights: list[Any]) -> Any:
     total = weights[0]
     for weight in weights[1:]:
         total = ring.add(total, weight)

@@ -116,10 +116,10 @@ def _algebra_of_query(query: Query) -> Node:
 
 
 def _duckdb_comparable_columns(schema: tuple[Field, ...]) -> str:
-    return ", ".join(f"{_rounded_column(field)} AS {quote(field.name)}" for field in schema)
+    return ", ".join(f"{_duckdb_rounded_column(field)} AS {quote(field.name)}" for field in schema)
 
 
-def _rounded_column(field: Field) -> str:
+def _duckdb_rounded_column(field: Field) -> str:
     """Sums of floats depend on the order of their rows, so floats have nine digits."""
     value = quote(field.name)
     if field.type not in (DOUBLE, FLOAT):

@@ -86,7 +86,7 @@ class DuckdbRun:
         names = ", ".join(map(quote, relation.definition.names))
         same = _equal_ids_sql(relation.ids, relation.ids, "old", null_safe=True)
         rows = (
-            f"SELECT {names} FROM {self._stored_relation(name)} AS target "
+            f"SELECT {names} FROM {self._stored_relation_of_run(name)} AS target "
             f"ANTI JOIN {_temporary_name('old', name)} AS old ON {same} "
             f"UNION ALL SELECT {names} FROM {_temporary_name('new', name)}"
         )
@@ -148,7 +148,7 @@ class DuckdbRun:
         null_safe = bool(nulls) and self._query_has_rows(f"SELECT 1 FROM {key_rows} WHERE {nulls}")
         same = _equal_ids_sql(ids, ids, "keys", null_safe)
         if source is None:
-            rows = self._near_rows_text(target.name, ids, key_rows) or self._stored_relation(
+            rows = self._near_rows_text(target.name, ids, key_rows) or self._stored_relation_of_run(
                 target.name
             )
         else:
@@ -162,7 +162,7 @@ class DuckdbRun:
         keys = arrow_rows(self._connection, f"FROM {key_rows} LIMIT {NEAR_KEYS + 1}")
         return self._relations.near(name, keys) if keys.num_rows <= NEAR_KEYS else None
 
-    def _stored_relation(self, name: str) -> str:
+    def _stored_relation_of_run(self, name: str) -> str:
         self._relations.open([name])
         return self._relations.names[name]
 

@@ -33,7 +33,7 @@ def compute_accesses(
 
         count_accesses(statement.query, is_kept, size)
         sizes[statement.name] = frames
-    return _frame_counts(sizes)
+    return _access_counts(sizes)
 
 
 def apply_accesses(
@@ -47,9 +47,9 @@ def apply_accesses(
             sizes[part.name] = []
             continue
         rows = states[target.name]
-        sizes[part.name] = [_rows_changed_by_part(rows, target, part), *_frames_looked_up(part)]
+        sizes[part.name] = [_rows_changed_by_part(rows, target, part), *_accesses_of_look_up(part)]
         states[target.name] = apply(rows, target, part)
-    return _frame_counts(sizes)
+    return _access_counts(sizes)
 
 
 def _rows_changed_by_part(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
@@ -58,14 +58,14 @@ def _rows_changed_by_part(rows: DataFrame, target: Materialized, part: Part) -> 
     return matching(rows, target, part)
 
 
-def _frames_looked_up(part: Part) -> list[DataFrame]:
+def _accesses_of_look_up(part: Part) -> list[DataFrame]:
     if part.schema.kind == INSERT:
         return []
     ids = map(quote, part.schema.ids)
     return [part.diff.frame.selectExpr(*(list(ids) or ["1"])).distinct()]
 
 
-def _frame_counts(sizes: Mapping[str, list[DataFrame]]) -> dict[str, int]:
+def _access_counts(sizes: Mapping[str, list[DataFrame]]) -> dict[str, int]:
     """The rows of all frames of a name, summed."""
     numbered = list(sizes)
     count_frames = [

@@ -52,13 +52,13 @@ class Cache:
         return tuple(each for each in self.snapshot.files if not _is_overlay(each))
 
     @property
-    def _overlay_files(self) -> list[DataFile]:
+    def _cache_overlay_files(self) -> list[DataFile]:
         return [each for each in self.snapshot.files if _is_overlay(each)]
 
     @cached_property
     def overlay(self) -> pa.Table:
         """The rows of the overlay."""
-        rows = Folder(self.table).read(self._overlay_files, self.snapshot.fields)
+        rows = Folder(self.table).read(self._cache_overlay_files, self.snapshot.fields)
         names = {stored: name for name, stored in self.names.items()}
         return rows.rename_columns([names.get(each, each) for each in rows.column_names])
 
@@ -66,7 +66,7 @@ class Cache:
         """The rows of the cache."""
         snapshot = replace(self.snapshot, fields=self._cache_fields, files=self.base)
         base = StoredRows(self.table, snapshot, snapshot.files, self.names)
-        if not self._overlay_files or not self.overlay.num_rows:
+        if not self._cache_overlay_files or not self.overlay.num_rows:
             return base
         return OverlaidRows(
             base, self._live_overlay, self.overlay.select(list(self.materialized.ids))

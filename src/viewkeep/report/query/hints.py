@@ -86,7 +86,7 @@ def hints(analysis: Analysis) -> tuple[Hint, ...]:
 
 def _hint_of_keys(query: ConjunctiveQuery, try_limit: int) -> tuple[Hint, ...]:
     """A few keys, one per relation, that make all constant only together."""
-    keys = list(_likely_keys(query))
+    keys = list(_keys_for_hints(query))
     if not 0 < len(keys) < try_limit or not _bounds_under_keys(query, keys).constant:
         return ()
     for key in reversed(keys):
@@ -97,7 +97,7 @@ def _hint_of_keys(query: ConjunctiveQuery, try_limit: int) -> tuple[Hint, ...]:
     return (Hint("key", tuple(map(str, keys)), _bounds_under_keys(query, keys)),)
 
 
-def _likely_keys(query: ConjunctiveQuery) -> Iterator[Key]:
+def _keys_for_hints(query: ConjunctiveQuery) -> Iterator[Key]:
     """Of every relation the first column that joins it to others, unless it is known as a key."""
     rules = dependencies(query)
     for relation in query.relations:

@@ -50,7 +50,7 @@ class Place:
 
 def plan_picture(generated: Generated, name: str) -> str:
     """The SVG text; the same plan always gives the same picture."""
-    places = _operator_places(generated.plan.root)
+    places = _picture_places(generated.plan.root)
     width = max(place.x for place in places.values()) + WIDTH + MARGIN
     height = max(place.y for place in places.values()) + HEIGHT + MARGIN
     body = [
@@ -77,12 +77,12 @@ def plan_picture(generated: Generated, name: str) -> str:
 # --- places ---------------------------------------------------------------------------------------
 
 
-def _operator_places(root: Node) -> dict[Node, Place]:
+def _picture_places(root: Node) -> dict[Node, Place]:
     """Inputs below the operators that use them; an operator stands over the middle of them."""
     depths: dict[Node, int] = {}
-    _set_depths(root, 1, depths)
+    _picture_depths(root, 1, depths)
     middles: dict[Node, float] = {}
-    _set_middles(root, middles)
+    _picture_middles(root, middles)
     step = HEIGHT + UP
     return {
         node: Place(MARGIN + column * (WIDTH + ACROSS), MARGIN + (depths[node] - 1) * step + UP)
@@ -90,18 +90,18 @@ def _operator_places(root: Node) -> dict[Node, Place]:
     }
 
 
-def _set_depths(node: Node, depth: int, depths: dict[Node, int]) -> None:
+def _picture_depths(node: Node, depth: int, depths: dict[Node, int]) -> None:
     if depths.get(node, 0) < depth:
         depths[node] = depth
         for child in children(node):
-            _set_depths(child, depth + 1, depths)
+            _picture_depths(child, depth + 1, depths)
 
 
-def _set_middles(node: Node, middles: dict[Node, float]) -> None:
+def _picture_middles(node: Node, middles: dict[Node, float]) -> None:
     """Leaves from left to right, each in a column of its own; a shared input stands once."""
     new = [child for child in dict.fromkeys(children(node)) if child not in middles]
     for child in new:
-        _set_middles(child, middles)
+        _picture_middles(child, middles)
     below = [middles[child] for child in new]
     leaves = [column for column in middles.values() if column == int(column)]
     free = max((int(column) + 1 for column in leaves), default=0)
@@ -146,7 +146,7 @@ def _arrow_shapes(x: float, y: float, to_x: float, to_y: float, kinds: str) -> I
 
 def _view_shapes(generated: Generated, name: str) -> Iterator[str]:
     """The view, above its root."""
-    root = _operator_places(generated.plan.root)[generated.plan.root]
+    root = _picture_places(generated.plan.root)[generated.plan.root]
     label = shorten(name, LETTERS, placeholder="...")
     yield _text_element(root.middle, root.y - UP + 16, label, "head kept", "middle")
 
@@ -192,11 +192,11 @@ def _operator_texts(node: Node, number: int, place: Place) -> Iterator[str]:
         title += " (blocking)"
     top = place.y + (28 if isinstance(node, Scan) else 20)
     yield _text_element(place.x + 10, top, title, "head")
-    for i, line in enumerate(_condition_lines(details(node)), start=1):
+    for i, line in enumerate(_picture_lines(details(node)), start=1):
         yield _text_element(place.x + 10, top + 15 * i, line, "small")
 
 
-def _condition_lines(text: str) -> list[str]:
+def _picture_lines(text: str) -> list[str]:
     """A long condition in a few lines, cut where it is longer."""
     lines = wrap(text, LETTERS)
     if len(lines) > LINES:

@@ -69,11 +69,11 @@ def _correlated_pair(condition: Expression, node: Node, outer: Schema) -> Link |
                 inside = columns_of(inner) and columns_of(inner) <= own
                 if inside and columns_of(other) and not columns_of(other) & own:
                     types = type_of(inner, node.schema).type, type_of(other, outer).type
-                    return Link(inner, operator, other) if _equals_one_value(*types) else None
+                    return Link(inner, operator, other) if _correlates_one_value(*types) else None
     return None
 
 
-def _equals_one_value(inner: Type, outer: Type) -> bool:
+def _correlates_one_value(inner: Type, outer: Type) -> bool:
     """Whether at most one value of a type equals one of the other."""
     return inner == outer or (inner in INTEGRAL and outer in INTEGRAL)
 

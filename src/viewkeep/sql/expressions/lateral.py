@@ -36,7 +36,7 @@ from viewkeep.sql.expressions.translator import Translator, attached
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     """Join rows with a LATERAL subquery, which reads them as `context.outer`."""
     inner_query = unwrapped(query)
-    if isinstance(inner_query, exp.Select) and _is_row_by_row(inner_query):
+    if isinstance(inner_query, exp.Select) and _is_lateral_row_by_row(inner_query):
         refuse_clauses(inner_query, context.source)
         inside = with_common_tables(inner_query, context)
         if inner_query.args.get("from_") is None and inner_query.args.get("where") is None:
@@ -58,8 +58,8 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
             raise
         answer = _lateral_by_domain(inner_query, domain, rows, context)
     if isinstance(answer, Total):
-        return _join_beside_total(answer, joins.attached(left), kind, around, query)
-    return _join_beside(answer, left, kind)
+        return _lateral_join_beside_total(answer, joins.attached(left), kind, around, query)
+    return _lateral_join_beside(answer, left, kind)
 
 
 def _is_union_all(query: exp.Expr) -> TypeGuard[exp.Union]:
@@ -102,7 +102,7 @@ def _items_beside_lateral(rows: LateralRows, left: Node, alias: str) -> Node:
     return Project(rows.node, (*(Output(name, Column(name)) for name in left.names), *own))
 
 
-def _is_row_by_row(select: exp.Select) -> bool:
+def _is_lateral_row_by_row(select: exp.Select) -> bool:
     """Whether each row of a query comes of one row of its FROM."""
     return not (is_grouped(select) or chooses_rows(select) or select.args.get("distinct"))
 
@@ -121,7 +121,7 @@ def _lateral_without_from(
         return rows
     condition = kind.on(rows.columns).expression
     return _lateral_rows(
-        rows.node, item_names(items, context.source), [_if_expression(condition, v) for v in values]
+        rows.node, item_names(items, context.source), [_lateral_if(condition, v) for v in values]
     )
 
 
@@ -143,7 +143,9 @@ def _lateral_join(
     node = join(
         "left", left, marked, _lateral_on_condition(kind, condition, left, right, names, values)
     )
-    return _lateral_rows(node, names, [_item_or_null(item, match_flag, right) for item in items])
+    return _lateral_rows(
+        node, names, [_lateral_item_or_null(item, match_flag, right) for item in items]
+    )
 
 
 def _lateral_on_condition(
@@ -161,19 +163,19 @@ def _lateral_on_condition(
     return conjunction([links, kind.on(columns).expression])
 
 
-def _item_or_null(item: Item, match_flag: str, right: Node) -> Expression:
+def _lateral_item_or_null(item: Item, match_flag: str, right: Node) -> Expression:
     """An item of the subquery; NULL beside a row for which it has none."""
     expression = item.scalar.expression
     if isinstance(expression, Column) and columns_of(expression) <= set(right.names):
         return expression
-    return _if_expression(Call("isnotnull", (Column(match_flag),)), expression)
+    return _lateral_if(Call("isnotnull", (Column(match_flag),)), expression)
 
 
-def _if_expression(condition: Expression, value: Expression) -> Expression:
+def _lateral_if(condition: Expression, value: Expression) -> Expression:
     return Call("case", (condition, value))
 
 
-def _join_beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
+def _lateral_join_beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
     """Join rows with those of a subquery that have the same values of the links."""
     pairs = zip(answer.links, answer.keys, strict=True)
     condition = conjunction(Call(each.operator, (each.outer, Column(k))) for each, k in pairs)
@@ -183,7 +185,7 @@ def _join_beside(answer: Answer, left: Node, kind: LateralJoin) -> LateralRows:
     return _lateral_rows(node, answer.names, values)
 
 
-def _join_beside_total(
+def _lateral_join_beside_total(
     total: Total, node: Node, kind: LateralJoin, translator: Translator, query: exp.Expr
 ) -> LateralRows:
     """The one row of an aggregate; HAVING and ON may take it away."""
@@ -200,9 +202,9 @@ def _join_beside_total(
 
 
 def _lateral_rows(node: Node, names: Sequence[str], values: Sequence[Expression]) -> LateralRows:
-    scalars = [Scalar(value, _typed_value(value, node)) for value in values]
+    scalars = [Scalar(value, _typed_lateral_value(value, node)) for value in values]
     return LateralRows(node, tuple(zip(names, scalars, strict=True)))
 
 
-def _typed_value(value: Expression, node: Node) -> Typed:
+def _typed_lateral_value(value: Expression, node: Node) -> Typed:
     return type_of(value, node.schema)

@@ -110,7 +110,7 @@ def _part_with_holes(
         return part.copy() if isinstance(part, exp.Expr) else part
     if isinstance(part.parent, exp.Escape) and isinstance(part, exp.Like | exp.ILike):
         return _with_holes(part, translate, source, holes, bound)
-    if _is_value_node(part) and not _reads_lambda_variable(part, bound):
+    if _is_value_node(part) and not _opaque_reads_lambda_variable(part, bound):
         try:
             scalar = translate(part)
         except UnsupportedError:
@@ -132,7 +132,7 @@ def _is_value_node(node: exp.Expr) -> bool:
     return isinstance(node, exp.Condition | exp.Subquery | exp.Window | exp.Filter)
 
 
-def _reads_lambda_variable(node: exp.Expr, bound: frozenset[str]) -> bool:
+def _opaque_reads_lambda_variable(node: exp.Expr, bound: frozenset[str]) -> bool:
     """Whether a node reads a variable of a lambda function around it."""
     return any(each.name.lower() in bound for each in node.find_all(exp.Identifier))
 

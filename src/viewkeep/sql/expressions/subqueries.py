@@ -144,7 +144,7 @@ class Subqueries:
     def _exists_subquery(self, query: exp.Expr, translator: Translator) -> Scalar:
         answer = self._rows.open(query, translator, items_matter=False)
         if isinstance(answer, Total):
-            return _having_passes(answer, translator, query)
+            return _subquery_having_passes(answer, translator, query)
         rows = self._row_and_value_counts(answer)
         return self._some_row(rows, translator, query)
 
@@ -227,7 +227,7 @@ def _has_membership(node: exp.Expr) -> bool:
     return any(part.args.get("query") is not None for part in node.find_all(exp.In))
 
 
-def _having_passes(total: Total, translator: Translator, node: exp.Expr) -> Scalar:
+def _subquery_having_passes(total: Total, translator: Translator, node: exp.Expr) -> Scalar:
     if total.having is None:
         return constant(TRUE)
     return translator.call("coalesce", [total.having, constant(literal(False))], node)
@@ -247,7 +247,7 @@ def _equals_total(
     node: exp.Expr,
 ) -> Scalar:
     """IN for a subquery of one row, or of none where HAVING takes it away."""
-    member = _having_passes(total, translator, node)
+    member = _subquery_having_passes(total, translator, node)
     for value, item in zip(values, total.items, strict=True):
         same = translator.compare("=", [value, item], node)
         member = translator.call("and", [member, same], node)

@@ -136,7 +136,7 @@ class _ProgramWriter:
         for block in blocks:
             if block.source == UPDATE:
                 writer.steps(
-                    block.steps, names, Payload(self.shape, tuple(payload)), _write_nothing
+                    block.steps, names, Payload(self.shape, tuple(payload)), _write_end_of_steps
                 )
             else:
                 writer.settle()
@@ -153,13 +153,15 @@ class _ProgramWriter:
             payload = writer.in_variables(store.shape, words(store))
             writer.emit(*zeroed(store))
             with writer.inside(f"if not ({store.shape.zero_test(payload)}):"):
-                writer.steps(block.steps, {}, Payload(self.shape, tuple(payload)), _write_nothing)
+                writer.steps(
+                    block.steps, {}, Payload(self.shape, tuple(payload)), _write_end_of_steps
+                )
             return
         access = Access(store.name, store.key)
         one = Payload(self.shape, None)
 
         def then(names: Names, payload: Payload) -> None:
-            writer.steps(block.steps, names, payload, _write_nothing)
+            writer.steps(block.steps, names, payload, _write_end_of_steps)
 
         writer.over_one(access, store.key, {}, one, then)
         writer.emit(*clear_list(store))
@@ -253,7 +255,7 @@ class _ProgramWriter:
 
     def _write_load_block(self, writer: StepWriter, block: Block) -> None:
         def then(names: Names, payload: Payload) -> None:
-            writer.steps(block.steps, names, payload, _write_nothing)
+            writer.steps(block.steps, names, payload, _write_end_of_steps)
 
         if block.source == NOTHING:
             then({}, Payload(self.shape, None))
@@ -262,7 +264,7 @@ class _ProgramWriter:
         one = Payload(store.shape if block.weigh else COUNT, None)
         if not store.key:
             join = Join((Access(store.name, (), block.weigh),))
-            writer.steps((join, *block.steps), {}, one, _write_nothing)
+            writer.steps((join, *block.steps), {}, one, _write_end_of_steps)
         elif store.fused:
             self._write_copy_loop(writer, store, block.weigh, one, then)
         else:
@@ -307,7 +309,7 @@ class _ProgramWriter:
         return Function("finish", "s", [*lines, "    return 0"], public=True)
 
 
-def _write_nothing(names: Names, payload: Payload) -> None:
+def _write_end_of_steps(names: Names, payload: Payload) -> None:
     """The end of a list of steps."""
 
 

@@ -20,7 +20,7 @@ class ReadingWriter:
     def __init__(self, program: Program, memory: Memory) -> None:
         self.program, self.memory, self.shape = program, memory, memory.shape
         self.cursors = 1
-        self.collects = not program.enumerator.distinct or _has_distinct_union(
+        self.collects = not program.enumerator.distinct or _reads_distinct_union(
             program.enumerator.steps
         )
 
@@ -169,10 +169,10 @@ def clear_list(store: Store) -> list[str]:
     ]
 
 
-def _has_distinct_union(steps: Iterable[Step]) -> bool:
+def _reads_distinct_union(steps: Iterable[Step]) -> bool:
     for step in steps:
         if isinstance(step, Union):
             inside = [each for branch in step.branches for each in (*branch.over, *branch.steps)]
-            if not step.disjoint or _has_distinct_union(inside):
+            if not step.disjoint or _reads_distinct_union(inside):
                 return True
     return False
