@@ -29,7 +29,7 @@ VIEWS = {
     "many aggregates of a left join": "select c.name, coalesce(sum(o.amount), 0) as s, "
     "max(o.day) as d, count(distinct o.day) as n "
     "from customers c left join orders o on o.cid = c.cid group by c.name",
-    "all columns": "select * from orders join customers using (cid) "
+    "all columns": f"select o.*, c.name, c.city {JOINED} "
     "where name like 'a%' and amount between 1 and 3",
     "keys that are computed": f"select upper(c.city) as u, o.paid, count(*) as n {JOINED} "
     "where lower(c.name) = 'ab' group by upper(c.city), o.paid",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from viewkeep.engine.frames import as_table, is_pandas
-from viewkeep.errors import SchemaError, did_you_mean
+from viewkeep.errors import MissingLibraryError, SchemaError, did_you_mean
 from viewkeep.query.constraints import Key
 from viewkeep.query.tables import HIDDEN, Table
 from viewkeep.sql import read_schema
@@ -67,8 +67,11 @@ def _declared(name: str, given: Any) -> Table:
 
 def _arrow_schema(name: str, frame: Any) -> Any:
     """The Arrow schema of a schema or a frame, of which no row is read."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
-
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+    except ImportError:
+        problem = f'table "{name}": a {type(frame).__name__} is read by pyarrow'
+        raise MissingLibraryError(f"{problem}: pip install 'viewkeep[compiled]'") from None
     try:
         if is_pandas(frame):
             return pa.Schema.from_pandas(frame, preserve_index=False)
