@@ -122,15 +122,6 @@ class Maintainer(QueryResult):
         """A block in which no other thread reads or changes; subscribers hear after its end."""
         return self._gate
 
-    def update_relations(self, batches: Mapping[str, tuple[Any, Iterable[int] | None]]) -> None:
-        """Many updates to several relations, each with its multiplicities; all or none, and
-        subscribers hear of them as one change."""
-        if not isinstance(batches, Mapping):
-            raise SchemaError(f"update_relations() takes rows by relation, not {batches!r}")
-        tables = {name: (as_table(rows, name), counts) for name, (rows, counts) in batches.items()}
-        with self._gate:
-            self._live.update_relations(tables)
-
     def check_batch(
         self,
         relation: str,

@@ -159,23 +159,6 @@ def test_a_subscriber_that_is_removed_hears_no_more():
     assert sorted(live) == [(1, 1), (2, 1), (3, 1)]
 
 
-def test_changes_of_several_relations_are_told_as_one_or_refused_as_one():
-    live, told = vk.maintain(PATHS), []
-    live.subscribe(told.append)
-    live.update_relations({"R": ([(1, 2)], None), "S": ([(2, 3), (2, 4)], [1, 2])})
-    assert [[(c.row, c.before, c.after) for c in sorted(told[0], key=lambda c: c.row)]] == [
-        [((1, 3), None, 1), ((1, 4), None, 2)]
-    ]
-    assert len(told) == 1
-    for bad in (
-        {"R": ([(5, 2)], None), "S": ([(1,)], None)},
-        {"R": ([(5, 2)], None), "T": ([], [])},
-    ):
-        with pytest.raises(vk.ViewkeepError):
-            live.update_relations(bad)
-    assert (sorted(live), len(told)) == ([(1, 3, 1), (1, 4, 2)], 1)
-
-
 # --- copies ---------------------------------------------------------------------------------------
 
 QUERIES = {

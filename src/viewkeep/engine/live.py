@@ -143,15 +143,6 @@ class LiveQuery:
         changes = [self.net_changes(*batch) for batch in batches]
         self.submit([change for each in changes for change in each])
 
-    def update_relations(self, batches: Mapping[str, tuple[Any, Iterable[int] | None]]) -> None:
-        """Rows and multiplicities of several relations, told as one change; all or none."""
-        changes = [
-            change
-            for relation, (rows, multiplicities) in batches.items()
-            for change in self.net_changes(relation, rows, multiplicities)
-        ]
-        self.submit(sorted(changes, key=itemgetter(0)))
-
     def net_changes(
         self, relation: str, rows: Any, multiplicities: Iterable[int] | None, loading: bool = False
     ) -> list[Change]:

@@ -73,7 +73,7 @@ class Member:
         """Bring changes of relations in; what changes in its rows, if anyone listens or reads."""
         if self.is_new and self._token is None:
             return self._fill(relations)
-        self.maintainer.update_relations({name: _batch(bag) for name, bag in relations.items()})
+        self.maintainer.update_batches(_batches(relations))
         self.is_new = False
         changes = stage_changes(self.stage, self._heard, self.of_nothing)
         self._heard.clear()
@@ -99,7 +99,7 @@ class Member:
         if all(count > 0 for bag in relations.values() for count in bag.values()):
             self.maintainer.load({name: _copies(bag) for name, bag in relations.items()})
         else:
-            self.maintainer.update_relations({n: _batch(bag) for n, bag in relations.items()})
+            self.maintainer.update_batches(_batches(relations))
         self.is_new = False
         if not self.is_read:
             return {}
@@ -112,7 +112,7 @@ class Member:
     def take_back(self, relations: Bags) -> None:
         """Undo what `take` brought in."""
         inverse = {name: {row: -n for row, n in bag.items()} for name, bag in relations.items()}
-        self.maintainer.update_relations({name: _batch(bag) for name, bag in inverse.items()})
+        self.maintainer.update_batches(_batches(inverse))
         self._heard.clear()
 
     def copies(self, row: Row, change: int) -> int:
@@ -129,8 +129,8 @@ class Member:
         return (stage_row(self.stage, row, payload) for row, payload in output)
 
 
-def _batch(bag: Bag) -> tuple[list[Row], list[int]]:
-    return list(bag), list(bag.values())
+def _batches(relations: Bags) -> list[tuple[str, Any, Iterable[int] | None]]:
+    return [(name, list(bag), list(bag.values())) for name, bag in relations.items()]
 
 
 def _copies(bag: Bag) -> list[Row]:
