@@ -23,6 +23,8 @@ COMPARED = 0.85
 """How often a column has one of the values that the query compares it with."""
 FOLLOWING = {"d_month_seq": ("d_year", "d_moy"), "d_week_seq": ("d_date",)}
 """Columns with one value for one of others: scalar subqueries ask for that."""
+WHOLE = ("d_date",)
+"""Columns without NULLs: windows are ordered by them, and two of those would tie."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
 _STRICT = (exp.NEQ, exp.GT, exp.LT)
 
@@ -161,7 +163,7 @@ class Data:
 
     def _value(self, table: Table, column: Field) -> Any:
         rng = self._rng
-        if column.nullable and rng.random() < 0.08:
+        if column.nullable and column.name not in WHOLE and rng.random() < 0.08:
             return None
         if column.name.endswith("_sk"):
             return rng.randrange(DIMENSION)
