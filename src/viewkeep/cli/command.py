@@ -1,4 +1,4 @@
-"""CommandGroup and groups of commands with a plain `--help`."""
+"""Commands and groups of commands with a plain `--help`."""
 
 from typing import Any
 
