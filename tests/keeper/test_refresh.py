@@ -19,7 +19,7 @@ from viewkeep.execute.spark.backend import _query_frame
 from viewkeep.lake.views import caches
 from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.query.algebra import Stored
-from viewkeep.refresh import create_view, write_changes
+from viewkeep.refresh import replace_view, write_changes
 from viewkeep.refresh.relations import ViewRelations
 from viewkeep.tables import feed
 from viewkeep.tables.files import rewrite
@@ -283,20 +283,20 @@ def test_replacing_a_view(spark: SparkSession, keeper: Keeper, tmp_path: Path) -
     keeper.create_view("over", "SELECT count(*) AS n, max(price) AS m FROM dear")
     seen: list[Counter[Any]] = []
     other = Keeper(tmp_path, spark)
-    computed = create_view.compute_view
+    computed = replace_view.compute_view
 
     def watched(*given: Any, **named: Any) -> Any:
         built = computed(*given, **named)
         seen.append(Counter(tuple(row) for row in other.read("dear").collect()))
         return built
 
-    create_view.compute_view = watched
+    replace_view.compute_view = watched
     try:
         report = keeper.create_view(
             "dear", "SELECT pid, price + 0.5 AS price FROM parts WHERE price < 30", replace=True
         )
     finally:
-        create_view.compute_view = computed
+        replace_view.compute_view = computed
     assert seen == [Counter([(10, 100), (11, 110)])]
     assert (report.strategy, report.from_scratch) == ("id", True)
     assert report.version == keeper.history("dear")[0].version > 0
@@ -335,7 +335,7 @@ def test_whoever_dies_in_a_swap_leaves_a_definition_to_build(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(create_view, "commit_view", dies)
+        patched.setattr(replace_view, "commit_view", dies)
         with pytest.raises(KeyboardInterrupt):
             keeper.create_view("dear", "SELECT pid, price FROM parts", replace=True)
     other = Keeper(tmp_path, spark)

@@ -159,7 +159,7 @@ def _joined_files(rows: DataFrame, files: DataFrame, mark: str) -> DataFrame:
 def _log_path(uri: str) -> str:
     """A file as the log names it; Spark encodes what it answers.
 
-    >>> _place("file:///lake/a%20b"), _place("/lake/a b")
+    >>> _log_path("file:///lake/a%20b"), _log_path("/lake/a b")
     ('/lake/a b', '/lake/a b')
     """
     if not uri.startswith("file:"):
