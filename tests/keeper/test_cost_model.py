@@ -183,6 +183,8 @@ def test_a_budget_leaves_room_for_what_is_expected() -> None:
     known = Experience(seconds=10.0)
     budgets = [known.budget(10**9, estimate) for estimate in (0.0, 4.0, 20.0)]
     assert budgets == [3.0, 8.0, 15.0]
+    least = [Experience(seconds=seconds).budget(10**9) for seconds in (0.01, 0.2, 1.0)]
+    assert least == [0.1, 0.2, 0.5], "a try takes no longer than what it saves"
 
 
 def test_what_is_about_as_dear_is_brought_in() -> None:

@@ -19,7 +19,9 @@ SHARE = 0.3
 MOST = 1.5
 """The part that it may take where it is expected to take less than recomputation."""
 LEAST = 0.5
-"""Seconds that may always be tried: as much as a few Spark jobs take."""
+"""Seconds that may be tried unless a recomputation takes less: as much as a few Spark jobs."""
+BRIEF = 0.1
+"""Seconds that may always be tried."""
 LEAST_SMALL = 1.5
 """Seconds that may always be tried over few bytes: a cold start, or a slow disk, is no reason."""
 LONG = 0.25
@@ -89,9 +91,9 @@ class Experience:
     def budget(self, size: int, estimate: float = 0.0) -> float | None:
         """The seconds that bringing changes in may take, over relations of so many bytes, where
         so many are expected; None where nothing is known."""
-        least = LEAST if size > SMALL else max(LEAST, LEAST_SMALL)
         if self.seconds is None:
             return None
+        least = min(LEAST, max(BRIEF, self.seconds)) if size > SMALL else max(LEAST, LEAST_SMALL)
         return max(least, SHARE * self.seconds, min(2 * estimate, MOST * self.seconds))
 
     def recompute(self, size: int, estimate: float) -> float:
