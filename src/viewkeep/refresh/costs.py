@@ -10,7 +10,7 @@ both.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeep.diffs.costs.joined_rows import joined_rows
 from viewkeep.execute.engines import Choice
@@ -93,20 +93,15 @@ PRICES = {
         untried=0.5,
     ),
 }
-DRIVER = Prices(
+DRIVER = replace(
+    PRICES["spark"],
     kept=0.02,
     statement=0.002,
     few_statement=0.002,
-    look_up=10e-9,
     change=50e-6,
     touch=0.3e-3,
-    mark=3e-6,
     rewrite=16e-9,
-    recompute=1.0,
-    read=100e-9,
-    joined=200e-9,
     operator_row=20e-6,
-    value=30e-9,
     untried=0.1,
 )
 """Those of few changes on Spark's driver, which looks rows up by itself: there is no job."""
