@@ -18,6 +18,8 @@ from tests.keeper.faults import TABLES, apply
 from tests.keeper.lakes import check, check_verified, delta_rows, in_duckdb, location, rows
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute import few_rows
+from viewkeep.execute.duckdb import relations
+from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.lake.views import row_layout
 from viewkeep.lake.views.reports import RefreshReport
 from viewkeep.tables.files import mark, rewrite
@@ -63,6 +65,10 @@ def test_random_histories(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(mark, "DELETED_SHARE", rng.choice([0.2, 0.6, 1.0]))
     monkeypatch.setattr(rewrite, "SMALL_FILES", rng.choice([2, 4, 16]))
     monkeypatch.setattr(few_rows, "MOST_ROWS", rng.choice([-1, 10_000]))
+    if seed % 2:  # rows of views are looked up, and their places are remembered
+        monkeypatch.setattr(few_rows, "ALL_ROWS", -1)
+        monkeypatch.setattr(few_rows, "WHOLE_ROWS", 0)
+        monkeypatch.setattr(relations, "NEAR_SHARE", rng.choice([-1.0, 0.5]))
     model = random_database(TABLES, rng, 30)
     create(Keeper(tmp_path), model)
     marked = 0
@@ -106,6 +112,30 @@ def test_on_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Monke
     assert own == rows(keeper, "v")
     assert Keeper(tmp_path / "a lake").read("v").num_rows == sum(own.values())
     assert keeper.verify("v").ok
+
+
+def test_rows_are_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The places of the rows that a script has looked up are those that are marked, also in files
+    of which rows are deleted already."""
+    monkeypatch.setattr(few_rows, "ALL_ROWS", -1)
+    monkeypatch.setattr(few_rows, "WHOLE_ROWS", 0)
+    monkeypatch.setattr(relations, "NEAR_SHARE", -1.0)
+    monkeypatch.setattr(mark, "DRIVER_ROWS", -1)
+    monkeypatch.setattr(mark, "DELETED_SHARE", 1.0)
+    monkeypatch.setattr(DuckdbScans, "row_places", None)
+    keeper, rng = Keeper(tmp_path), Random(3)
+    columns = {"id": "int", "c": "int", "n": "int"}
+    new = [(i, i % 40, rng.randrange(50)) for i in range(400)]
+    keeper.create_table("t", columns, ["id"], rows=new)
+    sql = "SELECT id, c, row_number() OVER (PARTITION BY c ORDER BY n, id) AS place FROM t"
+    keeper.create_view("v", sql, layout=MARKED, policy="incremental")
+    for step in range(4):
+        some = rng.sample(range(400), 6)
+        keeper.apply("t", updates=[{"id": i, "n": rng.randrange(50)} for i in some if i % 9])
+        keeper.apply("t", inserts=[(1000 + step, rng.randrange(40), 7)])
+        keeper.refresh()
+        check(keeper)
+    assert any(each.vector is not None for each in files_of(keeper, "v"))
 
 
 def written_since(place: Path, seen: dict[Path, int]) -> tuple[int, int]:

@@ -118,9 +118,9 @@ class OpenRelations:
     def placed(self, source: Source) -> str | None:
         """Stored rows with their places, `FILE` and `ROW`; None where DuckDB does not tell them."""
         rows = self._relations[source]
-        if not isinstance(rows, StoredRows) or rows.snapshot.has_vectors:
+        if not isinstance(rows, StoredRows):
             return None
-        text = self.numbered_files(rows)
+        text = self._numbered_live_rows(rows)
         if text is None:
             return None
         fields = {field.name: field for field in rows.snapshot.fields}
@@ -164,12 +164,16 @@ class OpenRelations:
         return f"({' UNION ALL '.join(parts)})"
 
     def _live_rows_text(self, rows: StoredRows) -> str:
-        """Files without the rows in their deletion vectors: DuckDB numbers files and rows, and
-        looks keys up before it looks at numbers."""
-        rows = replace(rows, files=typical_first(rows.files))
+        """Files without the rows in their deletion vectors."""
+        ordered = replace(rows, files=typical_first(rows.files))
+        return self._numbered_live_rows(ordered) or self._rows_in_memory(rows)
+
+    def _numbered_live_rows(self, rows: StoredRows) -> str | None:
+        """Files with numbers of files and rows, without the rows in their deletion vectors: DuckDB
+        looks keys up before it looks at numbers. None if it cannot read the files in place."""
         text = self.numbered_files(rows)
-        if text is None:
-            return self._rows_in_memory(rows)
+        if text is None or all(each.vector is None for each in rows.files):
+            return text
         folder = Folder(rows.table)
         deleted = [folder.deleted_rows(each) for each in rows.files]
         numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])

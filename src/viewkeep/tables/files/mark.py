@@ -15,6 +15,7 @@ from viewkeep.tables.files import rewrite
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import count_near, find_places
 from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.rewrite import DRIVER_BYTES, Rewrite
 from viewkeep.tables.files.scans import FILE, ROW, Scans
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
@@ -101,10 +102,13 @@ def _places_of_keys(
 ) -> list[RowNumbers]:
     """For each file, the places of rows that have one of the keys."""
     folder = Folder(table)
-    if count_near(folder, files, keys) <= DRIVER_ROWS:
-        return find_places(folder, files, snapshot.fields, keys)
     names = {field.name: field.name for field in snapshot.fields}
-    places = scans.row_places(StoredRows(table, snapshot, files, names), keys)
+    stored = StoredRows(table, snapshot, files, names)
+    places = RECENT_PLACES.get(stored, keys)
+    if places is None and count_near(folder, files, keys) <= DRIVER_ROWS:
+        return find_places(folder, files, snapshot.fields, keys)
+    if places is None:
+        places = scans.row_places(stored, keys)
     numbers, rows = places[FILE].to_numpy(), places[ROW].to_numpy().astype(np.int64)
     return [np.sort(rows[numbers == number]) for number in range(len(files))]
 
