@@ -34,6 +34,9 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "expressions, CASE, CAST": "SELECT id, CASE WHEN amount > 5 THEN 'x' END AS c FROM orders",
         "columns without a name": "SELECT id, amount * 2 FROM orders",
         "t.*, * EXCEPT": "SELECT o.* EXCEPT (tags) FROM orders o",
+        "columns of one name (id, id_2)": (
+            "SELECT o.*, c.* FROM orders o JOIN customers c ON c.id = o.customer"
+        ),
         "lateral column aliases": "SELECT id, amount * 2 AS a, a + 1 AS b FROM orders",
         "DISTINCT": "SELECT DISTINCT state FROM orders",
         "comments, backticks": "SELECT `id` /* the key */ FROM orders -- all",

@@ -57,6 +57,9 @@ class LakeReader:
         self._lake = open_lake(Lake(_lake_place(path), self._engines.scans, *settings), create)
         self._plans = ViewPlans(self._lake, self._engines)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._lake.uri!r})"
+
     @property
     def tables(self) -> dict[str, Table]:
         """The base tables, as they are declared."""

@@ -209,3 +209,21 @@ def test_a_folder_with_any_name(spark: SparkSession, tmp_path: Path) -> None:
 def test_folders_that_deltalake_cannot_read(spark: SparkSession, tmp_path: Path, mark: str) -> None:
     with pytest.raises(ViewkeepError, match="choose another"):
         Keeper(tmp_path / f"a{mark}b", spark)
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    """A star over two tables is a view, and a view over it is, as long as neither is named."""
+    keeper = Keeper(tmp_path)
+    keeper.create_table("r", {"id": "int", "n": "int"}, ["id"], rows=[(1, 2), (2, 3)])
+    keeper.create_table("t", {"id": "int", "m": "int"}, ["id"], rows=[(1, 7), (3, 8)])
+    keeper.create_view("both", "SELECT * FROM r LEFT JOIN t ON r.id = t.id")
+    keeper.create_view("sums", "SELECT n, sum(id_2) AS s FROM (SELECT * FROM both) GROUP BY n")
+    assert keeper.read("both").column_names == ["id", "n", "id_2", "m"]
+    keeper.apply("t", inserts=[(2, 9)], deletes=[(1,)])
+    keeper.refresh()
+    assert sorted(keeper.read("both").to_pylist(), key=str) == [
+        {"id": 1, "n": 2, "id_2": None, "m": None},
+        {"id": 2, "n": 3, "id_2": 2, "m": 9},
+    ]
+    assert keeper.verify("both").ok
+    assert keeper.verify("sums").ok

@@ -25,7 +25,13 @@ WRONG = {
     "select r.a from r join t using (^z)": 'column "z" is not in r (a, b, s)',
     "select * from r, ^r": 'two tables in FROM are called "r"',
     "select a as x, ^b as x from r": 'two output columns are called "x"; give one an alias',
-    "select ^* from r join t on r.b = t.b": 'two output columns are called "b"',
+    "select ^b from (select * from r join t on r.b = t.b) q": (
+        'column "b" is ambiguous (q.b, q.b); give one an alias'
+    ),
+    "select distinct r.b, t.b from r, t order by ^b limit 2": 'column "b" is ambiguous',
+    "select r.b, t.b from r, t order by ^b limit 2": 'column "b" is ambiguous (r.b, t.b)',
+    "select q.b from r, lateral (select t.b, ^r.b from t) q": 'two output columns are called "b"',
+    "select ^distinct on (a) a from r": "DISTINCT ON is no Spark SQL: QUALIFY",
     "select ^a + s from r": '"+": both sides must be numbers, but found int, string',
     "select a from r where ^a": "a condition must be boolean, but this is int",
     "select a from r where ^s = 1": "the types must fit together, but found string, int",
@@ -104,7 +110,6 @@ REFUSED = {
     "select * from ^r tablesample (10 percent)": "TABLESAMPLE",
     "select * from r join ^t on true pivot (sum(a) for c in (1, 2))": "PIVOT after a join",
     "select * from ^r version as of 3": "time travel",
-    "select ^distinct on (a) a from r": "DISTINCT ON",
     "select ^histogram_numeric(a, 2) from r": "the function histogram_numeric()",
     "select ^s rlike 'x' as z from r": "RLIKE",
     "select * from r asof join ^t on r.b = t.b": "ASOF JOIN",

@@ -56,6 +56,23 @@ def test_what_means_nothing(sql: str, problem: str) -> None:
         parse_view(sql, TABLES)
 
 
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    {
+        "select * from r x join r y on x.a = y.a": ("a", "b", "d", "a_2", "b_2", "d_2"),
+        "select x.a, y.a, y.b as a_2 from r x, r y": ("a", "a_3", "a_2"),
+        "select q.* from (select x.a, y.a from r x, r y) q": ("a", "a_2"),
+        "select * from (select x.a, y.a from r x, r y union select 1, 2 from r) q": ("a", "a_2"),
+        "select d from (select x.a, y.a, x.d from r x, r y) q": ("d",),
+        "with q(v, w) as (select x.a, y.a from r x, r y) select w from q": ("w",),
+        "select a, a from r order by a limit 2": ("a", "a_2"),
+    }.items(),
+)
+def test_columns_of_one_name_are_told_apart(sql: str, names: tuple[str, ...]) -> None:
+    """Who reads such a query as a table can name neither of the two, as in Spark."""
+    assert parse_view(sql, TABLES).names == names
+
+
 def test_columns_without_a_name() -> None:
     sql = "select count(*), count(1), max(a + 1), a as `b c`, b from r group by all"
     names = parse_view(sql, TABLES).names

@@ -59,13 +59,13 @@ class Stage:
     backend_reason: str = ""
     changes: Counts = field(default_factory=dict)
     fallback: bool = False
-    first: bool = False
-    paused: bool = False
-    size: int = 0
+    first: bool = field(default=False, repr=False)
+    paused: bool = field(default=False, repr=False)
+    size: int = field(default=0, repr=False)
     """The most bytes of files that it reads."""
-    caches: bool = True
+    caches: bool = field(default=True, repr=False)
     """Whether a recomputation writes the caches as well."""
-    estimate: Estimate | None = None
+    estimate: Estimate | None = field(default=None, repr=False)
     """What both ways are expected to take, where that is known."""
 
     def __str__(self) -> str:

@@ -33,20 +33,39 @@ class RefreshReport:
     changes: Mapping[str, int] = field(default_factory=dict)
     rows_changed: int = 0
     rows: int = 0
-    accesses: int | None = None
-    jobs: int = 0
+    accesses: int | None = field(default=None, repr=False)
+    jobs: int = field(default=0, repr=False)
     seconds: float = 0.0
-    phases: Mapping[str, float] = field(default_factory=dict)
-    before: Pins = field(default_factory=dict)
-    after: Pins = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict, repr=False)
+    before: Pins = field(default_factory=dict, repr=False)
+    after: Pins = field(default_factory=dict, repr=False)
     version: int = 0
-    refresh: str = ""
-    at: int = 0
+    refresh: str = field(default="", repr=False)
+    at: int = field(default=0, repr=False)
     error: str = ""
-    from_scratch: bool = False
-    experience: Mapping[str, Any] = field(default_factory=dict)
+    from_scratch: bool = field(default=False, repr=False)
+    experience: Mapping[str, Any] = field(default_factory=dict, repr=False)
     backend: str = ""
-    expected: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.view}: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """What was done, for how many changes, in what time, and why."""
+        if self.error:
+            return f"failed: {self.error}"
+        if not self.changed:
+            return f"{self.rows:,} rows; nothing to do"
+        counts = [f"{count:,} of {name}" for name, count in self.changes.items()]
+        parts = [
+            f"{self.rows_changed:,} of {self.rows:,} rows changed by {self.strategy}",
+            f"changes: {', '.join(counts)}" if counts else "",
+            f"{self.seconds:.3f} s",
+            self.reason,
+        ]
+        return "; ".join(part for part in parts if part)
 
     @property
     def expected_seconds(self) -> float | None:

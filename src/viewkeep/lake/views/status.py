@@ -44,11 +44,11 @@ class ViewStatus:
     policy: str
     behind: Mapping[str, int | None] = field(default_factory=dict)
     waiting: float = 0.0
-    last: RefreshReport | None = None
+    last: RefreshReport | None = field(default=None, repr=False)
     speed_up: float | None = None
     problem: str = ""
     quarantined: Mapping[str, int] = field(default_factory=dict)
-    balance: Balance | None = None
+    balance: Balance | None = field(default=None, repr=False)
     advice: str = ""
 
     @property

@@ -24,6 +24,14 @@ class Verification:
     seconds: float = 0.0
     behind: Mapping[str, int | None] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        problems = [
+            f"{self.missing_rows:,} rows missing" if self.missing_rows else "",
+            f"{self.extra_rows:,} rows too many" if self.extra_rows else "",
+        ]
+        result = ", ".join(each for each in problems if each) or "as its query gives"
+        return f"{self.view}: {self.rows:,} rows, {result}{'' if self.fresh else '; stale'}"
+
     @property
     def ok(self) -> bool:
         """Whether the view is what its query gives at the versions that it reflects."""

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from viewkeep.errors import ParseError
 from viewkeep.query.types.aggregates import AGGREGATES
 from viewkeep.sql.source import Source
 
@@ -56,7 +57,9 @@ def refuse_clauses(query: exp.Expr, source: Source) -> None:
             _refuse_clause(part, value, query, source)
     distinct = query.args.get("distinct")
     if isinstance(distinct, exp.Distinct) and distinct.args.get("on"):
-        raise source.unsupported("DISTINCT ON", distinct, (TokenType.DISTINCT,))
+        problem = "DISTINCT ON is no Spark SQL: QUALIFY row_number() OVER (PARTITION BY ...) = 1"
+        place = source.keyword(distinct, (TokenType.DISTINCT,))
+        raise ParseError(f"{problem} keeps one row of each value", source.text, place)
     group = query.args.get("group")
     if group is not None:
         _refuse_group_by(group, source)

@@ -1,6 +1,6 @@
 """What the translation of a query may look up: tables, common tables, fresh names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -54,6 +54,24 @@ class Places:
         return self.put(new, self.starts[old]) if old in self.starts else new
 
 
+@dataclass(slots=True)
+class WrittenNames:
+    """The names of output columns where two are alike: the tree tells them apart by numbers, but
+    who reads the query as a table cannot, and names neither."""
+
+    names: dict[Node, tuple[str, ...]] = field(default_factory=dict)
+
+    def put(self, node: Node, names: Sequence[str]) -> Node:
+        """Note how the columns of a query are called in its text, unless that is known."""
+        if tuple(names) != node.names:
+            self.names.setdefault(node, tuple(names))
+        return node
+
+    def get(self, node: Node) -> tuple[str, ...]:
+        """How the columns of a query are called in its text."""
+        return self.names.get(node, node.names)
+
+
 NamedScalars = tuple[tuple[str, Scalar], ...]
 """The columns of a subquery, told by name."""
 
@@ -87,6 +105,7 @@ class Context:
     undefined: Mapping[str, exp.Expr] = field(default_factory=dict)
     outer: Scope | None = None
     places: Places = field(default_factory=Places)
+    written: WrittenNames = field(default_factory=WrittenNames)
     attach: Callable[["Context", Node, Mapping[str, Scalar] | None], Attachments] | None = None
     lateral: "Callable[[exp.Expr, Node, Context, LateralJoin], LateralRows] | None" = None
     has_clock: bool = False
@@ -111,7 +130,7 @@ class Context:
     def aside(self) -> "Context":
         """A context with fresh names of its own, for a query that is translated only to learn its
         columns."""
-        return replace(self, names=FreshNames(), places=Places())
+        return replace(self, names=FreshNames(), places=Places(), written=WrittenNames())
 
     def nested(self, query: exp.Expr) -> Node:
         """A query inside this one, translated."""

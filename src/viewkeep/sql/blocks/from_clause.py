@@ -131,12 +131,13 @@ def _from_subquery(
     rows: Node, node: exp.Expr, columns: tuple[str, ...], context: Context
 ) -> Relation:
     """A query used as a table: its columns get the name of the table in front."""
-    names = columns or rows.names
+    names = columns or context.written.get(rows)
     if len(names) != len(rows.names):
         problem = f"{node.name} has {len(rows.names)} columns, but {len(names)} names for them"
         raise context.source.error(problem, node)
     alias = context.names.take(node.alias or node.name or "subquery")
-    qualified = renamed(rows, [f"{alias}.{name}" for name in names], context.places)
+    own_names = [f"{alias}.{name}" for name in columns or rows.names]
+    qualified = renamed(rows, own_names, context.places)
     return _from_relation(qualified, node, names, context)
 
 

@@ -20,6 +20,8 @@ class Item:
     name: str
     scalar: Scalar
     node: exp.Expr
+    is_alias: bool = False
+    """Whether its name is an alias, which no other column may have."""
     is_unnamed: bool = False
     """Whether it is called by its text: two alike are told apart, `count(1)` and `count(1)_2`."""
 
@@ -39,19 +41,46 @@ def select_items(select: exp.Select, translator: Translator) -> list[Item]:
 
 
 def project(node: Node, items: Sequence[Item], source: Source) -> Node:
-    """The output of a query block."""
-    pairs = zip(item_names(items, source), items, strict=True)
+    """The output of a query block; columns of two tables that are called alike are told apart,
+    `id` and `id_2`."""
+    pairs = zip(item_names(items, source, tells_columns_apart=True), items, strict=True)
     return Project(node, tuple(Output(name, item.scalar.expression) for name, item in pairs))
 
 
-def item_names(items: Sequence[Item], source: Source) -> tuple[str, ...]:
-    """The names of the output columns; those that the text gives must differ."""
-    names = FreshNames()
-    for item in items:
-        if not item.is_unnamed and names.take(item.name) != item.name:
+def output_names(items: Sequence[Item], node: Node) -> tuple[str, ...]:
+    """How the text calls the columns of a block, in which some may be alike."""
+    pairs = zip(items, node.names, strict=True)
+    return tuple(name if item.is_unnamed else item.name for item, name in pairs)
+
+
+def item_names(
+    items: Sequence[Item], source: Source, tells_columns_apart: bool = False
+) -> tuple[str, ...]:
+    """The names of the output columns; aliases must differ, and columns unless they are told
+    apart. What has its name to itself keeps it."""
+    aliases = {item.name.lower() for item in items if item.is_alias}
+    names, fresh_names = FreshNames(), dict[int, str]()
+    for place in _naming_order(items):
+        item = items[place]
+        fresh_names[place] = names.take(item.name)
+        is_plain = tells_columns_apart and item.name.lower() not in aliases
+        if fresh_names[place] != item.name and not item.is_unnamed and not is_plain:
             problem = f'two output columns are called "{item.name}"; give one an alias'
             raise source.error(problem, item.node)
-    return tuple(names.take(item.name) if item.is_unnamed else item.name for item in items)
+    return tuple(fresh_names[place] for place in range(len(items)))
+
+
+def _naming_order(items: Sequence[Item]) -> list[int]:
+    """Places of aliases, of columns, of columns called as one before them, and of expressions."""
+    first = {items[place].name.lower(): place for place in reversed(range(len(items)))}
+
+    def rank(place: int) -> int:
+        item = items[place]
+        if item.is_alias or item.is_unnamed:
+            return 0 if item.is_alias else 3
+        return 1 if first[item.name.lower()] == place else 2
+
+    return sorted(range(len(items)), key=rank)
 
 
 def _select_items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
@@ -65,7 +94,7 @@ def _select_items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
         case exp.Anonymous() if is_generator(node):
             yield from _generator_items(node, [], translator)
         case exp.Alias():
-            yield Item(node.alias, translator.translate(node.this), node)
+            yield Item(node.alias, translator.translate(node.this), node, is_alias=True)
         case exp.Paren():
             yield from _select_items(node.this, translator)
         case exp.Column():
@@ -91,7 +120,7 @@ def _generator_items(node: exp.Expr, names: list[str], translator: Translator) -
         problem = f"{node.name.lower()}() has {len(columns)} columns, but {len(names)} names"
         raise translator.source.error(f"{problem} for them", node)
     for i, (name, scalar) in enumerate(columns):
-        yield Item(names[i] if names else name, scalar, node)
+        yield Item(names[i] if names else name, scalar, node, is_alias=bool(names))
 
 
 def _item_name(node: exp.Expr) -> str:

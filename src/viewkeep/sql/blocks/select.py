@@ -1,5 +1,7 @@
 """One query block, clause by clause, in the order in which SQL evaluates them."""
 
+from collections import Counter
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
@@ -9,7 +11,7 @@ from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.distinct import distinct
 from viewkeep.sql.blocks.generators import BlockGenerator
-from viewkeep.sql.blocks.items import project, select_items
+from viewkeep.sql.blocks.items import output_names, project, select_items
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.top import apply_top, read_top, replace_aliases, top_of_outputs
 from viewkeep.sql.blocks.windows import BlockWindows
@@ -44,17 +46,22 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     if generator.call is not None and top is not None:
         raise context.source.unsupported("LIMIT beside explode() in the select list", top.place)
     node = project(apply_top(generator.apply(node), top, context), items, context.source)
+    written = output_names(items, node)
+    context.written.put(node, written)
     if not unique:
         return node
-    node = distinct(node, select, context)
+    node = context.written.put(distinct(node, select, context), written)
     context.placed(node, select.expressions[0], TokenType.DISTINCT)
     return top_of_outputs(select, node, context)
 
 
 def ordered_names(select: exp.Select) -> dict[str, exp.Expr]:
     """The expressions that ORDER BY names: an output column hides a column of FROM."""
-    plain = {e.name.lower(): e for e in select.expressions if isinstance(e, exp.Column)}
-    return {**plain, **aliases_of(select)}
+    plain = [e for e in select.expressions if isinstance(e, exp.Column)]
+    texts = {(e.name.lower(), e.sql().lower()) for e in plain}
+    counts = Counter(name for name, _ in texts)  # of two columns alike, it names neither
+    named = {e.name.lower(): e for e in plain if counts[e.name.lower()] == 1}
+    return {**named, **aliases_of(select)}
 
 
 def _select_translator(select: exp.Select, block: Block, context: Context) -> Translator:

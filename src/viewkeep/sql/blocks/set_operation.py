@@ -28,7 +28,9 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
 
 
 def _set_operation_rows(query: exp.SetOperation, context: Context) -> Node:
-    return combine(context.nested(query.this), context.nested(query.expression), query, context)
+    left = context.nested(query.this)
+    rows = combine(left, context.nested(query.expression), query, context)
+    return context.written.put(rows, context.written.get(left))
 
 
 def combine(left: Node, right: Node, query: exp.SetOperation, context: Context) -> Node:

@@ -86,12 +86,15 @@ def top_of_outputs(
         return node
     columns = [
         ScopeColumn("", name, Scalar(Column(f.name), Typed(f.type, f.nullable)))
-        for name, f in zip(names or node.names, node.schema[len(links) :], strict=True)
+        for name, f in zip(
+            names or context.written.get(node), node.schema[len(links) :], strict=True
+        )
     ]
     translator = Translator(context.source, Scope(tuple(columns)))
     top = read_top(_query_with_plain_order(query), translator, {})
     outputs = tuple(Output(name, Column(name)) for name in node.names)
-    return Project(apply_top(node, top, context, [Column(name) for name in links]), outputs)
+    first = Project(apply_top(node, top, context, [Column(name) for name in links]), outputs)
+    return context.written.put(first, context.written.get(node))
 
 
 def _limit_node(query: exp.Expr) -> exp.Expr | None:

@@ -31,7 +31,9 @@ def resolve(translator: "Translator", node: exp.Column) -> ScopeColumn:
     columns = translator.scope.matches(node.table, node.name)
     if len(columns) > 1:
         candidates = ", ".join(sorted(str(column) for column in columns))
-        problem = f'column "{node.name}" is ambiguous ({candidates}); name its table'
+        is_of_one_table = len({column.qualifier.lower() for column in columns}) == 1
+        way_out = "give one an alias" if is_of_one_table else "name its table"
+        problem = f'column "{node.name}" is ambiguous ({candidates}); {way_out}'
         raise translator.source.error(problem, node)
     if not columns and not node.table:
         _refuse_word(translator, node)
