@@ -31,6 +31,7 @@ from viewkeep.query.algebra import Node
 from viewkeep.query.clock import clock_of
 from viewkeep.query.tables import Table
 from viewkeep.refresh.all_views import plan_views
+from viewkeep.refresh.answer_query import answer_query
 from viewkeep.refresh.choose_strategy import StatusAdvice, strategy_advice
 from viewkeep.refresh.plan import Stage
 
@@ -81,6 +82,12 @@ class LakeReader:
         Spark, else, or with `backend="duckdb"`, an Arrow table."""
         rows = entry_rows(self._lake, name, version, self._plans.view)
         return self._session.read(rows, backend)
+
+    @checked
+    def query(self, sql: str, limit: int | None = None, backend: str | None = None) -> Any:
+        """The rows of a SELECT over tables and views as they are now, or the first of them, as an
+        Arrow table. SQL means what it means in a view; ORDER BY is the order of the rows."""
+        return answer_query(self._plans, sql, self._engines.forcing(backend), limit)
 
     @checked
     def version(self, name: str) -> int:

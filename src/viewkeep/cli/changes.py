@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.lake import AsJson, LakePath, answer, opened
+from viewkeep.cli.names import complete_name
 from viewkeep.cli.screen import show, write
 
 if TYPE_CHECKING:
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def changes(
-    name: Annotated[str, typer.Argument(help="Name of a table or view.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a table or view.", autocompletion=complete_name, show_default=False
+        ),
+    ],
     since: Annotated[
         int | None,
         typer.Option(

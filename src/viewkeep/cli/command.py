@@ -33,8 +33,7 @@ def group(**options: Any) -> typer.Typer:
     """The program, or a part of it with commands of its own."""
     return typer.Typer(
         cls=CommandGroup,
-        **options,
-        add_completion=False,
+        **{"add_completion": False, **options},
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",

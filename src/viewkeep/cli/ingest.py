@@ -5,8 +5,16 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli.lake import AsJson, LakePath, answer, confirm, opened
+from viewkeep.cli.names import complete_table
 
-TableName = Annotated[str, typer.Argument(help="Name of the table.", show_default=False)]
+TableName = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the table.",
+        autocompletion=complete_table,
+        show_default=False,
+    ),
+]
 
 
 def ingest(

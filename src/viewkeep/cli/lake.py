@@ -1,6 +1,7 @@
 """Which lake a command works on, and what people see while it works."""
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -142,9 +143,38 @@ def _progress(doing: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: write(f"{text}\n", stderr=True) if text != doing else None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(doing, total=None)
-        yield lambda text: progress.update(task, description=text)
+
+        def say(text: str) -> None:
+            progress.update(task, description=escape(text))
+
+        with _log_lines(say):
+            yield say
+
+
+@contextmanager
+def _log_lines(say: Callable[[str], None]) -> Iterator[None]:
+    """What the library logs about its work, such as the view that is refreshed, is said as well."""
+    handler, logger = _SayingHandler(say), logging.getLogger("viewkeep")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(level, logging.INFO) if level else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
+class _SayingHandler(logging.Handler):
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(record.getMessage())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.lake import AsJson, LakePath, answer, opened
+from viewkeep.cli.names import complete_view
 from viewkeep.cli.screen import show, write
 
 if TYPE_CHECKING:
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def live(
-    view: Annotated[str, typer.Argument(help="Name of a view.", show_default=False)],
+    view: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a view.",
+            autocompletion=complete_view,
+            show_default=False,
+        ),
+    ],
     follow: Annotated[
         bool,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli import tables, views
+from viewkeep.cli.answers import query, read
 from viewkeep.cli.changes import changes
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.explain import explain
@@ -31,13 +32,14 @@ _DEBUG = "--debug"
 """A flag of every command, at any place; `run` takes it away before commands see it."""
 
 
-app = group()
+app = group(add_completion=True)
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
 LAKE = "A lake: tables, and views that are kept fresh, on Spark"
 for each in (
     *(init, apply, ingest, quarantine),
-    *(refresh, watch, status, history, changes, live, verify, vacuum),
+    *(read, query, changes, live),
+    *(refresh, watch, status, history, verify, vacuum),
 ):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)

@@ -7,13 +7,16 @@ import typer
 
 from viewkeep.cli.functions import Functions, load_functions
 from viewkeep.cli.lake import FAILED, AsJson, AsOf, EngineName, LakePath, answer, opened
+from viewkeep.cli.names import complete_view
 
 if TYPE_CHECKING:
     from viewkeep.keeper import Keeper
 
 Views = Annotated[
     list[str] | None,
-    typer.Argument(help="Names of views; by default all.", show_default=False),
+    typer.Argument(
+        help="Names of views; by default all.", autocompletion=complete_view, show_default=False
+    ),
 ]
 
 
@@ -95,7 +98,14 @@ def status(
 
 
 def history(
-    view: Annotated[str, typer.Argument(help="Name of a view.", show_default=False)],
+    view: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a view.",
+            autocompletion=complete_view,
+            show_default=False,
+        ),
+    ],
     limit: Annotated[
         int, typer.Option(help="So many refreshes; 0 is all.", metavar="N", min=0)
     ] = 20,

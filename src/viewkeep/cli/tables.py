@@ -7,6 +7,7 @@ import typer
 
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.lake import AsJson, LakePath, answer, confirm, opened
+from viewkeep.cli.names import complete_table
 from viewkeep.cli.options import (
     ColumnForeignKeys,
     KeyColumns,
@@ -18,7 +19,14 @@ from viewkeep.errors import ViewkeepError
 
 app = group(help="Make, register, list and drop the base tables of a lake.")
 
-Name = Annotated[str, typer.Argument(help="Name of the table.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the table.",
+        autocompletion=complete_table,
+        show_default=False,
+    ),
+]
 
 
 def init(

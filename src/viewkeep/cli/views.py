@@ -7,6 +7,7 @@ import typer
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.functions import Functions, load_functions
 from viewkeep.cli.lake import AsJson, AsOf, EngineName, LakePath, answer, confirm, opened
+from viewkeep.cli.names import complete_view
 from viewkeep.cli.options import Shares, read_shares
 from viewkeep.cli.source import read_argument
 
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
 
 app = group(help="Make, list, show, repair and drop the views of a lake.")
 
-Name = Annotated[str, typer.Argument(help="Name of the view.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the view.",
+        autocompletion=complete_view,
+        show_default=False,
+    ),
+]
 
 
 @app.command("create", cls=Command)

@@ -3,6 +3,7 @@
     write     a query over relations, into new files of a table
     run       a delta script: the rows of each kept relation that change
     compare   a query beside the rows of a table
+    answer    the rows of a query, to be shown
 
 Nothing is committed here: files are there before anybody names them.
 """
@@ -11,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.row_changes import RowChanges
@@ -100,3 +103,9 @@ class Backend(Protocol):
     ) -> Counted:
         """Rows of a query, in the order of its columns, that a table lacks (> 0), or has too many
         of (< 0); floats are compared with nine digits."""
+
+    def answer(
+        self, place: str, query: Query, relations: Relations, order: str | None, most: int | None
+    ) -> pa.Table:
+        """The first rows of a query, or all of them, in the order of a column, which is left out;
+        text that only its engine reads has its order in itself."""

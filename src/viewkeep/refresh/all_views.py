@@ -6,6 +6,7 @@ process refreshes at the same time, one of the two loses a commit; it then looks
 versions and goes round again, and finds most of its work done.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +27,7 @@ from viewkeep.refresh.run import CommitView, compute_refresh
 from viewkeep.tables.log.delta import ConflictError, StorageError
 from viewkeep.tables.log.memory import forget_logs, remembered_logs
 
+LOG = logging.getLogger(__name__)
 TRIES = 50
 WAIT = 0.2
 
@@ -69,6 +71,7 @@ class Round:
     def add(self, reports: Mapping[str, RefreshReport], catalog: Catalog) -> None:
         """Views that were committed, or that could not be."""
         for name, report in reports.items():
+            LOG.info("%s: %s", name, report.error or f"{report.strategy}, {report.seconds:.2f} s")
             self.reports[name] = self._with_earlier(report)
             if report.error:
                 self.problems[name] = f"not refreshed, since it reads {name}"
@@ -218,7 +221,8 @@ def _refresh_round(
     reports = {view.name: RefreshReport(view.name, "none") for view in order}
     current = Round(reports, pins, below, problems, earlier)
     with RunningCommits() as commits:
-        for definition in order:
+        for number, definition in enumerate(order, 1):
+            LOG.info("refreshing %s (%d of %d) ...", definition.name, number, len(order))
             current.add(commits.results(definition.inputs), catalog)
             try:
                 commit = _computed_commit(definition, catalog, plan, current, engines, switch)

@@ -11,11 +11,16 @@ from viewkeep.sql.blocks.clauses import mark_aggregates
 from viewkeep.sql.blocks.context import Context, Places, with_common_tables
 from viewkeep.sql.blocks.select import translate_select
 from viewkeep.sql.blocks.set_operation import translate_set_operation
-from viewkeep.sql.blocks.top import top_of_outputs
+from viewkeep.sql.blocks.top import has_top, top_of_outputs, with_row_number
 from viewkeep.sql.expressions.lateral import lateral_rows
 from viewkeep.sql.expressions.subqueries import attach_to
 from viewkeep.sql.source import Source, SparkTypes
 from viewkeep.sql.syntax import refuse_syntax
+
+ORDER = "#order"
+"""The column of a query with ORDER BY that has the number of each row."""
+ALL_ROWS = 1 << 62
+"""The limit of a query that has none."""
 
 
 def parse_view(
@@ -47,18 +52,46 @@ def parse_with_places(
         raise QueryError(f"a view is written as SQL text, not as {type(sql).__name__}")
     source = Source(sql, types)
     try:
-        query = single_query(source)
-        refuse_syntax(query, source)
-        mark_aggregates(query, types.aggregates if types is not None else ())
-        context = Context(
-            *(source, tables, translate_query),
-            attach=attach_to,
-            lateral=lateral_rows,
-            has_clock=has_clock,
-        )
-        return translate_query(query, context), context.places
+        return _translate_statement(single_query(source), source, tables, has_clock)
     except RecursionError:
         raise source.too_deep() from None
+
+
+def parse_ordered(
+    sql: str, tables: Mapping[str, Table], types: SparkTypes | None = None
+) -> tuple[Node, str | None]:
+    """The algebra of a query whose rows are shown, and the column that has their order, if ORDER BY
+    asks for one: the last.
+
+    >>> tables = {"parts": Table({"pid": "int", "price": "int"}, key=["pid"])}
+    >>> node, order = parse_ordered("SELECT pid FROM parts ORDER BY price", tables)
+    >>> node.names, order
+    (('pid', '#order'), '#order')
+    """
+    source = Source(sql, types)
+    try:
+        query = single_query(source)
+        is_ordered = query.args.get("order") is not None
+        if is_ordered and not has_top(query):
+            query.set("limit", exp.Limit(expression=exp.Literal.number(ALL_ROWS)))
+        node, _ = _translate_statement(query, source, tables, has_clock=True)
+    except RecursionError:
+        raise source.too_deep() from None
+    return (with_row_number(node, ORDER), ORDER) if is_ordered else (node, None)
+
+
+def _translate_statement(
+    query: exp.Expr, source: Source, tables: Mapping[str, Table], has_clock: bool
+) -> tuple[Node, Places]:
+    refuse_syntax(query, source)
+    mark_aggregates(query, source.types.aggregates if source.types is not None else ())
+    context = Context(
+        *(source, tables, translate_query),
+        attach=attach_to,
+        lateral=lateral_rows,
+        has_clock=has_clock,
+    )
+    return translate_query(query, context), context.places
 
 
 def translate_query(query: exp.Expr, context: Context) -> Node:

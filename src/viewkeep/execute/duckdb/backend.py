@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
 from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Written
 from viewkeep.execute.budget import budgeted, watched
@@ -18,7 +20,7 @@ from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueri
 from viewkeep.query.algebra import Node
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.verbatim import Query, Verbatim
-from viewkeep.tables.arrow_rows import to_rows
+from viewkeep.tables.arrow_rows import arrow_schema, to_rows
 from viewkeep.tables.relations import StoredRows
 
 PREPARED = 1000
@@ -107,6 +109,20 @@ class DuckdbBackend:
                 f"HAVING sum({quote(_SIDE)}) <> 0 LIMIT {most}",
             )
         return {row[:-1]: int(row[-1]) for row in to_rows(differences)}
+
+    def answer(
+        self, place: str, query: Query, relations: Relations, order: str | None, most: int | None
+    ) -> pa.Table:
+        """The first rows of a query, or all of them, in the order of a column."""
+        query = _algebra_of_query(query)
+        with connected() as connection, duckdb_errors(place):
+            text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
+            fields = [field for field in query.schema if field.name != order]
+            names = ", ".join(quote(field.name) for field in fields)
+            by_order = "" if order is None else f" ORDER BY {quote(order)}"
+            limit = "" if most is None else f" LIMIT {most}"
+            rows = arrow_rows(connection, f"SELECT {names} FROM ({text}){by_order}{limit}")
+        return rows.cast(arrow_schema(fields))
 
 
 def _algebra_of_query(query: Query) -> Node:

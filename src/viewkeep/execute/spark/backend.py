@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
@@ -27,6 +28,7 @@ from viewkeep.query.expressions import quote
 from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
@@ -83,6 +85,17 @@ class SparkBackend:
                 expected, _spark_comparable_columns(rows.frame, query.schema), most
             ).collect()
         return {tuple(map(_hashable_value, row))[:-1]: row[_COUNT] for row in differences}
+
+    def answer(
+        self, place: str, query: Query, relations: Relations, order: str | None, most: int | None
+    ) -> pa.Table:
+        """The first rows of a query, or all of them, in the order of a column."""
+        with named(place):
+            frame = _query_frame(self._query_session(query), query, relations)
+            if order is not None:
+                frame = frame.orderBy(quote(order)).drop(quote(order))
+            rows = (frame if most is None else frame.limit(most)).toArrow()
+        return rows.cast(arrow_schema([field for field in query.schema if field.name != order]))
 
     def _query_session(self, query: Query) -> SparkSession:
         """A session in which SQL text finds the tables of its query and no others."""

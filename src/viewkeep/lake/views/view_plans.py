@@ -25,7 +25,7 @@ from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.sql.blocks.outputs import with_names
 from viewkeep.sql.column_names import stored_names
 from viewkeep.sql.notes import note_of
-from viewkeep.sql.parse import parse_view
+from viewkeep.sql.parse import parse_ordered, parse_view
 from viewkeep.sql.verbatim import read_verbatim
 from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 from viewkeep.tables.column_names import check_own_names
@@ -144,7 +144,7 @@ class ViewPlans:
             query, types = shared.query, shared.definition.types
         else:
             query, types = self._query_of_view(draft, readable, is_new=True)
-        draft = dataclasses.replace(draft, inputs=_inputs_of_query(query), types=types)
+        draft = dataclasses.replace(draft, inputs=inputs_of_query(query), types=types)
         if isinstance(query, Verbatim):
             draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
         catalog.including(draft).order()
@@ -203,6 +203,22 @@ class ViewPlans:
             schema = self._columns_of_query(query, problem) if is_new else definition.table.columns
             return dataclasses.replace(query, schema=schema), ()
 
+    def shown_query(self, sql: object, catalog: Catalog) -> tuple[Query, str | None]:
+        """The algebra of a query over tables and views, or its text where there is none; with the
+        column that has the order of its rows, if it asks for one and its engine does not know."""
+        if not isinstance(sql, str):
+            raise ArgumentError(f"a query is SQL text, not {type(sql).__name__}")
+        tables = catalog.declared()
+        asks = self._analyst.reads_any_sql
+        types = RecordedTypes({}, (), (), self._analyst if asks else None)
+        try:
+            node, order = parse_ordered(sql, tables, types if asks else None)
+            names = stored_names(sql, [name for name in node.names if name != order], tables)
+            return with_names(node, [*names, *([order] if order else [])]), order
+        except (UnsupportedError, TypeRuleError) as problem:
+            query = read_verbatim(sql, tables, problem)
+            return dataclasses.replace(query, schema=self._columns_of_query(query, problem)), None
+
     def _columns_of_query(self, query: Verbatim, problem: ParseError) -> Schema:
         if not self._analyst.reads_any_sql:
             if isinstance(problem, UnsupportedError):
@@ -222,7 +238,7 @@ class ViewPlans:
         return Source(name, entry.table, self.lake.at(entry.location))
 
 
-def _inputs_of_query(query: Query) -> tuple[str, ...]:
+def inputs_of_query(query: Query) -> tuple[str, ...]:
     """The tables and views that a query reads."""
     if isinstance(query, Verbatim):
         return tuple(name for name, _ in query.tables)

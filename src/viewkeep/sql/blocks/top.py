@@ -97,6 +97,12 @@ def top_of_outputs(
     return context.written.put(first, context.written.get(node))
 
 
+def with_row_number(node: Node, name: str) -> Node:
+    """The rows of a query with ORDER BY and LIMIT at its end; the last column has their numbers."""
+    assert isinstance(node, Project)
+    return Project(node.child, (*node.outputs, Output(name, Column(_NUMBER))))
+
+
 def _limit_node(query: exp.Expr) -> exp.Expr | None:
     limit = query.args.get("limit")
     if isinstance(limit, exp.Fetch):
