@@ -80,3 +80,26 @@ def test_documents_that_change_nothing(
     assert answer.code in (1, 2)
     assert problem in answer.err
     assert (keeper.read("orders").num_rows, keeper.read("lines").num_rows) == (1, 1)
+
+
+def test_json_lines(keeper: Keeper, tmp_path: Path) -> None:
+    lines = """{"id": 2, "placed": "2026-02-01", "price": 2.25, "note": "7"}
+
+{"id": 3, "placed": null, "price": null, "note": null}
+"""
+    done("apply", "orders", "--inserts", write(tmp_path / "new.jsonl", lines))
+    assert keeper.read("orders").to_pylist()[1:] == [
+        {"id": 2, "placed": date(2026, 2, 1), "price": Decimal("2.25"), "note": "7"},
+        {"id": 3, "placed": None, "price": None, "note": None},
+    ]
+    bad_lines = {
+        '{"id": 4}\n{"id": ': "line 2 is no JSON",
+        '{"id": 4}\n[5]': "line 2: expected a row",
+        '{"id": 4, "placed": "soon"}': "line 1",
+        '{"id": 4, "nope": 1}': "nope",
+    }
+    for text, problem in bad_lines.items():
+        answer = viewkeep("apply", "orders", "--inserts", write(tmp_path / "bad.ndjson", text))
+        assert answer.code
+        assert problem in answer.err, answer.err
+    assert keeper.read("orders").num_rows == 3

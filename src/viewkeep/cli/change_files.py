@@ -1,17 +1,17 @@
 """Changes of several tables in a folder, or in one JSON document."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from viewkeep.cli.rows import read_rows_file
+from viewkeep.cli.rows import JSON_LINES, read_rows_file, typed_row
 from viewkeep.cli.source import read_file
 from viewkeep.errors import ViewkeepError
 from viewkeep.reading import Table
 
 KINDS = ("inserts", "updates", "deletes")
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".parquet", *JSON_LINES)
 Changes = dict[str, dict[str, Any]]
 """Rows by table and kind of change."""
 
@@ -35,8 +35,8 @@ def _read_folder(folder: Path, table: Callable[[str], Table]) -> Changes:
         name, _, kind = file.stem.rpartition(".")
         if kind not in KINDS or file.suffix.lower() not in SUFFIXES:
             raise ViewkeepError(
-                f'"{file}": its name does not tell what it is; name it TABLE.KIND.csv or '
-                f"TABLE.KIND.parquet, where KIND is one of {', '.join(KINDS)}"
+                f'"{file}": its name does not tell what it is; name it TABLE.KIND.csv, '
+                f"TABLE.KIND.jsonl or TABLE.KIND.parquet, where KIND is one of {', '.join(KINDS)}"
             )
         of_table = changes.setdefault(name, {})
         if kind in of_table:
@@ -70,17 +70,4 @@ def _is_object(value: Any) -> bool:
 def _rows(name: str, kind: str, rows: Any, table: Table) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(map(_is_object, rows)):
         raise ViewkeepError(f'"{name}", {kind}: expected a list of rows, as in [{{"id": 1}}]')
-    return [_typed(row, table) for row in rows]
-
-
-def _typed(row: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """What JSON has no type for stands there as text: decimals, dates, times."""
-    from viewkeep.csv_input import read_field
-
-    fields = {field.name: field for field in table.columns if str(field.type) != "string"}
-    return {
-        name: read_field(fields[name])(value)
-        if isinstance(value, str) and name in fields
-        else value
-        for name, value in row.items()
-    }
+    return [typed_row(row, table) for row in rows]

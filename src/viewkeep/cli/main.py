@@ -35,7 +35,7 @@ _DEBUG = "--debug"
 app = group(add_completion=True)
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
-LAKE = "A lake: tables, and views that are kept fresh, on Spark"
+LAKE = "A lake: tables, and views that are kept fresh, with or without Spark"
 for each in (
     *(init, apply, ingest, quarantine),
     *(read, query, changes, live),

@@ -1,10 +1,14 @@
-"""Files of rows (CSV with a header, or Parquet), and tables that are declared by text or files."""
+"""Files of rows (CSV with a header, JSON lines, Parquet), and tables declared by text or files."""
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from viewkeep.cli.source import read_file
 from viewkeep.errors import ViewkeepError
 from viewkeep.reading import Table, Tables
+
+JSON_LINES = (".jsonl", ".ndjson")
 
 
 class NewTable(NamedTuple):
@@ -17,9 +21,11 @@ class NewTable(NamedTuple):
 
 
 def read_rows_file(name: str, table: Table) -> Any:
-    """The rows of a file; values of CSV have the declared types, those of Parquet their own."""
+    """The rows of a file; values of text have the declared types, those of Parquet their own."""
     if name.lower().endswith(".parquet"):
         return _read_parquet(name)
+    if name.lower().endswith(JSON_LINES):
+        return list(_read_json_lines(name, table))
     from viewkeep.csv_input import CsvFile, read_declared
 
     file = CsvFile(name)
@@ -28,6 +34,19 @@ def read_rows_file(name: str, table: Table) -> Any:
             return list(read_declared(file, table))
     finally:
         file.close()
+
+
+def typed_row(row: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """A row of JSON; what JSON has no type for stands there as text: decimals, dates, times."""
+    from viewkeep.csv_input import read_field
+
+    fields = {field.name: field for field in table.columns if str(field.type) != "string"}
+    return {
+        name: read_field(fields[name])(value)
+        if isinstance(value, str) and name in fields
+        else value
+        for name, value in row.items()
+    }
 
 
 def new_tables(
@@ -85,6 +104,25 @@ def _declared_table(name: str, table: Table, rows: str | None, stated: dict[str,
     columns = {field.name: field for field in table.columns}
     first = None if rows is None else read_rows_file(rows, table)
     return NewTable(name, columns, constraints, first)
+
+
+def _read_json_lines(name: str, table: Table) -> Iterator[dict[str, Any]]:
+    """A row for each line that is not empty."""
+    source = read_file(name)
+    with source.named_in_errors():
+        for number, line in enumerate(source.text.split("\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line, parse_float=str)
+            except (ValueError, RecursionError) as error:
+                raise ViewkeepError(f"line {number} is no JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise ViewkeepError(f'line {number}: expected a row, as in {{"id": 1}}')
+            try:
+                yield typed_row(row, table)
+            except ViewkeepError as error:
+                raise ViewkeepError(f"line {number}: {error}") from None
 
 
 def _read_parquet(name: str) -> Any:

@@ -59,7 +59,8 @@ def create_table(
     ] = None,
     schema: SchemaFile = None,
     rows: Annotated[
-        str | None, typer.Option(help="First rows: a CSV or Parquet file.", metavar="FILE")
+        str | None,
+        typer.Option(help="First rows: a file of CSV, JSON lines or Parquet.", metavar="FILE"),
     ] = None,
     key: KeyColumns = None,
     foreign_key: ColumnForeignKeys = None,
@@ -185,7 +186,8 @@ def apply(
 ) -> None:
     """Change a table: deletes, then updates, then inserts, all of it or nothing.
 
-    Files are CSV, whose first line names the columns, or Parquet; - is CSV from standard input.
+    Files are CSV, whose first line names the columns, JSON lines (.jsonl) or Parquet; - is CSV from
+    standard input.
     Several tables change together, and views see all of it or nothing: CHANGES is a folder with
     files such as orders.inserts.csv and lines.updates.parquet, or a JSON file.
 
