@@ -251,7 +251,7 @@ def value_of(type_: Type, index: int) -> Any:
             return bool(index % 2)
         case "date":
             return date(2024, 2, 28) + timedelta(days=index)
-        case "timestamp":
+        case "timestamp" | "timestamp_ntz":
             return datetime(2024, 2, 28, 22) + timedelta(hours=index)
         case "array":
             return tuple(value_of(type_.parts[0].type, i + 1) for i in range(index))
@@ -270,6 +270,7 @@ _ARROW = {
     "binary": pa.binary(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
+    "timestamp_ntz": pa.timestamp("us"),
 }
 
 

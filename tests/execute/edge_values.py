@@ -31,6 +31,12 @@ _DOUBLES += [1803499683514013e1, 4503599627370497.5]
 _SINGLES = [0.0, -0.0, 1.5, -2.25, 16777216.0, 3.4028234663852886e38, 2.0**-149, inf, -inf, nan]
 _SINGLES += [0.10000000149011612, 2.0**63, 2147483648.0]
 
+_TIMES = [
+    *(datetime(2024, 2, 29, 23, 30), datetime(1970, 1, 1), datetime(1, 1, 1)),
+    *(datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2023, 1, 31, 1, 2, 3, 500000)),
+    *(datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1582, 10, 4, 12)),
+]
+
 VALUES: dict[str, list[Any]] = {
     "tinyint": [*_NUMBERS, -128, 127],
     "smallint": [*_NUMBERS, 32767, -32768],
@@ -55,11 +61,8 @@ VALUES: dict[str, list[Any]] = {
         *(date(2000, 1, 31), date(1582, 10, 10)),
     ],
     "boolean": [True, False],
-    "timestamp": [
-        *(datetime(2024, 2, 29, 23, 30), datetime(1970, 1, 1), datetime(1, 1, 1)),
-        *(datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2023, 1, 31, 1, 2, 3, 500000)),
-        *(datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1582, 10, 4, 12)),
-    ],
+    "timestamp": _TIMES,
+    "timestamp_ntz": _TIMES,
     "binary": [b"", b"a", b"\xff", b"ab", b"\x00"],
 }
 """By type; decimals as their texts."""

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from viewkeep import Keeper
 from viewkeep.sql.expressions.composed import COMPOSED
 
-COLUMNS = {"id": "int", "d": "date", "at": "timestamp", "x": "double", "n": "int", "s": "string"}
+COLUMNS = {"id": "int", "d": "date", "at": "timestamp", "local": "timestamp_ntz", "x": "double"}
+COLUMNS |= {"n": "int", "s": "string"}
 DAYS = ("2024-02-29", "2023-12-31", "2024-01-01", "1969-12-28", "2000-08-15", "0001-01-08")
 VALUES = (
     *((0.0, 0, ""), (nan, 1, "ab"), (inf, -1, "b")),
@@ -18,10 +19,15 @@ VALUES = (
 )
 ROWS: list[tuple[Any, ...]] = [
     *(
-        (i, date.fromisoformat(day), datetime.fromisoformat(f"{day} 23:59:59.123456"), *values)
+        (
+            i,
+            date.fromisoformat(day),
+            *[datetime.fromisoformat(f"{day} 23:59:59.123456")] * 2,
+            *values,
+        )
         for i, (day, values) in enumerate(zip(DAYS, VALUES, strict=True))
     ),
-    (99, None, None, None, None, None),
+    (99, *[None] * 6),
 ]
 UNITS = ("week", "MONTH", "mm", "mon", "quarter", "year", "yy", "YYYY")
 CALLS = (
@@ -36,6 +42,19 @@ CALLS = (
     *("boolean(n)", "string(d)", "decimal(n)", "binary(s)"),
 )
 """Every function, with every argument that has a composition."""
+
+OF_LOCAL_TIMES = (
+    *(f"date_trunc('{unit}', local)" for unit in ("day", "month")),
+    *("trunc(local, 'year')", "weekday(local)", "date(local)", "timestamp(local)"),
+    *("year(local)", "hour(local)", "second(local)", "quarter(local)", "last_day(local)"),
+    *("datediff(local, d)", "date_add(local, 2)", "add_months(local, 1)"),
+    *("local + interval 3 hours", "local - interval 1 minute", "interval 2 days + local"),
+    *("local > '2000-01-01'", "local >= d", "local < at", "local between d and at", "local = at"),
+    *("local > timestamp_ntz'2023-12-31 23:59:59.1'", "local <= timestamp'2000-08-15 00:00:00'"),
+    *("cast(local as string)", "cast(d as timestamp_ntz)", "cast(at as timestamp_ntz)"),
+    *("coalesce(local, at)", "greatest(local, d)", "if(n > 0, local, d)", "local in (at)"),
+)
+"""Times without a zone are times in UTC, where a function asks for a zone."""
 
 
 def _exact(value: Any) -> Any:
@@ -54,13 +73,14 @@ def test_embedded_lakes_answer_as_spark_does(spark: SparkSession, tmp_path: Path
     spark = spark.newSession()
     keeper = Keeper(tmp_path)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
-    sql = "SELECT id, " + ", ".join(f"{call} AS c{i}" for i, call in enumerate(CALLS)) + " FROM t"
+    calls = (*CALLS, *OF_LOCAL_TIMES)
+    sql = "SELECT id, " + ", ".join(f"{call} AS c{i}" for i, call in enumerate(calls)) + " FROM t"
     assert keeper.create_view("v", sql).strategy == "id"
     kept = keeper.read("v")
     kinds = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     spark.createDataFrame(ROWS, kinds).createOrReplaceTempView("t")
     answer = spark.sql(f"{sql} ORDER BY id").toArrow()
-    for name, call in zip(answer.column_names[1:], CALLS, strict=True):
+    for name, call in zip(answer.column_names[1:], calls, strict=True):
         rows = kept.sort_by("id")[name].to_pylist()
         expected = answer[name].to_pylist()
         assert list(map(_exact, rows)) == list(map(_exact, expected)), call

@@ -14,7 +14,7 @@ TABLES = {
             "region": "string",
             "tier": "int",
             "credit": "decimal(8, 2)",
-            "since": "date",
+            "since": "timestamp_ntz",
         },
         key=["cid"],
         foreign_keys=["region -> regions.region"],
@@ -53,6 +53,7 @@ KINDS = {
     "double": NUMBER,
     "string": TEXT,
     "date": DATE,
+    "timestamp_ntz": DATE,
     "array": ARRAY,
 }
 """What can be done with values of a type; numbers with a fraction are not compared for equality."""

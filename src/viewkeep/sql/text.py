@@ -44,7 +44,7 @@ from viewkeep.query.expressions import (
     quote,
 )
 from viewkeep.query.traversal import children, walk
-from viewkeep.query.types.data_types import TIMESTAMP, Field, Type
+from viewkeep.query.types.data_types import TIMESTAMP, TIMESTAMP_NTZ, Field, Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
 from viewkeep.sql.aggregate_text import spark_aggregate
@@ -112,7 +112,7 @@ class Dialect:
 
     def range_offset(self, distance: int, type_: Type) -> str:
         """How far a range reaches over an order column of a type."""
-        if type_ != TIMESTAMP:
+        if type_ not in (TIMESTAMP, TIMESTAMP_NTZ):
             return str(distance)
         seconds, micros = divmod(distance, 1_000_000)
         return f"INTERVAL '{seconds}.{micros:06}' SECOND"

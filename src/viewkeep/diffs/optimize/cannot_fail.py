@@ -17,13 +17,12 @@ from viewkeep.query.expressions import (
     columns_of,
 )
 from viewkeep.query.types.data_types import (
-    DATE,
     DOUBLE,
     FLOAT,
     INTEGRAL,
     MAX_PRECISION,
+    MOMENTS,
     STRING,
-    TIMESTAMP,
     VOID,
     Type,
 )
@@ -101,7 +100,7 @@ def _is_wider_type(source: Type, target: Type) -> bool:
     """Whether every value of one type is one of the other."""
     if source in (target, VOID) or target == STRING:
         return True
-    if {source, target} == {DATE, TIMESTAMP}:
+    if source in MOMENTS and target in MOMENTS:
         return True
     if source == STRING or (target in INTEGRAL and source not in INTEGRAL):
         return False

@@ -85,7 +85,7 @@ def differ(pairs: Iterable[tuple[str, str]], schema: Schema) -> Expression:
 def _comparable_column(name: str, schema: Schema) -> Expression:
     """The column, or for a type without comparison a value that is equal where the column is."""
     column = Column(name)
-    return Call(COMPARABLE, (column,)) if find_field(name, schema).type.is_opaque else column
+    return Call(COMPARABLE, (column,)) if find_field(name, schema).type.is_nested else column
 
 
 def equal(left: str, right: str, schema: Schema) -> Expression:

@@ -106,6 +106,7 @@ AGGREGATES: Mapping[str, Entry] = {
 
 CASTS: Mapping[tuple[str, str], Entry] = {
     ("string", "timestamp"): Entry(TIME_ZONES),
+    ("string", "timestamp_ntz"): Entry(TIME_ZONES),
     ("binary", "string"): Entry(BYTES),
     ("double", "string"): Entry(JAVA_DIGITS),
     ("float", "string"): Entry(JAVA_DIGITS),

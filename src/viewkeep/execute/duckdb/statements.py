@@ -33,7 +33,7 @@ def _typed_column_sql(name: str, type_: Type) -> str:
 
 def typed(value: str, type_: Type) -> str:
     """A value as one of a type; those that are only carried stay as they are."""
-    return value if type_.is_opaque else f"CAST({value} AS {type_name(type_)})"
+    return value if type_.is_nested else f"CAST({value} AS {type_name(type_)})"
 
 
 def create_table(relation: str, schema: Schema, kind: str = "TABLE") -> str:

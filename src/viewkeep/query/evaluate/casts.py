@@ -37,7 +37,7 @@ def cast_to(target: Type) -> Callable[[Any], Any]:
         return partial(_to_integer, _BITS[target])
     if target.name == "decimal":
         return partial(_to_decimal, target.precision or 0, target.scale or 0)
-    if target.is_opaque:
+    if target.is_nested:
         return lambda value: value  # only NULL has another type before
     return _CASTS[target.name]
 
@@ -183,5 +183,6 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
     "binary": _to_binary,
     "date": _to_date,
     "timestamp": _to_timestamp,
+    "timestamp_ntz": _to_timestamp,
     "void": lambda value: None,
 }

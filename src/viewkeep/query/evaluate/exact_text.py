@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from viewkeep.query.evaluate.casts import FRACTION, WHOLE, cast_to, read_date, read_timestamp
-from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, TIMESTAMP, Type
+from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, Type
 
 
 def read_exactly(type_: Type) -> Callable[[str], Any]:
@@ -63,4 +63,5 @@ _READERS: dict[Type, Callable[[str], Any]] = {
     FLOAT: _double_of_text,
     DATE: _date_of_text,
     TIMESTAMP: _timestamp_of_text,
+    TIMESTAMP_NTZ: _timestamp_of_text,
 }

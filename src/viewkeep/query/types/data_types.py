@@ -31,11 +31,6 @@ class Type:
         return f"{self.name}({self.precision}, {self.scale})"
 
     @property
-    def is_opaque(self) -> bool:
-        """Whether views carry values of the type, and compute nothing but comparisons with them."""
-        return self.name in OPAQUE
-
-    @property
     def has_map(self) -> bool:
         """Whether there is a map in its values, which Spark cannot compare."""
         return self.name == "map" or any(part.type.has_map for part in self.parts)
@@ -76,12 +71,12 @@ VOID = Type("void")
 """The type of a bare NULL, which fits every other type."""
 
 TIMESTAMP_NTZ = Type("timestamp_ntz")
+MOMENTS = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+"""The types of days and times, narrowest first: views are computed in UTC."""
 
 NESTED = frozenset({"array", "map", "struct"})
-"""The names of the types whose values have parts."""
-
-OPAQUE = NESTED | {"timestamp_ntz"}
-"""The names of the types that views carry, and compare unless there are maps in them."""
+"""The names of the types whose values have parts: views carry them, and compare them unless there
+are maps in them."""
 
 
 def ARRAY(element: Type) -> Type:  # noqa: N802 - as above

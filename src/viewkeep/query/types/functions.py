@@ -232,6 +232,9 @@ def _date_function_types() -> list[Function]:
     ]
 
 
+TIME_FUNCTIONS = frozenset(each.name for each in _date_function_types())
+"""The functions of days and times; what has no time zone is a time in UTC to them."""
+
 FUNCTIONS = _functions_by_name()
 """Every scalar function and operator, by the name that `Call.function` uses."""
 

@@ -7,9 +7,8 @@ from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, 
 from viewkeep.query.types.data_types import (
     BINARY,
     BOOLEAN,
-    DATE,
+    MOMENTS,
     STRING,
-    TIMESTAMP,
     VOID,
     Field,
     Type,
@@ -94,11 +93,11 @@ def check_names(schema: Sequence[Field]) -> None:
 def _is_castable(source: Type, target: Type) -> bool:
     if source in (target, VOID):
         return True
-    if source.is_opaque or target.is_opaque:
+    if source.is_nested or target.is_nested:
         return False
     if STRING in (source, target):
         return True
-    if {source, target} == {DATE, TIMESTAMP}:
+    if source in MOMENTS and target in MOMENTS:
         return True
     numbers = is_numeric(source) or source == BOOLEAN, is_numeric(target) or target == BOOLEAN
     return all(numbers) and BINARY not in (source, target)

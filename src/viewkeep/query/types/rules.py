@@ -6,15 +6,14 @@ fit in 38 digits loses scale, but never below 6.
 
 from viewkeep.query.types.data_types import (
     BIGINT,
-    DATE,
     DECIMAL,
     DOUBLE,
     FLOAT,
     INT,
     INTEGRAL,
     MAX_PRECISION,
+    MOMENTS,
     SMALLINT,
-    TIMESTAMP,
     TINYINT,
     VOID,
     Type,
@@ -44,8 +43,8 @@ def common_type(first: Type, second: Type) -> Type | None:
         return first
     if first == VOID:
         return second
-    if {first, second} == {DATE, TIMESTAMP}:
-        return TIMESTAMP
+    if first in MOMENTS and second in MOMENTS:
+        return max(first, second, key=MOMENTS.index)
     if is_numeric(first) and is_numeric(second):
         return _common_number_type(first, second)
     return None

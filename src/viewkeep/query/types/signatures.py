@@ -42,7 +42,7 @@ def refusal(type_: Type, function: str) -> str | None:
     >>> refusal(parse_type("array<int>"), "="), refusal(parse_type("array<int>"), "<")
     (None, 'views compare values of this type for equality only')
     """
-    if not type_.is_opaque or function in CARRIED:
+    if not type_.is_nested or function in CARRIED:
         return None
     if function in EQUALITIES:
         return ONLY_CARRIED if type_.has_map else None

@@ -12,7 +12,15 @@ from viewkeep.query.algebra import Node, Output, Project, Select, Window
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.ties import tie_columns
 from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, ORDERED, comparison_of
-from viewkeep.query.types.data_types import BOOLEAN, DATE, INTEGRAL, TIMESTAMP, VOID, Type
+from viewkeep.query.types.data_types import (
+    BOOLEAN,
+    DATE,
+    INTEGRAL,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    Type,
+)
 from viewkeep.query.windows import (
     OFFSET,
     RANGE,
@@ -346,7 +354,7 @@ def _bound_distance(value: exp.Expr, unit: str, kind: Type | None, translator: T
         span = read_interval(value, translator.source)
         if kind == DATE and span.unit == "DAY":
             return span.amount
-        if kind == TIMESTAMP and span.unit in _MICROSECONDS:
+        if kind in (TIMESTAMP, TIMESTAMP_NTZ) and span.unit in _MICROSECONDS:
             return span.amount * _MICROSECONDS[span.unit]
         raise translator.source.unsupported("a frame of this interval", value)
     match translator.translate(value).expression:

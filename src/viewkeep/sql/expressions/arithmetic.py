@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from viewkeep.query.expressions import Literal, literal
-from viewkeep.query.types.data_types import BINARY, INTEGRAL, TIMESTAMP
+from viewkeep.query.types.data_types import BINARY, INTEGRAL, TIMESTAMP, TIMESTAMP_NTZ
 from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.expressions.literals import Span, number, read_interval, typed_literal
 
@@ -86,9 +86,11 @@ def _interval_spans(translator: "Translator", node: exp.Expr) -> list[Span]:
 
 def _move_by_span(translator: "Translator", moment: Scalar, span: Span, node: exp.Expr) -> Scalar:
     amount = constant(literal(span.amount))
-    if moment.typed.type == TIMESTAMP:
+    if moment.typed.type in (TIMESTAMP, TIMESTAMP_NTZ):
         unit = constant(literal(span.unit))
-        return translator.call("timestampadd", [unit, amount, moment], node)
+        moved = translator.call("timestampadd", [unit, amount, moment], node)
+        is_zoned = moment.typed.type == TIMESTAMP
+        return moved if is_zoned else translator.cast(moved, TIMESTAMP_NTZ, node)
     if span.unit not in ("DAY", "MONTH"):
         raise translator.source.unsupported(f"adding an interval of {span.unit} to a date", node)
     return translator.call(

@@ -19,6 +19,7 @@ from viewkeep.query.types.data_types import (
     FLOAT,
     INT,
     INTEGRAL,
+    MOMENTS,
     SMALLINT,
     STRING,
     TIMESTAMP,
@@ -70,7 +71,7 @@ def _compose_weekday(make: Composer, day: Scalar) -> Scalar:
 
 
 def _compose_of_date(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
-    return _compose_weekday(make, a[0]) if a[0].typed.type in (DATE, TIMESTAMP) else None
+    return _compose_weekday(make, a[0]) if a[0].typed.type in MOMENTS else None
 
 
 def _compose_contains(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
@@ -110,7 +111,7 @@ def _first_day_of_unit(make: Composer, day: Scalar, unit: str) -> Scalar | None:
 def _compose_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     unit = a[1].typed.value
     days = ("day", "dd")  # trunc() knows no days, and is NULL
-    if a[0].typed.type not in (DATE, TIMESTAMP) or not isinstance(unit, str):
+    if a[0].typed.type not in MOMENTS or not isinstance(unit, str):
         return None
     return (
         None
@@ -121,7 +122,7 @@ def _compose_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
 
 def _compose_date_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     unit = a[0].typed.value
-    if a[1].typed.type not in (DATE, TIMESTAMP) or not isinstance(unit, str):
+    if a[1].typed.type not in MOMENTS or not isinstance(unit, str):
         return None
     start = _first_day_of_unit(make, make.cast(a[1], DATE), unit.lower())
     return None if start is None else make.cast(start, TIMESTAMP)

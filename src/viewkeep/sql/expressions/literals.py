@@ -14,7 +14,7 @@ from viewkeep.query.types.data_types import (
     DOUBLE,
     INTEGRAL,
     MAX_PRECISION,
-    TIMESTAMP,
+    MOMENTS,
     Type,
     parse_type,
 )
@@ -63,13 +63,13 @@ def read_text(text: str, target: Type) -> Literal | None:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    return Literal(moment, TIMESTAMP) if moment.tzinfo is None else None
+    return Literal(moment, target) if moment.tzinfo is None else None
 
 
 def typed_literal(constant: Literal, target: Type) -> Literal | None:
     """A constant cast to a type, where the result is beyond doubt."""
     match constant.value:
-        case str(text) if target in (DATE, TIMESTAMP):
+        case str(text) if target in MOMENTS:
             return read_text(text, target)
         case int(value) if target in INTEGRAL and not isinstance(value, bool):
             bits = 8 << INTEGRAL.index(target)

@@ -8,8 +8,17 @@ from sqlglot import exp
 from viewkeep.errors import ParseError, QueryError, UnsupportedError
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Literal, literal
-from viewkeep.query.types.data_types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID, Type
-from viewkeep.query.types.functions import FUNCTIONS
+from viewkeep.query.types.data_types import (
+    BOOLEAN,
+    DATE,
+    MOMENTS,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    Type,
+)
+from viewkeep.query.types.functions import FUNCTIONS, TIME_FUNCTIONS
 from viewkeep.query.types.inference import cast_result
 from viewkeep.query.types.signatures import refusal
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
@@ -130,6 +139,8 @@ class Translator:
 
     def call(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """A function applied to translated arguments."""
+        if function in TIME_FUNCTIONS:
+            arguments = [self._scalar_in_utc(each, node) for each in arguments]
         call = Call(function, tuple(a.expression for a in arguments))
         try:
             for argument in arguments:
@@ -151,10 +162,10 @@ class Translator:
 
     def compare(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
         """A comparison, in which a string literal beside a date is read as a date."""
-        types = {argument.typed.type for argument in arguments} & {DATE, TIMESTAMP}
-        if not types:
+        types = {argument.typed.type for argument in arguments}
+        target = next((each for each in reversed(MOMENTS) if each in types), None)
+        if target is None:
             return self.call(function, arguments, node)
-        target = TIMESTAMP if TIMESTAMP in types else DATE
         return self.call(function, [self._scalar_as_date(a, target, node) for a in arguments], node)
 
     def column(self, column: ScopeColumn, node: exp.Expr) -> Scalar:
@@ -177,6 +188,10 @@ class Translator:
                     raise self.source.error(f"'{text}' is not a {target}", node)
                 return constant(moment)
         return scalar
+
+    def _scalar_in_utc(self, scalar: Scalar, node: exp.Expr) -> Scalar:
+        is_local = scalar.typed.type == TIMESTAMP_NTZ
+        return self.cast(scalar, TIMESTAMP, node) if is_local else scalar
 
     def _translate_special(self, node: exp.Expr) -> Scalar:
         """The forms with a syntax of their own."""

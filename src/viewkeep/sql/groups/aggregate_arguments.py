@@ -80,7 +80,7 @@ def _within_group_arguments(
 
 
 def _argument_as_text(scalar: Scalar) -> Scalar:
-    if scalar.typed.type in (STRING, BINARY) or scalar.typed.type.is_opaque:
+    if scalar.typed.type in (STRING, BINARY) or scalar.typed.type.is_nested:
         return scalar
     return Scalar(Cast(scalar.expression, STRING), Typed(STRING, scalar.typed.nullable))
 

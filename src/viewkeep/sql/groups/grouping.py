@@ -341,7 +341,7 @@ class GroupedTranslator(Translator):
 
     def _register_aggregate(self, function: str, arguments: Arguments, node: exp.Expr) -> Scalar:
         values, distinct = arguments.values, arguments.distinct and function not in _OF_SETS
-        if function == "count" and not distinct and values[0].typed.type.is_opaque:
+        if function == "count" and not distinct and values[0].typed.type.is_nested:
             values = (self._one_if_no_null(values, node),)
         order_values = tuple(key.scalar for key in arguments.order)
         if function != "count" or distinct:

@@ -13,7 +13,7 @@ from viewkeep.execute.duckdb.dialect.key_text import in_order, without_negative_
 from viewkeep.execute.duckdb.dialect.text import Text, quote, type_name
 from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin, Unnest
 from viewkeep.query.expressions import Expression, columns_of
-from viewkeep.query.types.data_types import DATE, INT, TIMESTAMP, Type
+from viewkeep.query.types.data_types import DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.signatures import Typed
 from viewkeep.query.windows import WindowColumn, window_result
@@ -75,7 +75,7 @@ class DuckdbDialect(Dialect):
         """How far a range reaches over an order column of a type."""
         if type_ == DATE:
             return f"INTERVAL {distance} DAY"
-        if type_ == TIMESTAMP:
+        if type_ in (TIMESTAMP, TIMESTAMP_NTZ):
             return f"INTERVAL {distance} MICROSECOND"
         return f"CAST({distance} AS {type_name(type_)})"
 
