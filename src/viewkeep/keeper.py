@@ -40,7 +40,7 @@ from viewkeep.refresh.all_views import RefreshError as RefreshError
 from viewkeep.refresh.all_views import refresh_views
 from viewkeep.refresh.create_view import ViewRequest, create_view, repair_view
 from viewkeep.refresh.create_view import is_failure as is_failure
-from viewkeep.refresh.lag import seconds_of
+from viewkeep.refresh.lag import seconds_of, set_lag
 from viewkeep.refresh.replace_view import strategy_switch
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
@@ -128,6 +128,7 @@ class Keeper(LakeReader):
         lag: str = "",
         layout: str = "auto",
         shares: Mapping[str, float] | None = None,
+        project: str = "",
     ) -> RefreshReport:
         """Define a view and fill it; with `replace`, in place of one that is there.
 
@@ -148,13 +149,21 @@ class Keeper(LakeReader):
         `shares` are the parts of tables that you expect to change between two refreshes (a
         thousandth of each, if you do not say): where several strategies can keep the view, `auto`
         takes one that is expected to be much faster than the one by IDs.
+        `project` names the project of files that defines the view: `viewkeep up` drops views that
+        are no longer in their project.
         """
         options = ViewOptions(
             *(strategy, policy, tuple(functions), tuple(aggregates), feed, lag, layout),
             shares=tuple((shares or {}).items()),
+            project=project,
         )
         request = ViewRequest(name, sql, options, replace, if_not_exists, backend, as_of)
         return create_view(self._plans, request, self._engines)
+
+    @checked
+    def set_lag(self, name: str, lag: str) -> None:
+        """How far `watch` lets a view fall behind from now on; its rows stay."""
+        set_lag(self._lake, name, lag)
 
     @checked
     def drop_view(self, name: str) -> None:

@@ -15,6 +15,7 @@ from viewkeep.execute.engines import DRIVER_BYTES, open_engines
 from viewkeep.execute.user_session import UserSession
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.changes_since import changes_since, newest_version
+from viewkeep.lake.create_table import external_table
 from viewkeep.lake.descriptions import (
     TableDescription,
     ViewDescription,
@@ -26,6 +27,7 @@ from viewkeep.lake.read import entry_rows
 from viewkeep.lake.views.explain_view import explain_view, script_of
 from viewkeep.lake.views.status import ViewStatus, view_statuses
 from viewkeep.lake.views.view import View
+from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.algebra import Node
 from viewkeep.query.clock import clock_of
@@ -34,6 +36,7 @@ from viewkeep.refresh.all_views import plan_views
 from viewkeep.refresh.answer_query import answer_query
 from viewkeep.refresh.choose_strategy import StatusAdvice, strategy_advice
 from viewkeep.refresh.plan import Stage
+from viewkeep.refresh.preview import ViewPreview, preview_views
 
 
 class LakeReader:
@@ -152,6 +155,22 @@ class LakeReader:
         """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
         engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
         return plan_views(self._lake, names or None, plan, engines)
+
+    @checked
+    def external_table(self, name: str, location: str, **constraints: Any) -> Table:
+        """What `register_table` would declare."""
+        snapshot = self._lake.at(located(location)).snapshot()
+        return external_table(name, snapshot, constraints.pop("key", ()), constraints)
+
+    @checked
+    def preview(
+        self, views: Mapping[str, tuple[str, ViewOptions]], tables: Mapping[str, Table]
+    ) -> list[ViewPreview]:
+        """What `create_view` would make of views, in an order in which none reads a later one, over
+        what is here and over `tables` that are not here yet: how each would be kept, and how it
+        differs from the view of that name; makes nothing."""
+        requests = [(name, sql, options) for name, (sql, options) in views.items()]
+        return preview_views(self._plans, tables, requests)
 
     @checked
     def explain(self, name: str, script: bool = True) -> str:

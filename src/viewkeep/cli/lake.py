@@ -24,6 +24,8 @@ FAILED = 1
 """The exit code when something failed, or when the answer is no."""
 
 VARIABLE, LOG_VARIABLE = "VIEWKEEP_LAKE", "VIEWKEEP_SPARK_LOG"
+PROJECT = "viewkeep.toml"
+"""The file that makes a folder a project."""
 OWN = "_viewkeep"
 """The folder that makes a folder a lake."""
 
@@ -32,7 +34,7 @@ LakePath = Annotated[
     typer.Option(
         "--lake",
         envvar=VARIABLE,
-        help="Folder of the lake; by default the current one.",
+        help="Folder of the lake; by default the current one, or that of the project here.",
         metavar="PATH",
     ),
 ]
@@ -106,10 +108,18 @@ def confirm(as_json: bool, document: dict[str, Any], text: str) -> None:
 
 
 def find_lake(lake: str | None) -> str | None:
-    """The lake that is named or current, or None."""
+    """The lake that is named, or current: this folder, or that of the project in it; or None."""
     if lake is not None:
         return lake
-    return "." if Path(OWN).is_dir() else None
+    if Path(OWN).is_dir():
+        return "."
+    return _project_lake() if Path(PROJECT).is_file() else None
+
+
+def _project_lake() -> str:
+    from viewkeep.project.read import read_lake_place
+
+    return read_lake_place(Path())
 
 
 def _current() -> str:

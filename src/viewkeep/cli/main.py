@@ -16,6 +16,7 @@ from viewkeep.cli.ingest import ingest, quarantine
 from viewkeep.cli.lake import FAILED
 from viewkeep.cli.live import live
 from viewkeep.cli.maintain import maintain
+from viewkeep.cli.project import check, new, plan, up
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
 from viewkeep.cli.screen import DEBUG, tell
 from viewkeep.cli.tables import apply, init
@@ -35,6 +36,10 @@ _DEBUG = "--debug"
 app = group(add_completion=True)
 for one in (explain, maintain):
     app.command(cls=Command, rich_help_panel="One query, in one process")(one)
+PROJECT = "A project: tables, views and tests in files"
+for part in (new, plan, up):
+    app.command(cls=Command, rich_help_panel=PROJECT)(part)
+app.command("test", cls=Command, rich_help_panel=PROJECT)(check)
 LAKE = "A lake: tables, and views that are kept fresh, with or without Spark"
 for each in (
     *(init, apply, ingest, quarantine),
@@ -80,7 +85,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     DEBUG.set(_DEBUG in words)
     try:
-        app([word for word in words if word != _DEBUG])
+        app([word for word in words if word != _DEBUG], prog_name="viewkeep")
     except ViewkeepError as error:
         tell(error)
         sys.exit(BAD_INPUT)

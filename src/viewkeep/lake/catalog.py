@@ -49,6 +49,7 @@ class ViewDefinition:
     it fall behind. `layout` is how changed rows are stored (`views.row_layout`). `shares` are the
     parts of tables that are expected to change between refreshes; where the strategy is left open,
     `chosen` is the one that was found best for them, if not IDs, and `chosen_why` tells why.
+    `project` is the project of files that defines it, if one does.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ViewDefinition:
     shares: tuple[tuple[str, float], ...] = ()
     chosen: str = ""
     chosen_why: str = ""
+    project: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -89,6 +91,7 @@ class ViewDefinition:
             "shares": dict(self.shares),
             "chosen": self.chosen,
             "chosen_why": self.chosen_why,
+            "project": self.project,
             **_table_as_json(self.table),
         }
 
@@ -114,6 +117,7 @@ class ViewDefinition:
             tuple(values.get("shares", {}).items()),
             values.get("chosen", ""),
             values.get("chosen_why", ""),
+            values.get("project", ""),
         )
 
 

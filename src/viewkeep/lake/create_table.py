@@ -73,12 +73,20 @@ def register_table(
     lake.catalog.read().check_free(name)
     table = lake.at(location)
     snapshot = table.snapshot()
-    declared = Table({field.name: field for field in snapshot.fields}, key, **constraints)
-    for column in declared.names:
-        check_name(f'table "{name}"', column)
+    declared = external_table(name, snapshot, key, constraints)
     if declared.key:
         check_keys(name, declared, StoredRows.whole(table, snapshot), lake.scans)
     _define_table(lake, TableDefinition(name, declared, table.uri, owned=False), "register_table")
+
+
+def external_table(
+    name: str, snapshot: Snapshot, key: Sequence[str], constraints: Constraints
+) -> Table:
+    """An existing Delta table with what a user declares of it."""
+    declared = Table({field.name: field for field in snapshot.fields}, key, **constraints)
+    for column in declared.names:
+        check_name(f'table "{name}"', column)
+    return declared
 
 
 def _define_table(lake: Lake, definition: TableDefinition, what: str) -> None:

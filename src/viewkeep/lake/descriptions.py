@@ -53,6 +53,8 @@ class ViewDescription:
     policy: str
     ready: bool
     layout: str = "auto"
+    lag: str = ""
+    project: str = ""
 
 
 def describe_tables(lake: Lake) -> list[TableDescription]:
@@ -107,4 +109,6 @@ def _describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescript
         definition.policy,
         definition.ready,
         definition.layout,
+        definition.lag,
+        definition.project,
     )

@@ -1,8 +1,10 @@
 """How far a view may fall behind its tables."""
 
 import re
+from dataclasses import replace
 
 from viewkeep.errors import ArgumentError
+from viewkeep.lake.lake import Lake
 
 DOWNSTREAM = "downstream"
 """The lag of a view that is refreshed only when a view above it is."""
@@ -30,3 +32,9 @@ def check_lag(lag: str) -> None:
     """Refuse what is no lag of a view."""
     if lag and lag != DOWNSTREAM:
         seconds_of(lag)
+
+
+def set_lag(lake: Lake, name: str, lag: str) -> None:
+    """Give a view another lag; nothing else of its definition changes."""
+    check_lag(lag)
+    lake.catalog.change(f"lag {name}", lambda now: now.including(replace(now.view(name), lag=lag)))

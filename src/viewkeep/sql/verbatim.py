@@ -41,7 +41,7 @@ def read_verbatim(
         _refuse_unstable(query, source, tables)
         _refuse_unknown(query, source, {*SPARK_FUNCTIONS, *map(str.lower, functions)})
         names = dict.fromkeys(
-            _resolved_table_name(node, tables, source) for node in _tables_in_from(query, ())
+            _resolved_table_name(node, tables, source) for node in tables_in_from(query, ())
         )
     except RecursionError:
         raise source.too_deep() from None
@@ -59,12 +59,12 @@ def _verbatim_reason(problem: ParseError) -> str:
     return f"only Spark reads this expression ({place}): {problem.problem}"
 
 
-def _tables_in_from(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]:
+def tables_in_from(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]:
     """The tables in FROM that are no common tables where they stand."""
     clause = node.args.get("with_") or exp.With()
     for cte in clause.expressions:
         own = (cte.alias.lower(),)
-        yield from _tables_in_from(
+        yield from tables_in_from(
             cte.this, common + own if clause.args.get("recursive") else common
         )
         common += own
@@ -75,7 +75,7 @@ def _tables_in_from(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Tab
             yield node
     for child in node.iter_expressions():
         if child is not clause:
-            yield from _tables_in_from(child, common)
+            yield from tables_in_from(child, common)
 
 
 def _resolved_table_name(node: exp.Table, tables: Mapping[str, Table], source: Source) -> str:

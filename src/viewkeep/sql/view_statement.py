@@ -20,6 +20,8 @@ class ViewStatement:
     name: str | None = None
     replace: bool = False
     if_not_exists: bool = False
+    comment: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
 
     @contextmanager
     def whole_text_errors(self) -> Iterator[None]:
@@ -34,7 +36,9 @@ class ViewStatement:
 
 
 def read_view_statement(sql: str) -> ViewStatement:
-    """`CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name AS query`, or a query.
+    """`CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name [COMMENT 'text']
+    [TBLPROPERTIES ('name' = 'value', ...)] AS query`, or a query. How a table is stored (USING,
+    PARTITIONED BY, CLUSTER BY) is skipped.
 
     >>> statement = read_view_statement("create or replace view v as\\nselect 1")
     >>> statement.name, statement.replace, statement.query
@@ -47,15 +51,29 @@ def read_view_statement(sql: str) -> ViewStatement:
     if not tokens or tokens[0].token_type is not TokenType.CREATE:
         return ViewStatement(sql, sql)
     words = _Words(sql, tokens[1:])
-    replace = words.take("OR", "REPLACE")
-    words.take("MATERIALIZED")
+    replace = words.take("OR", "REPLACE") or words.take("OR", "REFRESH")
+    words.take("MATERIALIZED") or words.take("TEMPORARY")
     if not words.take("VIEW"):
         raise words.error("a view is a SELECT query, or CREATE VIEW name AS one")
     if_not_exists = words.take("IF", "NOT", "EXISTS")
-    name = words.name()
-    if not words.take("AS"):
-        raise words.unsupported()
-    return ViewStatement(sql[words.start :], sql, name, replace, if_not_exists)
+    name, comment, properties = words.name(), "", tuple[tuple[str, str], ...]()
+    while not words.take("AS"):
+        if words.take("COMMENT"):
+            comment = words.text()
+        elif words.take("TBLPROPERTIES"):
+            properties = words.pairs()
+        elif words.take("USING"):
+            words.name()
+        elif any(words.take(*each) for each in _STORAGE):
+            words.brackets()
+        else:
+            raise words.unsupported()
+    about = (name, replace, if_not_exists, comment, properties)
+    return ViewStatement(sql[words.start :], sql, *about)
+
+
+_STORAGE = (("PARTITIONED BY",), ("PARTITIONED", "BY"), ("CLUSTER BY",), ("CLUSTER", "BY"))
+"""How a table is stored, in the tokens of sqlglot."""
 
 
 class _Words:
@@ -80,9 +98,46 @@ class _Words:
         """The name that comes next."""
         if not self._tokens or not self._tokens[0].text.strip():
             raise self.error("CREATE VIEW needs a name")
-        name = self._tokens[0].text
-        self._tokens = self._tokens[1:]
-        return name
+        parts = [self._tokens.pop(0).text]
+        while self.take(".") and self._tokens:
+            parts.append(self._tokens.pop(0).text)
+        return ".".join(parts)
+
+    def text(self) -> str:
+        """The string that comes next."""
+        if not self._tokens or self._tokens[0].token_type is not TokenType.STRING:
+            raise self.error("expected a text in quotes")
+        token, *self._tokens = self._tokens
+        return token.text
+
+    def brackets(self) -> list[Token]:
+        """The tokens between the brackets that come next."""
+        if not self.take("("):
+            raise self.error("expected (")
+        inside, depth = list[Token](), 1
+        while self._tokens:
+            token, *self._tokens = self._tokens
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+            if not depth:
+                return inside
+            inside.append(token)
+        raise self.error("expected )")
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The names and values in the brackets that come next: `('name' = 'value', ...)`."""
+        parts: list[list[Token]] = [[]]
+        for token in self.brackets():
+            if token.token_type is TokenType.COMMA:
+                parts.append([])
+            else:
+                parts[-1].append(token)
+        return tuple(self._pair_of_tokens(part) for part in parts if part)
+
+    def _pair_of_tokens(self, tokens: list[Token]) -> tuple[str, str]:
+        names = [each.text for each in tokens if each.token_type is not TokenType.EQ]
+        if len(names) < 2:
+            raise ParseError("expected 'name' = 'value'", self._sql, tokens[0].start)
+        return "".join(names[:-1]), names[-1]
 
     def error(self, problem: str) -> ParseError:
         """An error at the next token."""

@@ -19,6 +19,7 @@ class ViewOptions:
     shares: tuple[tuple[str, float], ...] = ()
     chosen: str = ""
     chosen_why: str = ""
+    project: str = ""
 
     @staticmethod
     def of(definition: ViewDefinition) -> "ViewOptions":
@@ -34,4 +35,5 @@ class ViewOptions:
             definition.shares,
             definition.chosen,
             definition.chosen_why,
+            definition.project,
         )

@@ -1,0 +1,223 @@
+"""A project beside a lake: what is to be made, replaced, left and dropped, and why; runs nothing.
+
+Tables hold data that cannot be computed again, so that a plan never changes or drops one. Views are
+compared as algebra (`refresh.preview`): one whose text alone has changed is left as it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from viewkeep.errors import ViewkeepError
+from viewkeep.explain import Analyzed, explain
+from viewkeep.lake_reader import LakeReader
+from viewkeep.project.model import Project, ProjectTable, ProjectView
+from viewkeep.query.tables import Table
+from viewkeep.refresh.plan import SKIP, Stage
+from viewkeep.refresh.preview import NEW, OPTIONS, SAME, TEXT, ViewPreview
+
+CREATE, REGISTER, REPLACE, LAG, LEAVE, DROP, FAILS = (
+    *("create", "register", "replace", "set lag", "leave"),
+    *("drop", "fails"),
+)
+TABLE, VIEW = "table", "view"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One table or view: what is to be done, and why. `destroys` tells what is lost by it,
+    `keeping` how a view will be kept, `update` and `delay` the bounds that theory has for it,
+    `reads` how many bytes are read, `refresh` what the refresh after it does."""
+
+    kind: str
+    name: str
+    action: str
+    reason: str = ""
+    destroys: str = ""
+    file: str = ""
+    keeping: str = ""
+    update: str = ""
+    delay: str = ""
+    reads: int | None = None
+    refresh: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether something is to be done."""
+        return self.action not in (LEAVE, FAILS)
+
+
+@dataclass(frozen=True)
+class ProjectPlan:
+    """The steps that bring a lake to what a project says, in the order in which they run."""
+
+    project: Project
+    lake: str
+    is_new: bool
+    steps: tuple[Step, ...] = ()
+    stages: tuple[Stage, ...] = field(default=(), repr=False)
+
+    @property
+    def problems(self) -> tuple[Step, ...]:
+        """Steps that cannot be made: nothing is run while there is one."""
+        return tuple(each for each in self.steps if each.action == FAILS)
+
+    @property
+    def destroying(self) -> tuple[Step, ...]:
+        """Steps by which something is lost."""
+        return tuple(each for each in self.steps if each.destroys)
+
+    @property
+    def changes(self) -> bool:
+        """Whether the lake is not yet what the project says."""
+        return any(each.changes for each in self.steps)
+
+
+def plan_project(project: Project, keeper: LakeReader, is_new: bool = False) -> ProjectPlan:
+    """Compare a project with its lake, which does not exist yet if `is_new`."""
+    tables = dict(_declared_tables(project, keeper))
+    steps = [_table_step(each, tables.get(each.name), keeper) for each in project.tables]
+    readable = {name: table for name, table in tables.items() if isinstance(table, Table)}
+    previews = keeper.preview({v.name: (v.sql, v.options) for v in project.views}, readable)
+    stages = () if is_new else tuple(keeper.plan())
+    about = _Facts(project, keeper, readable, {each.view: each for each in stages}, previews)
+    views = [about.step(*pair) for pair in zip(project.views, previews, strict=True)]
+    return ProjectPlan(
+        project, project.lake, is_new, (*steps, *views, *_drop_steps(project, keeper)), stages
+    )
+
+
+def _declared_tables(
+    project: Project, keeper: LakeReader
+) -> Iterator[tuple[str, Table | ViewkeepError]]:
+    for each in project.tables:
+        if each.table is not None:
+            yield each.name, each.table
+            continue
+        try:
+            yield each.name, keeper.external_table(each.name, each.location, **each.constraints)
+        except (ViewkeepError, TypeError) as error:
+            problem = error if isinstance(error, ViewkeepError) else ViewkeepError(str(error))
+            yield each.name, problem
+
+
+def _table_step(
+    table: ProjectTable, declared: Table | ViewkeepError | None, keeper: LakeReader
+) -> Step:
+    if isinstance(declared, ViewkeepError):
+        return Step(TABLE, table.name, FAILS, str(declared), file=table.file)
+    assert declared is not None
+    there = keeper.tables.get(table.name)
+    if there is None:
+        if table.name in keeper.views:
+            return Step(
+                TABLE, table.name, FAILS, "the lake has a view of that name", "", table.file
+            )
+        if table.location:
+            return Step(TABLE, table.name, REGISTER, f"in {table.location}", file=table.file)
+        if not declared.key:
+            return Step(TABLE, table.name, FAILS, "it has no PRIMARY KEY", file=table.file)
+        rows = f"new, with {table.rows.name}" if table.rows else "new, without rows"
+        return Step(TABLE, table.name, CREATE, rows, file=table.file)
+    difference = _table_difference(there, declared)
+    if difference:
+        way_out = f"`viewkeep table drop {table.name}` forgets it, and leaves its folder"
+        return Step(TABLE, table.name, FAILS, f"{difference}; {way_out}", file=table.file)
+    return Step(TABLE, table.name, LEAVE, file=table.file)
+
+
+def _table_difference(there: Table, declared: Table) -> str:
+    """What differs; tables are not changed, since their rows cannot be made again."""
+    before = {each.name: str(each) for each in there.visible}
+    after = {each.name: str(each) for each in declared.visible}
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name) != after.get(name):
+            own, new = before.get(name, "no such column"), after.get(name, "no such column")
+            return f'the lake has "{own}" where the project has "{new}"'
+    if there.key != declared.key:
+        return f"its key is ({', '.join(there.key)}), in the project ({', '.join(declared.key)})"
+    return ""
+
+
+class _Facts:
+    """What steps of views are made from."""
+
+    def __init__(
+        self,
+        project: Project,
+        keeper: LakeReader,
+        tables: Mapping[str, Table],
+        stages: Mapping[str, Stage],
+        previews: list[ViewPreview],
+    ) -> None:
+        self._project, self._stages = project, stages
+        self._there = {each.name: each for each in keeper.describe_views()}
+        self._sizes = {each.name: each.size for each in keeper.describe_tables()}
+        columns = {each.name: Table(dict(each.columns)) for each in previews if each.columns}
+        self._tables = {**keeper.tables, **tables, **columns}
+
+    def step(self, view: ProjectView, preview: ViewPreview) -> Step:
+        """What is to be done about a view."""
+        if preview.problem:
+            return Step(VIEW, view.name, FAILS, preview.problem, file=view.file)
+        action, reason, destroys = self._action(view, preview)
+        update, delay = self._bounds(view)
+        stage = self._stages.get(view.name)
+        return Step(
+            VIEW,
+            view.name,
+            action,
+            reason,
+            destroys,
+            view.file,
+            f"{preview.strategy} ({preview.reason})" if preview.reason else preview.strategy,
+            update,
+            delay,
+            self._bytes_read(preview) if action in (CREATE, REPLACE) else None,
+            stage.summary if stage and stage.action != SKIP and action in (LEAVE, LAG) else "",
+        )
+
+    def _action(self, view: ProjectView, preview: ViewPreview) -> tuple[str, str, str]:
+        if preview.change == NEW:
+            return CREATE, "new", ""
+        there = self._there[view.name]
+        if preview.change in (SAME, TEXT):
+            if there.lag != view.options.lag:
+                return LAG, f'"{there.lag}" becomes "{view.options.lag}"; its rows stay', ""
+            return LEAVE, "only its text has changed" if preview.change == TEXT else "", ""
+        reason = (
+            "its options have changed" if preview.change == OPTIONS else "its query has changed"
+        )
+        if preview.lost:
+            return REPLACE, reason, f"its columns {', '.join(preview.lost)}"
+        if there.project != self._project.name:
+            owner = f'the project "{there.project}"' if there.project else "somebody else"
+            return REPLACE, reason, f"the definition that {owner} gave it"
+        return REPLACE, reason, ""
+
+    def _bounds(self, view: ProjectView) -> tuple[str, str]:
+        """The best update time and delay that theory has for a view, if it is conjunctive."""
+        try:
+            [outcome] = explain(view.sql, self._tables).outcomes
+        except (ViewkeepError, ValueError):
+            return "", ""
+        if not isinstance(outcome, Analyzed):
+            return "", ""
+        bounds = outcome.analysis.bounds
+        best = bounds if bounds.best_epsilon is None else bounds.at(bounds.best_epsilon)
+        return best.order("update"), best.order("delay")
+
+    def _bytes_read(self, preview: ViewPreview) -> int | None:
+        sizes = [self._sizes.get(name, 0) for name in preview.reads]
+        return None if None in sizes else sum(each or 0 for each in sizes)
+
+
+def _drop_steps(project: Project, keeper: LakeReader) -> Iterator[Step]:
+    """Views that the project has made and no longer has; those that read others first."""
+    names = {each.name for each in project.views}
+    gone = [v for v in keeper.describe_views() if v.project == project.name and v.name not in names]
+    todo = {each.name: each for each in gone}
+    while todo:
+        read = {name for each in todo.values() for name in each.reads}
+        for name in [each for each in todo if each not in read] or list(todo):
+            del todo[name]
+            yield Step(VIEW, name, DROP, "no longer in the project", "its rows and its history")

@@ -1,0 +1,1 @@
+"""Plans, runs and tests of projects."""
