@@ -70,10 +70,10 @@ def plan(
     viewkeep plan --check || viewkeep up
     ```
     """
-    from viewkeep.report.project.plan import plan_json, plan_page
+    from viewkeep.report.project.plan import project_plan_json, project_plan_page
 
     with _planned(project, lake, create=False) as (found, _):
-        answer(as_json, lambda: plan_json(found), lambda: plan_page(found))
+        answer(as_json, lambda: project_plan_json(found), lambda: project_plan_page(found))
     if found.problems or (is_check and found.changes):
         raise typer.Exit(FAILED)
 
@@ -99,11 +99,11 @@ def up(
     viewkeep up --yes --json
     ```
     """
-    from viewkeep.report.project.plan import plan_page, run_json, run_page
+    from viewkeep.report.project.plan import project_plan_page, run_json, run_page
 
     with _planned(project, lake, create=False) as (found, _):
         if not as_json:
-            show(plan_page(found, ""))
+            show(project_plan_page(found, ""))
     if found.problems:
         first = found.problems[0]
         raise ViewkeepError(f'{first.kind} "{first.name}": {first.reason}')

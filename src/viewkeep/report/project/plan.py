@@ -23,7 +23,7 @@ _SIGNS = {"create": "+", "register": "+", "replace": "~", "set lag": "~", "drop"
 _STYLES = {"+": GOOD, "~": FAIR, "-": BAD, "!": BAD, " ": "dim"}
 
 
-def plan_page(plan: "ProjectPlan", way: str = "`viewkeep up` does it") -> RenderableType:
+def project_plan_page(plan: "ProjectPlan", way: str = "`viewkeep up` does it") -> RenderableType:
     """A line for each step, what is not right, and what would be lost."""
     table = lines_table(("", "name", "action", "kept by", "update", "delay", "why"))
     for each in plan.steps:
@@ -73,7 +73,7 @@ def _short_place(place: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else place
 
 
-def plan_json(plan: "ProjectPlan") -> Json:
+def project_plan_json(plan: "ProjectPlan") -> Json:
     """The plan for programs."""
     return {
         "format": FORMAT,
