@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.query.algebra import Node
 from viewkeep.query.tables import Table
 from viewkeep.sql import parse_view
@@ -76,7 +76,8 @@ class Devices:
             f"range({self.fanout}) AS f (k)"
         )
         for name in self.others:
-            run(f"CREATE TABLE {quote(name)} AS SELECT did, pid, pid % 7 AS x FROM devices_parts")
+            rows = "SELECT did, pid, pid % 7 AS x FROM devices_parts"
+            run(f"CREATE TABLE {quote_name(name)} AS {rows}")
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,14 @@ class Changes:
         """Draw the diff, keep the table as it was in `<table>@pre`, and change the table."""
         run = connection.execute
         rows = {"update": _updates, "insert": _inserts, "delete": _deletes}[self.kind]
-        run(f"CREATE OR REPLACE TABLE {quote(self.diff)} AS {rows(data, size, seed)}")
-        run(f"CREATE OR REPLACE TABLE {quote(f'{self.table}@pre')} AS FROM {self.table}")
+        run(f"CREATE OR REPLACE TABLE {quote_name(self.diff)} AS {rows(data, size, seed)}")
+        run(f"CREATE OR REPLACE TABLE {quote_name(f'{self.table}@pre')} AS FROM {self.table}")
         run(
             {
-                "update": f'UPDATE parts SET price = d."price#post" FROM {quote(self.diff)} AS d '
-                "WHERE parts.pid = d.pid",
-                "insert": f"INSERT INTO devices_parts FROM {quote(self.diff)}",
-                "delete": f"DELETE FROM devices_parts AS t USING {quote(self.diff)} AS d "
+                "update": f'UPDATE parts SET price = d."price#post" FROM {quote_name(self.diff)} '
+                "AS d WHERE parts.pid = d.pid",
+                "insert": f"INSERT INTO devices_parts FROM {quote_name(self.diff)}",
+                "delete": f"DELETE FROM devices_parts AS t USING {quote_name(self.diff)} AS d "
                 "WHERE t.did = d.did AND t.pid = d.pid",
             }[self.kind]
         )

@@ -33,7 +33,7 @@ from viewkeep.execute.spark.run import changed_rows, create_frames, run_script
 from viewkeep.execute.spark.session import session
 from viewkeep.lake.views.caches import order_of
 from viewkeep.query.algebra import Node
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 
 Frames = dict[Any, Any]
 TABLES = ("parts", "devices", "devices_parts")
@@ -151,7 +151,7 @@ class Kept:
         caches = [each.name for each in script.caches]
         for name, frame in create_frames(lake.spark, script, lake.tables("post")).items():
             order = order_of(script, name) if name in caches else script.view.ids[:1]
-            columns = [quote(column) for column in order]
+            columns = [back_quote(column) for column in order]
             ordered = frame.repartitionByRange(*columns).sortWithinPartitions(*columns)
             lake.store(self._stored(name), ordered)
         return perf_counter() - start
@@ -202,7 +202,7 @@ class Sums:
 
 def checksum(view: Node, frame: DataFrame) -> Sums:
     """The number of rows of a view, and the sum of their hashes."""
-    columns = ", ".join(map(quote, view.names))
+    columns = ", ".join(map(back_quote, view.names))
     hashes = f"coalesce(sum(CAST(xxhash64({columns}) AS DECIMAL(38, 0))), 0)"
     [row] = frame.selectExpr("count(*)", hashes).collect()
     return Sums(int(row[0]), int(row[1]))

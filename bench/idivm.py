@@ -23,8 +23,8 @@ from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.run_in_connection import create, run
+from viewkeep.execute.duckdb.dialect.text import quote_name
+from viewkeep.execute.duckdb.run_in_connection import create, run_in_connection
 from viewkeep.query.algebra import Node
 
 KINDS = (PRICES, INSERTS, DELETES)
@@ -77,11 +77,11 @@ class Kept:
     def sources(self, script: Script) -> dict[tuple[str, str] | str, str]:
         """Where its relations are."""
         own = {each.name: self.relation(each.name) for each in script.materialized}
-        return {**own, **{(c.table, "pre"): quote(f"{c.table}@pre") for c in KINDS}}
+        return {**own, **{(c.table, "pre"): quote_name(f"{c.table}@pre") for c in KINDS}}
 
     def relation(self, name: str) -> str:
         """The table of a cache, or of the view."""
-        return quote(f"{self.strategy} {self.title} {name}")
+        return quote_name(f"{self.strategy} {self.title} {name}")
 
     def create(self, connection: Connection) -> float:
         """Fill the view and all caches; the seconds."""
@@ -94,7 +94,7 @@ class Kept:
         """Run the script; counting accesses is not part of its seconds."""
         script = self.script(changes)
         text = _text_seconds(script)
-        report = run(connection, script, self.sources(script), count_accesses=True)
+        report = run_in_connection(connection, script, self.sources(script), count_accesses=True)
         seconds = text + sum(each.seconds for each in report.statements)
         return Cost(seconds, text, report.accesses or 0)
 
@@ -110,7 +110,7 @@ class Kept:
 def _text_seconds(script: Script) -> float:
     start = perf_counter()
     for each in script.computes():
-        statements.query(each.query, lambda leaf: quote(leaf.name))
+        statements.query(each.query, lambda leaf: quote_name(leaf.name))
     return perf_counter() - start
 
 
@@ -122,9 +122,9 @@ def _number(connection: Connection, text: str) -> int:
 def recompute(connection: Connection, data: Devices, title: str, view: Node) -> Cost:
     """The view from scratch: every table is read as a whole, and every row written."""
     start = perf_counter()
-    text = statements.query(view, lambda leaf: quote(leaf.name))
+    text = statements.query(view, lambda leaf: quote_name(leaf.name))
     translated = perf_counter() - start
-    rows = f"FROM ({text}) AS rows ({', '.join(map(quote, view.names))})"
+    rows = f"FROM ({text}) AS rows ({', '.join(map(quote_name, view.names))})"
     connection.execute(f"CREATE OR REPLACE TABLE {_recomputed(title)} AS {rows}")
     seconds = perf_counter() - start
     read = sum(_number(connection, f"SELECT count(*) FROM {name}") for name in data.tables)
@@ -133,12 +133,12 @@ def recompute(connection: Connection, data: Devices, title: str, view: Node) -> 
 
 
 def _recomputed(title: str) -> str:
-    return quote(f"{RECOMPUTE} {title}")
+    return quote_name(f"{RECOMPUTE} {title}")
 
 
 def check(connection: Connection, kept: Kept) -> None:
     """The view of a strategy is the recomputed one."""
-    names = ", ".join(map(quote, kept.view.names))
+    names = ", ".join(map(quote_name, kept.view.names))
     pairs = (_recomputed(kept.title), kept.relation("view"))
     sums = [
         connection.execute(

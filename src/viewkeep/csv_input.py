@@ -176,7 +176,7 @@ class CsvFile:
             self._text.close()
 
 
-def read_rows(file: CsvFile, layout: Layout, header: bool | None = None) -> Iterator[Row]:
+def read_csv_rows(file: CsvFile, layout: Layout, header: bool | None = None) -> Iterator[Row]:
     """The rows of a relation; whether the first line is a header is found out, or told.
 
     A header that names the columns says where they are; else columns come in their order.
@@ -238,7 +238,7 @@ class RowChange:
     multiplicity: int
 
 
-def read_changes(
+def read_csv_changes(
     file: CsvFile, layouts: Mapping[str, Layout], others: Mapping[str, Table]
 ) -> Iterator[RowChange]:
     """The changes of a file: relation, multiplicity, values; `others` are tables not read."""

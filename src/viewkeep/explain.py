@@ -12,18 +12,18 @@ from viewkeep.analysis.cascade import Cascade
 from viewkeep.errors import QueryError
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints
-from viewkeep.reading import Failed, Read, Tables, Unclassified, read_queries
+from viewkeep.reading import FailedStatement, Read, Tables, UnclassifiedView, read_queries
 
 
 @dataclass(frozen=True, slots=True)
-class Analyzed:
+class AnalyzedQuery:
     """A conjunctive query with what is possible for it."""
 
     name: str
     analysis: Analysis
 
 
-Outcome = Analyzed | Unclassified | Failed
+Outcome = AnalyzedQuery | UnclassifiedView | FailedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Explanation:
     @property
     def failed(self) -> bool:
         """Whether some statement is not a valid query."""
-        return any(isinstance(outcome, Failed) for outcome in self.outcomes)
+        return any(isinstance(outcome, FailedStatement) for outcome in self.outcomes)
 
 
 def explain(
@@ -53,13 +53,13 @@ def explain(
     statements = list(_with_distinct_names(read_queries(text, tables or {})))
     if not statements:
         raise QueryError("there is no query in the text")
-    if len(statements) == 1 and isinstance(statements[0], Failed):
+    if len(statements) == 1 and isinstance(statements[0], FailedStatement):
         raise statements[0].error
     queries = [read for read in statements if isinstance(read, ConjunctiveQuery)]
     workload = analyze_workload(constrain(queries, constraints or Constraints()))
     analyses = iter(workload)
     outcomes = [
-        Analyzed(read.name, next(analyses)) if isinstance(read, ConjunctiveQuery) else read
+        AnalyzedQuery(read.name, next(analyses)) if isinstance(read, ConjunctiveQuery) else read
         for read in statements
     ]
     return Explanation(tuple(outcomes), workload.cascades)
@@ -70,7 +70,7 @@ def _with_distinct_names(statements: Iterable[Read]) -> Iterator[Read]:
     for read in statements:
         if read.name in names and isinstance(read, ConjunctiveQuery):
             problem = f'another query is called "{read.name}" too: give each its own name'
-            yield Failed(read.name, QueryError(problem))
+            yield FailedStatement(read.name, QueryError(problem))
         else:
             yield read
         names.add(read.name)

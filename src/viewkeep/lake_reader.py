@@ -22,9 +22,9 @@ from viewkeep.lake.descriptions import (
     describe_tables,
     describe_views,
 )
-from viewkeep.lake.lake import Lake, located, open_lake
+from viewkeep.lake.lake import Lake, absolute_location, open_lake
 from viewkeep.lake.read import entry_rows
-from viewkeep.lake.views.explain_view import explain_view, script_of
+from viewkeep.lake.views.explain_view import script_of, view_explanation
 from viewkeep.lake.views.status import ViewStatus, view_statuses
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_options import ViewOptions
@@ -178,7 +178,7 @@ class LakeReader:
         stage = next(each for each in self.plan(name) if each.view == name)
         view = self._view(name)
         strategies = strategy_advice(self._plans, view, self._engines)
-        return explain_view(view, stage.summary, strategies, script)
+        return view_explanation(view, stage.summary, strategies, script)
 
     def _view(self, name: str) -> View:
         return self._plans.finished_view(name)
@@ -186,4 +186,4 @@ class LakeReader:
 
 @checked
 def _lake_place(path: str | os.PathLike[str]) -> str:
-    return located(path)
+    return absolute_location(path)

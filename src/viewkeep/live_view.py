@@ -27,7 +27,7 @@ from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.maintainer import Maintainer, OutputChange, engine_obstacle, maintain
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.types.data_types import Field
-from viewkeep.refresh.write_rows import write_rows
+from viewkeep.refresh.write_rows import write_live_rows
 from viewkeep.sql import OutputForm, from_sql, output_form
 from viewkeep.tables.arrow_rows import arrow_type
 from viewkeep.tables.feed import Feed
@@ -129,31 +129,30 @@ class LiveView:
             return _view_rows(self._maintainer, self._source)
 
     def row_changes(self, changes: Iterable[OutputChange]) -> list[dict[str, Any]]:
-        """What subscribers hear as changes of the view's rows, as `Keeper.changes` tells them: an
-        `operation`, and the row `before` and `after`, None where there is none."""
+        """Output changes as changes of the view's rows, in the form of `Keeper.changes`: an
+        `operation` and the row `before` and `after`, None where there is none."""
         payload = self._maintainer.payload
-        nothing = None if self.columns else payload.result(payload.ring.zero)
-        return [row for each in changes for row in _row_changes(self._source, each, nothing)]
+        empty_payload = None if self.columns else payload.result(payload.ring.zero)
+        return [row for each in changes for row in _row_changes(self._source, each, empty_payload)]
 
     def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
-        """Call with the change of the output that each `catch_up` makes: transactions, and all
-        else that happened to the tables since the one before, as one."""
+        """Call a function with the output change of each `catch_up`, as one for all changes of the
+        tables since the catch-up before."""
         self._maintainer.subscribe(callback)
 
     # --- following ------------------------------------------------------------------------------
 
     def catch_up(self) -> int:
-        """Bring in what happened to the tables since; how many rows of them changed.
+        """Bring the view up to date with its tables; returns how many rows of these changed.
 
-        Readers and subscribers see all of it or nothing; where something cannot be brought in,
-        nothing is.
+        Readers and subscribers see all changes or none; after an error the view is as before.
         """
         with self._lock, remembered_logs():
-            newest = _newest(self._lake, self._tables)
+            newest = _visible_versions(self._lake, self._tables)
             behind = {n: v for n, v in newest.items() if v != self._pins[n].version}
-            changes = [self._changes(name, version) for name, version in behind.items()]
+            changes = [self._table_changes(name, version) for name, version in behind.items()]
             pins = {n: Pin.of(self._lake, self._tables[n], v) for n, v in behind.items()}
-            batches = [_batch(self._maintainer.query, each) for each in changes if each.size]
+            batches = [_update_batch(self._maintainer.query, each) for each in changes if each.size]
             with self._maintainer.exclusive():
                 if batches:
                     self._maintainer.update_batches(batches)
@@ -166,17 +165,17 @@ class LiveView:
             self.catch_up()
             stop.wait(every)
 
-    def _changes(self, name: str, version: int) -> TableChanges:
-        definition, seen = self._tables[name], self._pins[name].version
+    def _table_changes(self, name: str, version: int) -> TableChanges:
+        definition, since = self._tables[name], self._pins[name].version
         table = self._lake.at(definition.location)
         try:
-            if version < seen:
+            if version < since:
                 raise LiveViewError("it was put back to an older version")
-            return Feed(self._lake.scans, name, definition.table, table).changes(seen, version)
+            return Feed(self._lake.scans, name, definition.table, table).changes(since, version)
         except ViewkeepError as error:
             problem = str(error).partition(";")[0]
             raise LiveViewError(
-                f'live view "{self.name}": what happened to table "{name}" since version {seen} '
+                f'live view "{self.name}": what happened to table "{name}" since version {since} '
                 f'cannot be told: {problem}; build it anew with live("{self.name}", resume=False)'
             ) from error
 
@@ -208,7 +207,7 @@ class LiveView:
                 if not pin.is_current(self._lake, self._tables[name]):
                     self._refuse(f'table "{name}" has another history than the one that was seen')
             self._check_averages()
-            return write_rows(view, self.to_arrow, self.versions)
+            return write_live_rows(view, self.to_arrow, self.versions)
 
     def _refuse(self, problem: str) -> None:
         raise LiveViewError(
@@ -227,16 +226,16 @@ class LiveView:
 
 
 def open_live(plans: ViewPlans, name: str, resume: bool) -> LiveView:
-    """A live view of what was saved, if that can go on, else of the tables as they are."""
+    """A live view resumed from its saved state where possible, else built from the tables."""
     catalog = plans.lake.catalog.read()
     definition = catalog.finished_view(name)
     tables = _base_tables(catalog, definition)
-    declared = {name: each.table for name, each in tables.items()}
-    query = from_sql(definition.sql, declared)
-    source = LiveSource(plans, definition, tables, output_form(definition.sql, declared))
+    declared_tables = {name: each.table for name, each in tables.items()}
+    query = from_sql(definition.sql, declared_tables)
+    source = LiveSource(plans, definition, tables, output_form(definition.sql, declared_tables))
     with plans.lake.marked():
-        live = _resumed(source) if resume else None
-        return _built(source, query) if live is None else live
+        live = _resume_live_view(source) if resume else None
+        return _build_live_view(source, query) if live is None else live
 
 
 def _base_tables(catalog: Catalog, definition: ViewDefinition) -> dict[str, TableDefinition]:
@@ -253,29 +252,28 @@ def _base_tables(catalog: Catalog, definition: ViewDefinition) -> dict[str, Tabl
     return tables
 
 
-def _newest(lake: Lake, tables: Mapping[str, TableDefinition]) -> dict[str, int]:
-    """The newest versions that views may see, all as they were between two decisions about
-    transactions."""
+def _visible_versions(lake: Lake, tables: Mapping[str, TableDefinition]) -> dict[str, int]:
+    """The newest versions that views may see, read while no transaction was decided."""
     transactions = Transactions(lake)
     for _ in range(TRIES):
-        decided = transactions.decided()
+        decision = transactions.decided()
         versions = {name: transactions.visible_version(each) for name, each in tables.items()}
-        if transactions.decided() == decided:
+        if transactions.decided() == decision:
             return versions
         forget_logs(lake.at(each.location).uri for each in tables.values())
     raise ConflictError(f"{lake.uri}: transactions are decided all the time; try again later")
 
 
-def _built(source: LiveSource, query: ConjunctiveQuery) -> LiveView:
-    """From the rows of the newest versions."""
+def _build_live_view(source: LiveSource, query: ConjunctiveQuery) -> LiveView:
+    """Build a live view from the rows of the newest versions."""
     lake, tables, rows, pins = source.lake, source.tables, {}, {}
-    maintainer = _maintained(query)
+    maintainer = _maintainer_with_lookups(query)
     with remembered_logs():
-        for name, version in _newest(lake, tables).items():
+        for name, version in _visible_versions(lake, tables).items():
             table = lake.at(tables[name].location)
             snapshot = table.snapshot(version)
-            whole = Folder(table).read(snapshot.files, snapshot.fields)
-            rows[name] = whole.select(list(query.columns_of(name)))
+            all_columns = Folder(table).read(snapshot.files, snapshot.fields)
+            rows[name] = all_columns.select(list(query.columns_of(name)))
             pins[name] = Pin.of(lake, tables[name], version)
     maintainer.load(rows)
     live = LiveView(source, maintainer, pins)
@@ -283,7 +281,7 @@ def _built(source: LiveSource, query: ConjunctiveQuery) -> LiveView:
     return live
 
 
-def _maintained(query: ConjunctiveQuery) -> Maintainer:
+def _maintainer_with_lookups(query: ConjunctiveQuery) -> Maintainer:
     """A maintainer whose look-ups take constant time.
 
     Where the best strategy has a delay that grows, since every look-up sums over the heavy values,
@@ -296,8 +294,8 @@ def _maintained(query: ConjunctiveQuery) -> Maintainer:
     return maintain(query, engine=engine, strategy="viewtree", output="list")
 
 
-def _batch(query: ConjunctiveQuery, changes: TableChanges) -> tuple[str, pa.Table, Any]:
-    """The changes of a table as the engine takes them: old rows go, new ones come."""
+def _update_batch(query: ConjunctiveQuery, changes: TableChanges) -> tuple[str, pa.Table, Any]:
+    """The changes of a table as a batch of the engine: old rows with -1, new rows with +1."""
     columns = list(query.columns_of(changes.name))
     rows = pa.concat_tables([changes.old_rows.select(columns), changes.new_rows.select(columns)])
     signs = np.ones(rows.num_rows, np.int64)
@@ -305,9 +303,9 @@ def _batch(query: ConjunctiveQuery, changes: TableChanges) -> tuple[str, pa.Tabl
     return changes.name, rows, signs
 
 
-def _resumed(source: LiveSource) -> LiveView | None:
-    """From the state that was saved last, brought up to date; None if it is of another definition
-    or history, or what happened since cannot be told."""
+def _resume_live_view(source: LiveSource) -> LiveView | None:
+    """Resume a live view from its saved state; None if that belongs to another definition or
+    history, or the changes since then cannot be read."""
     state = saved_state(source.lake, source.definition)
     if state is None or state.pins.keys() != source.tables.keys():
         return None
@@ -341,11 +339,11 @@ def _batch_rows(batch: pa.RecordBatch, source: LiveSource, width: int) -> pa.Tab
         copies = np.repeat(np.arange(batch.num_rows), batch.columns[-1].to_numpy())
         batch = batch.take(pa.array(copies))
     heads, payloads = iter(batch.columns[:width]), iter(batch.columns[width:])
-    columns = [_typed(next(payloads if is_sum else heads), f) for f, is_sum in source.columns]
+    columns = [_view_column(next(payloads if is_sum else heads), f) for f, is_sum in source.columns]
     return pa.table(columns, [field.name for field, _ in source.columns])
 
 
-def _typed(values: pa.Array, field: Field) -> pa.ChunkedArray:
+def _view_column(values: pa.Array, field: Field) -> pa.ChunkedArray:
     """A column in the type of the view; averages of decimals are rounded as SQL rounds them."""
     kind = arrow_type(field.type)
     if pa.types.is_decimal(values.type) and values.type.scale > getattr(kind, "scale", 1 << 10):
@@ -357,22 +355,22 @@ def _typed(values: pa.Array, field: Field) -> pa.ChunkedArray:
 
 
 def _row_changes(
-    source: LiveSource, change: OutputChange, nothing: Row | None
+    source: LiveSource, change: OutputChange, empty_payload: Row | None
 ) -> list[dict[str, Any]]:
-    """A change of one output tuple; `nothing` is the payload of a view that always has one row."""
+    """A change of one output tuple; `empty_payload` is for a view that always has one row."""
     if source.form.has_copies:
-        count, row = (change.after or 0) - (change.before or 0), _row(source, change.row, ())
+        count, row = (change.after or 0) - (change.before or 0), _view_row(source, change.row, ())
         operation, before, after = ("insert", None, row) if count > 0 else ("delete", row, None)
         return [{"operation": operation, "before": before, "after": after}] * abs(count)
-    payloads = (nothing if each is None else each for each in (change.before, change.after))
-    before, after = (None if p is None else _row(source, change.row, p) for p in payloads)
+    payloads = (empty_payload if each is None else each for each in (change.before, change.after))
+    before, after = (None if p is None else _view_row(source, change.row, p) for p in payloads)
     if before == after:
         return []
     operation = "insert" if before is None else "delete" if after is None else "update"
     return [{"operation": operation, "before": before, "after": after}]
 
 
-def _row(source: LiveSource, head: Row, payload: Any) -> dict[str, Any]:
+def _view_row(source: LiveSource, head: Row, payload: Any) -> dict[str, Any]:
     """A row of the view by its columns; the payload of a view without aggregates is a count."""
     heads, parts = iter(head), iter(payload if isinstance(payload, tuple) else ())
     return {field.name: next(parts if is_sum else heads) for field, is_sum in source.columns}

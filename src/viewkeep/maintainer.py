@@ -19,9 +19,9 @@ from viewkeep.engine.live import LiveOptions, LiveQuery
 from viewkeep.engine.query_result import QueryResult
 from viewkeep.engine.result import short
 from viewkeep.engine.runner import Runner, restore_compiled
-from viewkeep.engine.save import damaged, is_arrow_file, read_state
+from viewkeep.engine.save import damaged_file_error, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
-from viewkeep.engine.switching import obstacle
+from viewkeep.engine.switching import payload_obstacle
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError
 from viewkeep.options import Options
 from viewkeep.plan.adaptive.thresholds import Thresholds
@@ -109,12 +109,12 @@ class Maintainer(QueryResult):
 
         All or, if one is refused, none; subscribers hear of one change.
         """
-        listed = batches if isinstance(batches, list) else [batches]
-        if not all(isinstance(each, tuple) and len(each) == 3 for each in listed):
+        batch_list = batches if isinstance(batches, list) else [batches]
+        if not all(isinstance(each, tuple) and len(each) == 3 for each in batch_list):
             raise SchemaError(
                 "update_batches() takes a list of tuples: relation, rows and multiplicities"
             )
-        tables = [(name, as_table(rows, name), counts) for name, rows, counts in listed]
+        tables = [(name, as_table(rows, name), counts) for name, rows, counts in batch_list]
         with self._gate:
             self._live.update_batches(tables)
 
@@ -171,7 +171,7 @@ class Maintainer(QueryResult):
         check_hashable(row)
         with self._gate:
             self._live.flush()
-            return self._present(self._live.element(row, inputs))
+            return self._user_payload(self._live.element(row, inputs))
 
     def value(self, given: Mapping[str, Any] | None = None) -> Any:
         """The result of a query without output variables."""
@@ -233,7 +233,7 @@ class Maintainer(QueryResult):
         """What is possible for the query."""
         return analyze_query(self.query)
 
-    def _present(self, element: Any) -> Any:
+    def _user_payload(self, element: Any) -> Any:
         if self.query.aggregates and self.payload.ring.is_zero(element):
             return None
         return self.payload.result(element)
@@ -264,11 +264,11 @@ class Maintainer(QueryResult):
                 f"cannot restore {path}: it holds a view: use SqlMaintainer.restore"
             )
         try:
-            restored = Maintainer(state["query"], state["options"], state["program"])
-            restored._live.restore(state)
+            maintainer = Maintainer(state["query"], state["options"], state["program"])
+            maintainer._live.restore(state)
         except Exception as error:  # a file that was tampered with may hold anything
-            raise damaged(path, error) from error
-        return restored
+            raise damaged_file_error(path, error) from error
+        return maintainer
 
     def __reduce__(self) -> tuple[Callable[[bytes], "Maintainer"], tuple[bytes]]:
         """A pickle of the query, its options and its rows; what cannot be pickled is refused."""
@@ -281,11 +281,11 @@ class Maintainer(QueryResult):
 
     @staticmethod
     def _from_arrow(path: str | os.PathLike[str]) -> "Maintainer":
-        def begin(header: Mapping[str, Any]) -> tuple["Maintainer", Runner]:
-            made = Maintainer(header["query"], header["options"], header["program"])
-            return made, made._live.runner
+        def new_maintainer(header: Mapping[str, Any]) -> tuple["Maintainer", Runner]:
+            maintainer = Maintainer(header["query"], header["options"], header["program"])
+            return maintainer, maintainer._live.runner
 
-        restored = restore_compiled(path, begin)
+        restored = restore_compiled(path, new_maintainer)
         restored._live.mark_restored()
         return restored
 
@@ -391,4 +391,4 @@ def engine_obstacle(query: ConjunctiveQuery) -> str:
     >>> engine_obstacle(parse("Q(a; min(b)) = R(a, b)"))
     'the ordered multisets are not numbers of 64 bits'
     """
-    return obstacle(plan_payload(query))
+    return payload_obstacle(plan_payload(query))

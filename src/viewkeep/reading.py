@@ -31,7 +31,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Unclassified:
+class UnclassifiedView:
     """A valid SQL view that is not a conjunctive query, and the construct that prevents it."""
 
     name: str
@@ -40,14 +40,14 @@ class Unclassified:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedStatement:
     """A statement that is not a valid query."""
 
     name: str
     error: ViewkeepError
 
 
-Read = ConjunctiveQuery | Unclassified | Failed
+Read = ConjunctiveQuery | UnclassifiedView | FailedStatement
 
 
 def read_constraints(
@@ -73,7 +73,7 @@ def read_queries(text: str, tables: Tables) -> Iterator[Read]:
     """Every query of a text, in SQL or in the notation."""
     if not is_sql(text):
         if misspelt := _misspelt_sql(text):
-            yield Failed("Q", misspelt)
+            yield FailedStatement("Q", misspelt)
             return
         for statement in notation_statements(text):
             yield from read_notation(statement, tables)
@@ -102,7 +102,7 @@ def read_query(text: str, tables: Tables) -> ConjunctiveQuery:
     match list(read_queries(text, tables)):
         case []:
             raise QueryError("there is no query in the text")
-        case [Failed(_, error)] | [Unclassified(_, _, error)]:
+        case [FailedStatement(_, error)] | [UnclassifiedView(_, _, error)]:
             raise error
         case [ConjunctiveQuery() as query]:
             return query
@@ -147,7 +147,7 @@ def read_notation(statement: Statement, tables: Tables) -> Iterator[Read]:
         for query in parse_many(statement.text, arities or None):
             yield _with_keys(query, tables)
     except ViewkeepError as error:
-        yield Failed(statement.name, error)
+        yield FailedStatement(statement.name, error)
 
 
 def read_sql(statement: Statement, tables: Tables) -> Read:
@@ -162,11 +162,11 @@ def read_sql(statement: Statement, tables: Tables) -> Read:
             )
         tree = parse_view(statement.text, tables)
     except ViewkeepError as error:
-        return Failed(statement.name, error)
+        return FailedStatement(statement.name, error)
     try:
         return replace(from_sql(statement.text, tables), name=statement.name)
     except QueryError as reason:
-        return Unclassified(statement.name, tree, reason)
+        return UnclassifiedView(statement.name, tree, reason)
 
 
 def _with_keys(query: ConjunctiveQuery, tables: Tables) -> ConjunctiveQuery:

@@ -15,8 +15,8 @@ from viewkeep.csv_input import (
     CsvFile,
     Layout,
     Row,
-    read_changes,
-    read_rows,
+    read_csv_changes,
+    read_csv_rows,
 )
 from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.maintainer import Maintainer, OutputChange
@@ -59,7 +59,7 @@ class Stream:
             for relation, name in sources:
                 layout = self._layout(relation)
                 file = opened.enter_context(closing(CsvFile(name)))
-                rows = self._counted(file, read_rows(file, layout, header))
+                rows = self._counted(file, read_csv_rows(file, layout, header))
                 data[relation] = chain(data.get(relation, ()), rows)
             start = perf_counter()
             try:
@@ -76,7 +76,7 @@ class Stream:
         with closing(CsvFile(name)) as file:
             self.changes = file
             with file.named_in_errors():
-                for change in read_changes(file, self._layouts, self._others):
+                for change in read_csv_changes(file, self._layouts, self._others):
                     if change.row is None:
                         self.progress.ignored += 1
                         continue
@@ -133,7 +133,7 @@ class Stream:
         for relation, name in sources:
             if name != STANDARD_INPUT:
                 with closing(CsvFile(name)) as file:
-                    for row in read_rows(file, self._layout(relation), header):
+                    for row in read_csv_rows(file, self._layout(relation), header):
                         try:
                             self.live.check_batch(relation, [row], loading=True)
                         except ViewkeepError:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from viewkeep.changes.batch import ChangeBatch, compose
+from viewkeep.changes.batch import ChangeBatch, compose_batches
 from viewkeep.changes.log import Delete, Insert, Modification, Update, net
 from viewkeep.changes.rows import ChangeError, Key, Row, RowFormat
 from viewkeep.query.tables import Table
@@ -73,7 +73,7 @@ class MemoryTable:
                 "take the inverse of the changes the other way round"
             )
         batches = self._batches[since - self._oldest : until - self._oldest]
-        return compose(self.name, self.table, batches)
+        return compose_batches(self.name, self.table, batches)
 
     def rows(self, version: int) -> dict[Key, Row]:
         """The rows at a version, by key, as a dict of their own."""

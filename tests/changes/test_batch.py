@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.changes.memory_table import difference
 from tests.diffs.diff_columns import delete_columns, insert_columns, update_columns
-from viewkeep.changes import ChangeBatch, ChangeError, compose
+from viewkeep.changes import ChangeBatch, ChangeError, compose_batches
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
 
@@ -40,7 +40,11 @@ def test_batches_compose(first: Any, second: Any, third: Any, fourth: Any) -> No
         for old, new in ((first, second), (second, third), (third, fourth))
     )
     whole = difference("t", T, first, fourth)
-    for composed in (ab.then(bc).then(cd), ab.then(bc.then(cd)), compose("t", T, (ab, bc, cd))):
+    for composed in (
+        ab.then(bc).then(cd),
+        ab.then(bc.then(cd)),
+        compose_batches("t", T, (ab, bc, cd)),
+    ):
         assert parts(composed) == parts(whole)
     assert ab.then(ab.inverse()).is_empty
     assert parts(ab.then(ChangeBatch("t", T))) == parts(ab)

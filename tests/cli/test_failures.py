@@ -49,7 +49,7 @@ def _raise(error: BaseException) -> Any:
 def test_any_error_is_one_line(
     error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_explain", _raise(error))
+    monkeypatch.setattr(command, "_read_and_explain", _raise(error))
     answer = viewkeep("explain", "Q(a) = R(a)")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith(f"error: {said}")
@@ -62,7 +62,7 @@ def test_any_error_is_one_line(
 
 
 def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_explain", _raise(KeyboardInterrupt()))
+    monkeypatch.setattr(command, "_read_and_explain", _raise(KeyboardInterrupt()))
     answer = viewkeep("explain", "Q(a) = R(a)")
     assert (answer.code, answer.out, answer.err) == (130, "", "")
 

@@ -21,14 +21,14 @@ from tests.diffs.harness import (
 from tests.diffs.interpret import Rows, evaluate
 from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as_arrow
 from viewkeep.changes import ChangeBatch
-from viewkeep.diffs.generate import Generated, generate
+from viewkeep.diffs.generate import GeneratedScript, generate
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.identify import IdPlan, identify
 from viewkeep.diffs.schemas import base_diffs, every_change, update_sets
 from viewkeep.diffs.script import BaseDiff
-from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.prepared import Prepared
+from viewkeep.execute.duckdb.dialect.text import quote_name
+from viewkeep.execute.duckdb.prepared import PreparedScript
 from viewkeep.execute.duckdb.run_in_connection import create, prepare, read, run_prepared
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
@@ -128,11 +128,13 @@ class Mode:
     ) -> None:
         self._node, self._connection, self._tuple_based = node, connection, tuple_based
         self._name = "tuple" if tuple_based else "id"
-        self._sources: dict[Any, str] = {(name, "pre"): quote(f"{name}@pre") for name in tables}
+        self._sources: dict[Any, str] = {
+            (name, "pre"): quote_name(f"{name}@pre") for name in tables
+        }
         self._scripts: dict[str, Scripts] = {}
         self._kept = generate(node, {}, tuple_based).script
         for kept in self._kept.materialized:
-            self._sources[kept.name] = quote(f"{self._name} {kept.name}")
+            self._sources[kept.name] = quote_name(f"{self._name} {kept.name}")
         create(connection, self._kept, self._sources)
 
     def refresh(self, kinds: Kinds, minimized: bool) -> None:
@@ -146,7 +148,7 @@ class Mode:
     def check(self, relations: dict[Any, Any], expected: Bag | None) -> None:
         """All that is kept equals its definition in Python, but for rows of a reserve."""
         for kept in self._kept.materialized:
-            columns = ", ".join(map(quote, kept.definition.names))
+            columns = ", ".join(map(quote_name, kept.definition.names))
             text = f"SELECT {columns} FROM {self._sources[kept.name]}"
             found = [_in_tuples(row) for row in self._connection.execute(text).fetchall()]
             rows: Rows = evaluate(kept.definition, relations)
@@ -171,11 +173,11 @@ def _in_tuples(value: Any) -> Any:
 class Scripts:
     """The scripts of some kinds of changes, before and after minimization."""
 
-    composed: Prepared
-    minimized: Prepared
+    composed: PreparedScript
+    minimized: PreparedScript
 
     @classmethod
-    def of(cls, made: Generated, sources: Mapping[Any, str]) -> "Scripts":
+    def of(cls, made: GeneratedScript, sources: Mapping[Any, str]) -> "Scripts":
         return cls(prepare(made.composed, sources), prepare(made.script, sources))
 
 

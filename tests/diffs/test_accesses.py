@@ -22,7 +22,7 @@ import pytest
 from bench._devices import PRICES, Connection, Devices
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.script import Compute, Script
-from viewkeep.execute.duckdb.run_in_connection import create, run
+from viewkeep.execute.duckdb.run_in_connection import create, run_in_connection
 from viewkeep.execute.report import RunReport
 from viewkeep.query.algebra import Stored
 from viewkeep.query.traversal import walk
@@ -93,7 +93,7 @@ def refreshed(connection: Connection, data: Devices, grouped: bool, size: int) -
         create(connection, script, names)
     PRICES.make(connection, data, size)
     return [
-        measured(script, run(connection, script, names, count_accesses=True))
+        measured(script, run_in_connection(connection, script, names, count_accesses=True))
         for script, names in zip(scripts, sources, strict=True)
     ]
 

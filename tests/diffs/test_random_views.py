@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.diffs.harness import PlayedView, keep_through_batches
 from tests.diffs.in_duckdb import KeptInDuckdb, tables_of
 from tests.diffs.random_tables import random_database
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.statements import query
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -223,7 +223,7 @@ def test_a_random_view_in_duckdb(node: Node, seed: int, rows: int) -> None:
     tables = tables_of(node, TABLES)
     database = random_database(tables, Random(seed), rows=rows)
     with duckdb.connect() as connection:
-        text = query(node, lambda leaf: quote(leaf.name))
+        text = query(node, lambda leaf: quote_name(leaf.name))
         exact = 0 if seed % 3 == 0 else BATCHES
         view = KeptInDuckdb(node, tables, database, connection, text, exact)
         keep_through_batches(view, seed, BATCHES)

@@ -25,7 +25,7 @@ from viewkeep.diffs.recursive import MOST_VIEWS, generate_recursive
 from viewkeep.diffs.script import Script
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.run_in_connection import create, read, run
+from viewkeep.execute.duckdb.run_in_connection import create, read, run_in_connection
 from viewkeep.query.algebra import Node, Scan
 from viewkeep.query.tables import Table
 from viewkeep.query.traversal import walk
@@ -131,13 +131,13 @@ class Kept:
         load(self.connection, self.database)
         for diff, part in zip(script.diffs, columns.values(), strict=True):
             self.connection.register(diff.name, diff_as_arrow(batch.table, part))
-        run(self.connection, script, {(table, "pre"): "old"})
+        run_in_connection(self.connection, script, {(table, "pre"): "old"})
 
     def check(self, table: str) -> None:
         """What is kept equals its definition, and the view the answer of its own query."""
         for kept in self.scripts[table].materialized:
-            columns = ", ".join(map(statements.quote, kept.definition.names))
-            found = self.rows(f"SELECT {columns} FROM {statements.quote(kept.name)}")
+            columns = ", ".join(map(statements.quote_name, kept.definition.names))
+            found = self.rows(f"SELECT {columns} FROM {statements.quote_name(kept.name)}")
             assert found == self.rows(text(kept.definition)), kept.name
         answer = Counter(read(self.connection, self.scripts[table]).fetchall())
         assert answer == self.rows(text(self.view))
@@ -148,7 +148,7 @@ class Kept:
 
 @cache
 def text(node: Node) -> str:
-    return statements.query(node, lambda leaf: statements.quote(leaf.name))
+    return statements.query(node, lambda leaf: statements.quote_name(leaf.name))
 
 
 @pytest.mark.parametrize("which", ["fixed", "streams"])

@@ -10,7 +10,7 @@ import pytest
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.id_plan import id_plan, view_tree_plan
 from viewkeep.diffs.script import Script
-from viewkeep.execute.duckdb.run_in_connection import create, read, run
+from viewkeep.execute.duckdb.run_in_connection import create, read, run_in_connection
 from viewkeep.query.tables import Table
 from viewkeep.sql import parse_view
 
@@ -48,7 +48,7 @@ def steps(script: Script, size: int) -> tuple[int, int]:
         connection.execute(
             f'CREATE TABLE "d+(r)" AS SELECT {size} AS id, 1 AS "y#post", 3 AS "a#post"'
         )
-        report = run(connection, script, {("r", "pre"): "old"}, count_accesses=True)
+        report = run_in_connection(connection, script, {("r", "pre"): "old"}, count_accesses=True)
         assert read(connection, script).fetchall()
         return sum(each.accesses or 0 for each in report.statements), rows
 

@@ -12,10 +12,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
 from viewkeep.execute.duckdb.dialect.queries import DUCKDB
-from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.spark.driver.collect import Collected
+from viewkeep.execute.duckdb.dialect.text import quote_name
+from viewkeep.execute.spark.driver.collect import CollectedRows
 from viewkeep.query.expressions import Expression
 from viewkeep.query.types.inference import Schema
 from viewkeep.sql.expression_text import expression as spark_text
@@ -49,7 +49,7 @@ class SparkEngine:
         session = spark.newSession()
         # Otherwise an expression gets the value of one that is the same but for its order.
         session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
-        self._frame = Collected(session, schema, to_arrow(schema, rows)).frame
+        self._frame = CollectedRows(session, schema, to_arrow(schema, rows)).frame
         jvm: Any = spark._jvm
         self._expressions = getattr(
             getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$"
@@ -89,10 +89,10 @@ class DuckdbEngine:
         self._schema = schema
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
-        register(self._connection)
+        register_python_functions(self._connection)
         self._connection.create_function("fail", _fail, ["BIGINT"], "BOOLEAN")
         self._connection.register("given", to_arrow(schema, rows))
-        leaves = [f"{DUCKDB.leaf_column(f.name, f.type)} AS {quote(f.name)}" for f in schema]
+        leaves = [f"{DUCKDB.leaf_column(f.name, f.type)} AS {quote_name(f.name)}" for f in schema]
         number = 'row_number() OVER () - 1 AS "#"'
         columns = ", ".join([*leaves, number])
         self._connection.execute(f"CREATE TABLE rows AS SELECT {columns} FROM given")

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from tests.execute.edge_values import VALUES
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.dialect.python_functions import register
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.exact import inexact
-from viewkeep.execute.spark.driver.collect import Collected
+from viewkeep.execute.spark.driver.collect import CollectedRows
 from viewkeep.query.algebra import Distinct, Join, Output, Project, Scan
 from viewkeep.query.expressions import Call, Column
 from viewkeep.query.tables import Table
@@ -99,10 +99,12 @@ class Both:
         self.spark = spark.newSession()
         self.connection = duckdb.connect()
         self.connection.execute("SET TimeZone = 'UTC'")
-        register(self.connection)
+        register_python_functions(self.connection)
         for name, given in rows().items():
             table = to_arrow(TABLES[name].columns, given)
-            Collected(self.spark, TABLES[name].columns, table).frame.createOrReplaceTempView(name)
+            CollectedRows(self.spark, TABLES[name].columns, table).frame.createOrReplaceTempView(
+                name
+            )
             self.connection.register(name, table)
 
     def in_spark(self, sql: str) -> Counter[Any]:
@@ -113,7 +115,7 @@ class Both:
     def in_duckdb(self, sql: str) -> Counter[Any]:
         node = parse_view(sql, TABLES)
         assert inexact(node) is None
-        text = statements.query(node, lambda leaf: quote(leaf.name))
+        text = statements.query(node, lambda leaf: quote_name(leaf.name))
         return _bag(self.connection.sql(text).to_arrow_table())
 
 
@@ -319,7 +321,7 @@ def test_every_type_of_the_edge_values_is_carried_unchanged(both: Both) -> None:
     given = to_arrow(fields, [_filled(row, len(fields), columns) for row in values])
     both.connection.register("carried", given)
     node = parse_view("SELECT * FROM carried", {"carried": Table(columns)})
-    text = statements.query(node, lambda leaf: quote(leaf.name))
+    text = statements.query(node, lambda leaf: quote_name(leaf.name))
     found = both.connection.sql(text).to_arrow_table()
     assert found is not None
     stored = found.cast(given.schema)
@@ -382,11 +384,11 @@ def test_values_that_views_only_carry_stay_as_they_are_and_are_told_apart(both: 
             tuple(Output(name, Column(f"x.{name}")) for name in CARRIED.names),
         )
         assert inexact(node) is None
-        text = statements.query(Distinct(node), lambda leaf: quote(leaf.name))
+        text = statements.query(Distinct(node), lambda leaf: quote_name(leaf.name))
         found = both.connection.sql(f"SELECT * FROM ({text}) ORDER BY k").to_arrow_table()
         assert found is not None
         assert found.schema == given.schema
         kept = repr(to_rows(given)).replace("-0.0", "0.0")  # as DISTINCT does in Spark
         assert repr(to_rows(found)) == kept
-        pairs = both.connection.sql(statements.query(node, lambda leaf: quote(leaf.name)))
+        pairs = both.connection.sql(statements.query(node, lambda leaf: quote_name(leaf.name)))
         assert len(pairs.fetchall()) == len(NESTED)

@@ -11,7 +11,7 @@ from viewkeep import Keeper
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.engines import Choice
 from viewkeep.lake import Costs, Experience
-from viewkeep.lake.views.shared_caches import expanded
+from viewkeep.lake.views.shared_caches import expand_caches
 from viewkeep.query.algebra import Stored
 from viewkeep.query.traversal import walk
 from viewkeep.refresh import costs, plan
@@ -113,7 +113,7 @@ def test_queries_compute_the_caches_that_they_lack(keeper: Keeper) -> None:
     [cache] = script.caches
     above = replace(cache, name="above", definition=Stored("cache_9", cache.definition.schema))
     known: dict[str, Materialized] = {"cache_9": cache, "above": above}
-    query = expanded(Stored("above", cache.definition.schema), known)
+    query = expand_caches(Stored("above", cache.definition.schema), known)
     assert query == cache.definition
     assert not [each for each in walk(query) if isinstance(each, Stored)]
 

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check
 from viewkeep import Keeper
-from viewkeep.execute.budget import OverBudgetError, budgeted
-from viewkeep.execute.duckdb.connection import connected
+from viewkeep.execute.budget import OverBudgetError, interrupt_after
+from viewkeep.execute.duckdb.connection import open_connection
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark import schedule as rounds
 from viewkeep.keeper import RefreshError
@@ -112,7 +112,7 @@ def test_a_running_job_is_ended(spark: SparkSession) -> None:
     try:
         with (
             pytest.raises(OverBudgetError),
-            budgeted(1.0, lambda: context.cancelJobsWithTag("endless")),
+            interrupt_after(1.0, lambda: context.cancelJobsWithTag("endless")),
         ):
             pairs.selectExpr("sum(hash(id, other))").collect()  # would take days
     finally:
@@ -123,9 +123,9 @@ def test_a_running_job_is_ended(spark: SparkSession) -> None:
 
 def test_a_running_query_is_ended() -> None:
     start = time.perf_counter()
-    with connected() as connection:
+    with open_connection() as connection:
         pairs = "range(10000000) AS a(i), range(10000000) AS b(i)"
-        with pytest.raises(OverBudgetError), budgeted(0.3, connection.interrupt):
+        with pytest.raises(OverBudgetError), interrupt_after(0.3, connection.interrupt):
             connection.execute(f"SELECT sum(hash(a.i, b.i)) FROM {pairs}")
         assert connection.execute("SELECT 3").fetchall() == [(3,)]
     assert time.perf_counter() - start < 60

@@ -106,17 +106,17 @@ def test_a_version_that_is_vacuumed_while_it_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another writer has replaced its files since: the change starts from the newer version."""
-    keeper, find = lake_without_views(tmp_path), apply.find_rows
+    keeper, find = lake_without_views(tmp_path), apply.find_rows_by_key
 
     def late(*given: Any) -> Any:
-        monkeypatch.setattr(apply, "find_rows", find)
+        monkeypatch.setattr(apply, "find_rows_by_key", find)
         keeper.apply("t", updates=[{"id": 1, "n": 70}])
         time.sleep(0.01)
         with remembered_logs():  # as in another process
             assert keeper.vacuum(0, force=True)["t"] == 1
         return find(*given)
 
-    monkeypatch.setattr(apply, "find_rows", late)
+    monkeypatch.setattr(apply, "find_rows_by_key", late)
     keeper.apply("t", updates=[{"id": 0, "n": 60}])
     found = DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()
     assert {row["id"]: row["n"] for row in found if row["id"] < 2} == {0: 60, 1: 70}
@@ -231,7 +231,7 @@ def check_verified_but(keeper: Keeper, broken: str) -> None:
 def test_marks_of_dead_processes(tmp_path: Path) -> None:
     """A refresh that runs keeps what was current when it began; one that died does not."""
     now, lake = time.time(), str(tmp_path)
-    with running.marked(lake):
+    with running.marked_block(lake):
         (mark,) = (tmp_path / running.FOLDER).iterdir()
         os.utime(mark, (now - 100, now - 100))
         assert running.earliest(lake, now) == pytest.approx(now - 100)
@@ -321,7 +321,7 @@ def test_changes_stay_until_kept_states_of_live_views_have_seen_them(
     keeper.vacuum(0, force=True)
     assert change_files(keeper) == 2
     with monkeypatch.context() as patch:
-        patch.setattr(live_view, "_built", None)  # it is resumed
+        patch.setattr(live_view, "_build_live_view", None)  # it is resumed
         assert keeper.live("sums").lookup((4,)) == (300,)
     keeper.create_view("sums", "SELECT n, count(*) AS c FROM t GROUP BY n", replace=True)
     keeper.vacuum(0, force=True)

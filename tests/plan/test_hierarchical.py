@@ -18,7 +18,7 @@ from viewkeep.analysis.q_hierarchical import q_hierarchical
 from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.plan.adaptive.hierarchical import plan_hierarchical
 from viewkeep.plan.choose import names
-from viewkeep.plan.payload import distinct
+from viewkeep.plan.payload import distinct_variables
 from viewkeep.plan.program import Program
 from viewkeep.plan.tree import Leaf
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
@@ -45,7 +45,7 @@ def program(query: ConjunctiveQuery, epsilon: float = 0.5, nested: float | None 
     """The program, with another exponent for splits of several variables if one is given."""
     inner = epsilon if nested is None else nested
     leaves = [
-        Leaf(i, name, distinct(atom.variables))
+        Leaf(i, name, distinct_variables(atom.variables))
         for i, (name, atom) in enumerate(zip(names(query), query.atoms, strict=True))
     ]
     relations = [atom.relation for atom in query.atoms]

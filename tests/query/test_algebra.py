@@ -19,7 +19,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.expressions import Call, Cast, Column, Expression, literal
 from viewkeep.query.tables import Table
-from viewkeep.query.traversal import children, rewrite, walk, with_children
+from viewkeep.query.traversal import inputs_of, rewrite_tree, walk, with_children
 from viewkeep.query.types.data_types import BIGINT, DOUBLE, INT, Field
 
 PARTS = Scan("parts", Table({"pid": "int", "price": "int"}, key=["pid"]), "p")
@@ -152,7 +152,7 @@ def test_walk_visits_every_operator_once_inputs_first() -> None:
     joined = Join(PARTS, USES)
     tree = UnionAll((joined, Distinct(joined)))
     assert list(walk(tree)) == [PARTS, USES, joined, Distinct(joined), tree]
-    assert children(tree) == tree.inputs
+    assert inputs_of(tree) == tree.inputs
 
 
 def test_rewrite_is_bottom_up_and_keeps_sharing() -> None:
@@ -163,7 +163,7 @@ def test_rewrite_is_bottom_up_and_keeps_sharing() -> None:
         calls.append(node)
         return node.child if isinstance(node, Distinct) else node
 
-    result = rewrite(UnionAll((joined, Distinct(joined))), drop_distinct)
+    result = rewrite_tree(UnionAll((joined, Distinct(joined))), drop_distinct)
     assert result == UnionAll((joined, joined))
     assert len(calls) == 5
     assert with_children(result, (joined, Distinct(joined))).names == joined.names
@@ -176,4 +176,4 @@ def test_a_long_chain_of_shared_nodes_stays_cheap() -> None:
         node = UnionAll((node, Distinct(node)))
     assert len(list(walk(node))) == 81
     assert len(str(node).split("\n")) < 200
-    assert rewrite(node, lambda same: same) == node
+    assert rewrite_tree(node, lambda same: same) == node

@@ -8,11 +8,11 @@ from viewkeep.query.types.aggregates import aggregate_result
 from viewkeep.query.types.data_types import VOID, parse_type
 from viewkeep.query.types.functions import FUNCTIONS, find_function
 from viewkeep.query.types.rules import common_type
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 
 
-def _typed(text: str, value: Value = None) -> Typed:
-    return Typed(VOID if text == "void" else parse_type(text), nullable=False, value=value)
+def _typed(text: str, value: Value = None) -> TypedValue:
+    return TypedValue(VOID if text == "void" else parse_type(text), nullable=False, value=value)
 
 
 def _result(function: str, *types: str) -> str:
@@ -93,8 +93,8 @@ def test_aggregates(function: str, argument: str, expected: str) -> None:
 
 
 def test_nullability() -> None:
-    maybe, never = Typed(parse_type("int"), True), Typed(parse_type("int"), False)
-    truth = Typed(parse_type("boolean"), True)
+    maybe, never = TypedValue(parse_type("int"), True), TypedValue(parse_type("int"), False)
+    truth = TypedValue(parse_type("boolean"), True)
     assert FUNCTIONS["+"].result([never, maybe]).nullable
     assert not FUNCTIONS["+"].result([never, never]).nullable
     assert FUNCTIONS["/"].result([never, never]).nullable  # division by zero

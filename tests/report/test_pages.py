@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import viewkeep as vk
-from viewkeep.explain import Analyzed, explain
+from viewkeep.explain import AnalyzedQuery, explain
 from viewkeep.report.query.page import analysis_page
 from viewkeep.report.query.workload import analysis_line, failed_line, workload_page
 from viewkeep.report.text import plain_text
@@ -49,7 +49,7 @@ def workload_text(width: int) -> str:
     explanation = explain(WORKLOAD)
     lines = [
         analysis_line(outcome.analysis)
-        if isinstance(outcome, Analyzed)
+        if isinstance(outcome, AnalyzedQuery)
         else failed_line(outcome.name, outcome.error)  # type: ignore[union-attr]
         for outcome in explanation.outcomes
     ]

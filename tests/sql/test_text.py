@@ -15,9 +15,9 @@ from tests.query.test_evaluate import EXAMPLES, parse
 from tests.sql.database import TABLES, Oracle, normalized, random_data
 from tests.sql.evaluate import evaluate
 from tests.sql.test_against_duckdb import ORACLE_TEXT, QUERIES
-from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
 from viewkeep.execute.duckdb.dialect.queries import DUCKDB
-from viewkeep.execute.duckdb.dialect.text import quote as duckdb_quote
+from viewkeep.execute.duckdb.dialect.text import quote_name as duckdb_quote
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -35,7 +35,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.evaluate.functions import DECIMALS
-from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal, quote
+from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, back_quote, literal
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import (
     BIGINT,
@@ -62,7 +62,7 @@ ONE = Stored("one", (Field("i", INT),))
 
 
 def text_of(node: Node) -> str:
-    return to_sql(node, lambda leaf: quote(leaf.name))
+    return to_sql(node, lambda leaf: back_quote(leaf.name))
 
 
 def text_for_duckdb(node: Node) -> str:
@@ -78,7 +78,7 @@ def duckdb_text(sql: str) -> str:
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
     oracle = Oracle()
-    register(oracle._connection)
+    register_python_functions(oracle._connection)
     yield oracle
     oracle._connection.close()
 
@@ -86,7 +86,7 @@ def oracle() -> Iterator[Oracle]:
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        register(connection)
+        register_python_functions(connection)
         connection.execute("CREATE TABLE one AS SELECT 1 AS i")
         connection.execute("CREATE TABLE parts (pid INT, price INT)")
         connection.execute("INSERT INTO parts VALUES (1, 10), (2, 20)")
@@ -297,7 +297,7 @@ def test_a_shared_subtree_is_printed_once(
 def test_the_states_of_a_table_are_different_relations() -> None:
     before = Scan("parts", PARTS.table, "q", state="pre")
     gone = AntiJoin(before, PARTS, Call("<=>", (Column("q.pid"), Column("p.pid"))))
-    text = to_sql(gone, lambda leaf: quote(f"{leaf.name}@{getattr(leaf, 'state', '')}"))
+    text = to_sql(gone, lambda leaf: back_quote(f"{leaf.name}@{getattr(leaf, 'state', '')}"))
     assert text == (
         "SELECT `q.pid`, `q.price`\n"
         "FROM (SELECT `pid` AS `q.pid`, `price` AS `q.price` FROM `parts@pre`) AS `_1`\n"

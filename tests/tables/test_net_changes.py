@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.changes.memory_table import difference
-from viewkeep.changes import ChangeBatch, ChangeError, Row, compose
+from viewkeep.changes import ChangeBatch, ChangeError, Row, compose_batches
 from viewkeep.changes.values import same
 from viewkeep.errors import SchemaError, ViewkeepError
 from viewkeep.query.tables import Table
@@ -90,7 +90,9 @@ def test_changes_compose(states: list[Rows]) -> None:
     pairs = list(itertools.pairwise(states))
     changes = [changes_between("t", T, arrow(old), arrow(new)) for old, new in pairs]
     composed = compose_changes("t", T, changes)
-    assert steps(composed.batch()) == steps(compose("t", T, [each.batch() for each in changes]))
+    assert steps(composed.batch()) == steps(
+        compose_batches("t", T, [each.batch() for each in changes])
+    )
     assert steps(composed.batch()).keys() == steps(
         difference("t", T, states[0], states[-1])
     ).keys()  # fmt: skip
@@ -102,7 +104,7 @@ def test_changes_that_do_not_follow_each_other_are_refused(
 ) -> None:
     batches = [difference("t", T, first, second), difference("t", T, third, fourth)]
     changes = [TableChanges.of_batch(each) for each in batches]
-    expected = outcome(lambda: steps(compose("t", T, batches)))
+    expected = outcome(lambda: steps(compose_batches("t", T, batches)))
     assert outcome(lambda: steps(compose_changes("t", T, changes).batch())) == expected
 
 

@@ -14,7 +14,7 @@ from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.files.rewrite import Rewrite, find_rows, rewrite, write_rows
+from viewkeep.tables.files.rewrite import Rewrite, find_rows_by_key, rewrite_files, write_files
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
 
@@ -74,12 +74,12 @@ def test_rows_after_a_change(
         rows = to_arrow(T.columns, list(came))
         everything = [row for part in files for row in part]
         expected = bag([*(row for row in everything if row[:2] not in gone), *came])
-        for found in (None, find_rows(scans, table, snapshot, wider, driver_bytes)):
-            change = rewrite(scans, table, snapshot, keys, rows, driver_bytes, found)
+        for found in (None, find_rows_by_key(scans, table, snapshot, wider, driver_bytes)):
+            change = rewrite_files(scans, table, snapshot, keys, rows, driver_bytes, found)
             left = after(snapshot, change)
             assert bag(to_rows(Folder(table).read(left, T.columns))) == expected
             assert all(1 <= each.rows <= max(most, len(everything)) for each in change.add)
-        met = find_rows(scans, table, snapshot, wider, driver_bytes)
+        met = find_rows_by_key(scans, table, snapshot, wider, driver_bytes)
         named = [*others, *gone]
         assert bag(to_rows(met.rows)) == bag([row for row in everything if row[:2] in named])
         assert [named[place] for place in met.places] == [row[:2] for row in to_rows(met.rows)]
@@ -95,7 +95,7 @@ def test_a_row_takes_the_place_of_the_one_it_replaces(
     snapshot = written(table, first, [(n, "a", 0.5, (), "t") for n in range(5, 9)])
     keys = to_arrow(T.columns[:2], [(1, "a"), (3, "a")])
     rows = to_arrow(T.columns, [(3, "a", 1.5, (9,), "s"), (1, "a", 0.5, (1,), None)])
-    change = rewrite(DuckdbScans(), table, snapshot, keys, rows)
+    change = rewrite_files(DuckdbScans(), table, snapshot, keys, rows)
     assert change.remove == snapshot.files[:1]
     [new] = change.add
     expected = list(first)
@@ -112,7 +112,7 @@ def test_many_rows_are_shared_out_among_cores(
     sizes = []
     for count in (3, 11):
         rows = to_arrow(T.columns, [(n, "a", 0.5, (), "s") for n in range(count)])
-        files = write_rows(table, rows)
+        files = write_files(table, rows)
         sizes.append([each.rows for each in files])
         assert Folder(table).read(files, T.columns).equals(rows)
     assert sizes == [[3], [6, 5]]

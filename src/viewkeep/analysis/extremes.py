@@ -46,7 +46,7 @@ def ordered_values(query: ConjunctiveQuery) -> tuple[OrderedValues, ...]:
     return tuple(dict.fromkeys(ordered))
 
 
-def carried(
+def carried_variables(
     shape: JoinShape,
     variable: str,
     below: Collection[int],
@@ -63,7 +63,7 @@ def carried(
     return frozenset().union(*own)
 
 
-def merging(
+def merge_exponent(
     shape: JoinShape, roots: tuple[VariableOrder, ...], values: tuple[OrderedValues, ...]
 ) -> Fraction:
     """The exponent of the values that an update merges in a view tree, at worst."""
@@ -73,7 +73,7 @@ def merging(
         rules = [rule for rule in shape.rules if rule.guard in below]
         edges = [closure(shape.atoms[i], rules) for i in below]
         for i in (i for i in below if shape.dynamic[i]):
-            more = carried(shape, node.variable, below, i, values)
+            more = carried_variables(shape, node.variable, below, i, values)
             if more:
                 bag = more.union(node.depends_on, (node.variable,))
                 worst = max(worst, edge_cover(bag - closure(shape.atoms[i], rules), edges))
@@ -93,7 +93,7 @@ def with_ordered_values(
     shape = join_shape(query)
     update: Exponent = bounds.update
     if strategy == "viewtree" and roots is not None and isinstance(update, Fraction):
-        update = max(update, merging(shape, roots, values))
+        update = max(update, merge_exponent(shape, roots, values))
     if strategy == "epsilon" and _meets_many(shape, values):
         update = _exponent_times_n(update)
     return replace(bounds, update=update, logarithmic=True)

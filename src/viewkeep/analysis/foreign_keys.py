@@ -2,7 +2,7 @@
 
 from viewkeep.analysis.verdict import Verdict, atom_set
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.constraints import ForeignKey, positions
+from viewkeep.query.constraints import ForeignKey, positions_in_atoms
 
 
 def foreign_key_join(query: ConjunctiveQuery) -> Verdict:
@@ -59,8 +59,8 @@ def _refers_to_atom(query: ConjunctiveQuery, key: ForeignKey, i: int, j: int) ->
     child, parent = query.atoms[i], query.atoms[j]
     if (child.relation, parent.relation) != (key.relation, key.referenced):
         return False
-    here = positions(query, key.relation, key.columns)
-    there = positions(query, key.referenced, key.referenced_columns)
+    here = positions_in_atoms(query, key.relation, key.columns)
+    there = positions_in_atoms(query, key.referenced, key.referenced_columns)
     return all(child.variables[a] == parent.variables[b] for a, b in zip(here, there, strict=True))
 
 

@@ -44,7 +44,7 @@ def best_width(shape: JoinShape) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheapestOrder:
     """The least cost, an order that has it, and whether the search was complete."""
 
     cost: Fraction
@@ -111,12 +111,14 @@ class OrderSearch:
         self._at_least: dict[Component, Fraction] = {}
         self._budget = BUDGET
 
-    def best(self) -> Found:
+    def best(self) -> CheapestOrder:
         """The cheapest forest for all variables."""
         roots = self._shape.components(frozenset(self._shape.levels))
         costs = [self._least_cost(component, None) for component in roots]
         cost = max((cost for cost in costs if cost is not None), default=ZERO)
-        return Found(cost, tuple(self._order_of_component(c) for c in roots), self._budget > 0)
+        return CheapestOrder(
+            cost, tuple(self._order_of_component(c) for c in roots), self._budget > 0
+        )
 
     def _least_cost(self, component: Component, limit: Fraction | None) -> Fraction | None:
         """The least cost of the component, or None if it does not stay below the limit."""

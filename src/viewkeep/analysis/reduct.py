@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.q_hierarchical import q_hierarchical
-from viewkeep.analysis.variable_order import JoinShape, uncovered
+from viewkeep.analysis.variable_order import JoinShape, uncovered_variable
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.constraints import Dependency, closure, dependencies
@@ -77,7 +77,7 @@ def extended_verdict(name: str, query: ConjunctiveQuery, rules: list[Dependency]
     best = best_order(shape)
     if not base or best.update == 0:
         return Verdict(name, base.holds, f"{extended}: {base.because}", base.variables, base.atoms)
-    variable, atom, missing = uncovered(shape, best.roots)
+    variable, atom, missing = uncovered_variable(shape, best.roots)
     label = query.labels[atom]
     because = (
         f"{extended}: q-hierarchical, but in the best view tree {label} does not determine "

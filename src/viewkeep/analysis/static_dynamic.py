@@ -7,7 +7,7 @@ from viewkeep.analysis.access_pattern import tractable_access_pattern
 from viewkeep.analysis.exponents import order
 from viewkeep.analysis.order_search import best_order
 from viewkeep.analysis.shape import join_shape
-from viewkeep.analysis.variable_order import uncovered
+from viewkeep.analysis.variable_order import uncovered_variable
 from viewkeep.analysis.verdict import Verdict
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
@@ -39,7 +39,7 @@ exponential preprocessing, declined
     if best.update == 0:
         because = f"dynamic atoms cover their views; preprocessing {order(max(best.width, _ONE))}"
         return Verdict(name, True, because)
-    variable, atom, missing = uncovered(shape, best.roots)
+    variable, atom, missing = uncovered_variable(shape, best.roots)
     if tabulable(query):
         statics = ", ".join(r for r in query.relations if r in query.constraints.static)
         because = (

@@ -120,7 +120,7 @@ class JoinShape:
         return components
 
 
-def uncovered(
+def uncovered_variable(
     shape: JoinShape, roots: tuple[VariableOrder, ...]
 ) -> tuple[str, int, tuple[str, ...]]:
     """A variable, a dynamic atom below it, and what of the variable's bag the atom does not

@@ -4,10 +4,10 @@
 effective changes of one table, row by row; `tables/` nets them in columns.
 """
 
-from viewkeep.changes.batch import ChangeBatch, RowUpdate, compose
+from viewkeep.changes.batch import ChangeBatch, RowUpdate, compose_batches
 from viewkeep.changes.log import Delete, Insert, Modification, Play, Update, net
 from viewkeep.changes.rows import ChangeError, Key, Row, RowFormat
-from viewkeep.changes.values import MisfitError, column_converter, converter, shown
+from viewkeep.changes.values import MisfitError, column_converter, converter, short_value
 
 __all__ = [
     "ChangeBatch",
@@ -23,8 +23,8 @@ __all__ = [
     "RowUpdate",
     "Update",
     "column_converter",
-    "compose",
+    "compose_batches",
     "converter",
     "net",
-    "shown",
+    "short_value",
 ]

@@ -96,7 +96,7 @@ class ChangeBatch:
 
     def then(self, other: "ChangeBatch") -> "ChangeBatch":
         """Both batches as one; the other one starts where this one ends."""
-        return compose(self.name, self.table, (self, other))
+        return compose_batches(self.name, self.table, (self, other))
 
     def apply(self, rows: Mapping[Key, Row]) -> dict[Key, Row]:
         """The rows after the batch, as a new dict; an error if the old rows are not the batch's."""
@@ -166,7 +166,7 @@ class ChangeBatch:
                 format_.refuse(format_.key_of(old), "an update changes nothing; leave it out")
 
 
-def compose(name: str, table: Table, batches: Iterable[ChangeBatch]) -> ChangeBatch:
+def compose_batches(name: str, table: Table, batches: Iterable[ChangeBatch]) -> ChangeBatch:
     """Batches of one table, each starting where the one before ends, as one batch."""
     format_ = RowFormat(name, table)
     net: dict[Key, Step] = {}

@@ -7,7 +7,7 @@ when the key is one column. `RowFormat` is the only place where values from outs
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from viewkeep.changes.values import Convert, MisfitError, column_converter, shown
+from viewkeep.changes.values import Convert, MisfitError, column_converter, short_value
 from viewkeep.errors import SchemaError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field
@@ -101,7 +101,8 @@ class RowFormat:
         'table "parts", key (pid = 1)'
         """
         parts = (
-            f"{name} = {shown(value)}" for name, value in zip(self.table.key, key, strict=True)
+            f"{name} = {short_value(value)}"
+            for name, value in zip(self.table.key, key, strict=True)
         )
         return f'table "{self.name}",{change and f" {change},"} key ({", ".join(parts)})'
 

@@ -104,7 +104,7 @@ def _fit_integer(bits: int) -> Convert:
         number = value if type(value) is int else _fit_whole_number(value)
         if not least <= number <= most:
             raise MisfitError(
-                f"{shown(number)} is out of range; give an int from {least} to {most}"
+                f"{short_value(number)} is out of range; give an int from {least} to {most}"
             )
         return number
 
@@ -139,13 +139,15 @@ def _fit_decimal(type_: Type) -> Convert:
         number = Decimal(plain)
         if not number.is_finite() or number.copy_abs() >= limit:
             raise MisfitError(
-                f"{shown(plain)} is out of range; give one above {-limit:f} and below {limit:f}"
+                f"{short_value(plain)} is out of range; "
+                f"give one above {-limit:f} and below {limit:f}"
             )
         result = number.quantize(unit, context=exact)
         # Rounding would make the stored value another one than the caller believes it is.
         if result != number:
             raise MisfitError(
-                f"{shown(plain)} has too many digits; round it to {type_.scale} after the point"
+                f"{short_value(plain)} has too many digits; "
+                f"round it to {type_.scale} after the point"
             )
         return result
 
@@ -162,7 +164,7 @@ def _fit_floating(type_: str) -> Convert:
             raise _wrong_type(value, "a float or an int")
         if isinstance(number, int) and not -most <= number <= most:
             raise MisfitError(
-                f"the int {shown(number)} is too large to be held exactly; "
+                f"the int {short_value(number)} is too large to be held exactly; "
                 "give a float if a near number will do, or declare a decimal"
             )
         return float(number) if type_ == "double" else _nearest_float(float(number))
@@ -224,7 +226,8 @@ def _fit_string(value: Any) -> Any:
         value.isascii() or value.encode()
     except UnicodeEncodeError:
         raise MisfitError(
-            f"{shown(value)} has half a character (a surrogate), which is no text; decode it anew"
+            f"{short_value(value)} has half a character (a surrogate), which is no text; "
+            "decode it anew"
         ) from None
     return value if type(value) is str else str.__str__(value)
 
@@ -261,7 +264,7 @@ _CONVERTERS: dict[str, Convert] = {
 _MOST_SHOWN = 80
 
 
-def shown(value: Any) -> str:
+def short_value(value: Any) -> str:
     """A value as errors show it: one line, and not too long."""
     try:
         text = str(value) if isinstance(value, int | Decimal) else repr(value)
@@ -271,4 +274,4 @@ def shown(value: Any) -> str:
 
 
 def _wrong_type(value: Any, expected: str) -> MisfitError:
-    return MisfitError(f"{shown(value)} is of type {type(value).__name__}; give {expected}")
+    return MisfitError(f"{short_value(value)} is of type {type(value).__name__}; give {expected}")

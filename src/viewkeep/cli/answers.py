@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import AsJson, EngineName, LakePath, answer, opened
+from viewkeep.cli.lake import AsJson, EngineName, LakePath, open_keeper, print_answer
 from viewkeep.cli.names import complete_name
 from viewkeep.cli.screen import write
 from viewkeep.cli.source import read_argument
@@ -53,7 +53,7 @@ def read(
     ```
     """
     most = _row_limit(limit, as_json, as_csv)
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         rows = keeper.read(name, version, backend="duckdb")
     _show_rows(rows, most, as_json, as_csv)
 
@@ -87,7 +87,7 @@ def query(
     ```
     """
     most, source = _row_limit(limit, as_json, as_csv), read_argument(sql)
-    with opened(lake, "running ...", backend=backend) as keeper, source.named_in_errors():
+    with open_keeper(lake, "running ...", backend=backend) as keeper, source.named_in_errors():
         rows = keeper.query(source.text, None if most is None else most + 1)
     _show_rows(rows, most, as_json, as_csv)
 
@@ -110,7 +110,7 @@ def _show_rows(table: Any, most: int | None, as_json: bool, as_csv: bool) -> Non
     if as_csv:
         write(answer_csv(list(columns), rows))
         return
-    answer(
+    print_answer(
         as_json,
         lambda: answer_json(columns, rows, has_more),
         lambda: answer_page(columns, rows, has_more),

@@ -23,7 +23,7 @@ def has_several_tables(name: str) -> bool:
 
 def read_change_files(name: str, table: Callable[[str], Table]) -> Changes:
     """The changes of a folder or document; `table` tells the columns of a table."""
-    return _read_folder(Path(name), table) if Path(name).is_dir() else _read_json(name, table)
+    return _read_folder(Path(name), table) if Path(name).is_dir() else _read_document(name, table)
 
 
 def _read_folder(folder: Path, table: Callable[[str], Table]) -> Changes:
@@ -38,16 +38,16 @@ def _read_folder(folder: Path, table: Callable[[str], Table]) -> Changes:
                 f'"{file}": its name does not tell what it is; name it TABLE.KIND.csv, '
                 f"TABLE.KIND.jsonl or TABLE.KIND.parquet, where KIND is one of {', '.join(KINDS)}"
             )
-        of_table = changes.setdefault(name, {})
-        if kind in of_table:
+        kinds = changes.setdefault(name, {})
+        if kind in kinds:
             raise ViewkeepError(f'"{folder}" has two files of {kind} of "{name}"; leave one')
-        of_table[kind] = read_rows_file(str(file), table(name))
+        kinds[kind] = read_rows_file(str(file), table(name))
     if not changes:
         raise ViewkeepError(f'"{folder}" has no files of changes, such as orders.inserts.csv')
     return changes
 
 
-def _read_json(name: str, table: Callable[[str], Table]) -> Changes:
+def _read_document(name: str, table: Callable[[str], Table]) -> Changes:
     """`{"orders": {"inserts": [{"id": 1, ...}, ...], "deletes": ...}, ...}`"""
     source = read_file(name)
     with source.named_in_errors():
@@ -58,7 +58,9 @@ def _read_json(name: str, table: Callable[[str], Table]) -> Changes:
         if not isinstance(document, dict) or not all(map(_is_object, document.values())):
             raise ViewkeepError('expected {"table": {"inserts": [...], ...}, ...}')
         return {
-            each: {kind: _rows(each, kind, rows, table(each)) for kind, rows in kinds.items()}
+            each: {
+                kind: _document_rows(each, kind, rows, table(each)) for kind, rows in kinds.items()
+            }
             for each, kinds in document.items()
         }
 
@@ -67,7 +69,7 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _rows(name: str, kind: str, rows: Any, table: Table) -> list[dict[str, Any]]:
+def _document_rows(name: str, kind: str, rows: Any, table: Table) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(map(_is_object, rows)):
         raise ViewkeepError(f'"{name}", {kind}: expected a list of rows, as in [{{"id": 1}}]')
     return [typed_row(row, table) for row in rows]

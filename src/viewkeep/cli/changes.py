@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import AsJson, LakePath, answer, opened
+from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer
 from viewkeep.cli.names import complete_name
 from viewkeep.cli.screen import show, write
 
@@ -55,21 +55,21 @@ def changes(
     """
     from viewkeep.report.lake.row_changes import row_changes_json, row_changes_page
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         newest = keeper.version(name)
         if not follow:
             changes = _change_rows(keeper, name, since, newest)
-            columns = _columns(keeper, name)
-            answer(
+            columns = _changed_columns(keeper, name)
+            print_answer(
                 as_json,
                 lambda: row_changes_json(name, newest, changes),
                 lambda: row_changes_page(columns, changes),
             )
             return
-        _follow(keeper, name, newest if since is None else since, every, as_json)
+        _follow_changes(keeper, name, newest if since is None else since, every, as_json)
 
 
-def _follow(keeper: "Keeper", name: str, since: int, every: float, as_json: bool) -> None:
+def _follow_changes(keeper: "Keeper", name: str, since: int, every: float, as_json: bool) -> None:
     """Tell every change after a version, as soon as it is there."""
     from viewkeep.report.lake.row_changes import row_change_json, row_changes_page
 
@@ -80,7 +80,7 @@ def _follow(keeper: "Keeper", name: str, since: int, every: float, as_json: bool
             if as_json:
                 write("".join(json.dumps(row_change_json(each)) + "\n" for each in changes))
             elif changes:
-                show(row_changes_page(_columns(keeper, name), changes))
+                show(row_changes_page(_changed_columns(keeper, name), changes))
             since = newest
         time.sleep(every)
 
@@ -92,6 +92,6 @@ def _change_rows(
     return rows
 
 
-def _columns(keeper: "Keeper", name: str) -> list[str]:
+def _changed_columns(keeper: "Keeper", name: str) -> list[str]:
     row = keeper.changes(name, since=keeper.version(name), backend="duckdb").schema.field("after")
     return [field.name for field in row.type]

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 SOME_FAILED = 1
 """The exit code when some of several queries are not valid."""
 
-Stated = tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str], Sequence[str], bool]
-"""The constraints as stated: dependencies, keys, foreign keys, degrees, static, inserts only."""
+ConstraintTexts = tuple[
+    Sequence[str], Sequence[str], Sequence[str], Sequence[str], Sequence[str], bool
+]
+"""The texts of constraints: dependencies, keys, foreign keys, degrees, static, inserts only."""
 
 
 class Details(NamedTuple):
@@ -109,114 +111,125 @@ def explain(
     if place is not None:
         explain_view(query, place, changes or (), tuple_based, script, svg, as_json)
         return
-    stated = (fd or (), key or (), foreign_key or (), degree or (), static or (), insert_only)
-    explanation, read = _explain(query, schema, stated)
+    constraint_texts = (
+        fd or (),
+        key or (),
+        foreign_key or (),
+        degree or (),
+        static or (),
+        insert_only,
+    )
+    explanation, read_tree = _read_and_explain(query, schema, constraint_texts)
     about_script = (script, bool(changes), tuple_based, svg is not None)
-    tree = _only_view(explanation, read) if any(about_script) else None
+    tree = _tree_of_only_view(explanation, read_tree) if any(about_script) else None
     details = Details(tuple(changes or ()), tuple_based, script, tree)
     if svg is not None:
         assert tree is not None
         draw(explanation.outcomes[0].name, tree, details.options, svg)
     if as_json:
-        write(json.dumps(_document(explanation, details), indent=2) + "\n")
+        write(json.dumps(_explanation_document(explanation, details), indent=2) + "\n")
     else:
-        show(_page(explanation, details))
+        show(_explanation_page(explanation, details))
     if explanation.failed:
         raise typer.Exit(SOME_FAILED)
 
 
-Read = Callable[[], "Node"]
-"""Reads the only view again, as operators."""
+ReadTree = Callable[[], "Node"]
+"""Translates the only view into operators."""
 
 
-def _explain(query: str, schema: str | None, stated: Stated) -> tuple["Explanation", Read]:
-    """Read everything, then explain; the imports wait until `--help` no longer can be meant."""
+def _read_and_explain(
+    query: str, schema: str | None, constraint_texts: ConstraintTexts
+) -> tuple["Explanation", ReadTree]:
+    """Read query, schema and constraints, then explain. Imports are here to keep `--help` fast."""
     from viewkeep.explain import explain
     from viewkeep.reading import read_constraints, read_tables, read_view
 
-    constraints = read_constraints(*stated)
+    constraints = read_constraints(*constraint_texts)
     source = read_argument(query)
     tables = None
     if schema is not None:
-        declared = read_file(schema)
-        with declared.named_in_errors():
-            tables = read_tables(declared.text)
+        schema_source = read_file(schema)
+        with schema_source.named_in_errors():
+            tables = read_tables(schema_source.text)
     with source.named_in_errors():
         explanation = explain(source.text, tables, constraints)
     return explanation, lambda: read_view(source.text, tables or {})
 
 
-def _only_view(explanation: "Explanation", read: Read) -> "Node":
-    """Options about a script need one view."""
+def _tree_of_only_view(explanation: "Explanation", read_tree: ReadTree) -> "Node":
+    """The operators of the only view; options about a script are for one view."""
     if len(explanation.outcomes) > 1:
         names = ", ".join(each.name for each in explanation.outcomes)
         raise ViewkeepError(
             "--script, --changes, --tuple and --svg are for one view, but the text has "
             f"{len(explanation.outcomes)}: {names}"
         )
-    return read()
+    return read_tree()
 
 
-def _page(explanation: "Explanation", details: Details) -> "RenderableType":
+def _explanation_page(explanation: "Explanation", details: Details) -> "RenderableType":
     """One query in full, several in a table."""
     from rich.console import Group
 
-    from viewkeep.explain import Analyzed
+    from viewkeep.explain import AnalyzedQuery
     from viewkeep.maintainer import engine_obstacle
-    from viewkeep.reading import Unclassified
+    from viewkeep.reading import UnclassifiedView
     from viewkeep.report.query.page import algebra_page, analysis_page
     from viewkeep.report.query.workload import workload_page
     from viewkeep.report.script.page import script_sections
 
     match explanation.outcomes:
-        case (Analyzed(_, analysis),):
+        case (AnalyzedQuery(_, analysis),):
             page = analysis_page(analysis, engine_obstacle(analysis.query))
             if details.tree is None:
                 return page
             return Group(page, *script_sections(details.tree, details.options))
-        case (Unclassified(name, tree, reason),):
+        case (UnclassifiedView(name, tree, reason),):
             return algebra_page(name, tree, reason, details.options)
         case outcomes:
-            return workload_page([_line(each) for each in outcomes], explanation.cascades)
+            return workload_page([_outcome_line(each) for each in outcomes], explanation.cascades)
 
 
-def _line(outcome: "Outcome") -> "Line":
-    from viewkeep.explain import Analyzed
-    from viewkeep.reading import Failed, Unclassified
+def _outcome_line(outcome: "Outcome") -> "Line":
+    from viewkeep.explain import AnalyzedQuery
+    from viewkeep.reading import FailedStatement, UnclassifiedView
     from viewkeep.report.query.workload import analysis_line, failed_line, unsupported_line
 
     match outcome:
-        case Analyzed(_, analysis):
+        case AnalyzedQuery(_, analysis):
             return analysis_line(analysis)
-        case Unclassified(name, _, reason):
+        case UnclassifiedView(name, _, reason):
             return unsupported_line(name, reason)
-        case Failed(name, error):
+        case FailedStatement(name, error):
             return failed_line(name, error)
     assert_never(outcome)
 
 
-def _document(explanation: "Explanation", details: Details) -> dict[str, Any]:
+def _explanation_document(explanation: "Explanation", details: Details) -> dict[str, Any]:
     from viewkeep.report.query.as_json import document
 
-    return document([_json(each, details) for each in explanation.outcomes], explanation.cascades)
+    return document(
+        [_outcome_json(each, details) for each in explanation.outcomes], explanation.cascades
+    )
 
 
-def _json(outcome: "Outcome", details: Details) -> dict[str, Any]:
-    from viewkeep.explain import Analyzed
+def _outcome_json(outcome: "Outcome", details: Details) -> dict[str, Any]:
+    from viewkeep.explain import AnalyzedQuery
     from viewkeep.maintainer import engine_obstacle
-    from viewkeep.reading import Failed, Unclassified
+    from viewkeep.reading import FailedStatement, UnclassifiedView
     from viewkeep.report.query.as_json import analysis_json, failed_json, unsupported_json
     from viewkeep.report.script.page import script_json
 
     match outcome:
-        case Analyzed(_, analysis):
+        case AnalyzedQuery(_, analysis):
             document = analysis_json(analysis, engine_obstacle(analysis.query))
             return (
                 document | script_json(details.tree, details.options) if details.tree else document
             )
-        case Unclassified(name, tree, reason):
+        case UnclassifiedView(name, tree, reason):
             script = script_json(tree, details.options)
             return {**unsupported_json(name, tree, reason), **script}
-        case Failed(name, error):
+        case FailedStatement(name, error):
             return failed_json(name, error)
     assert_never(outcome)

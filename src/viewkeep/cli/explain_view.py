@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewkeep.cli.lake import find_lake, opened
+from viewkeep.cli.lake import find_lake, open_keeper
 from viewkeep.cli.screen import show, write
 from viewkeep.errors import ViewkeepError
 
@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from viewkeep.reading import Node
     from viewkeep.report.script.page import ScriptOptions
 
-SECTIONED = ("id", "tuple")
+STRATEGIES_WITH_SECTIONS = ("id", "tuple")
 """Strategies whose scripts have a page of their own."""
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def view_of_lake(query: str, lake: str | None) -> str | None:
-    """The lake whose view an argument names: a name alone is no query. In the folder of a lake it
-    is also the name of a folder, that of the view."""
+    """The lake whose view an argument names, else None.
+
+    A plain name is never a query; in the folder of a lake it is also a folder, that of the view.
+    """
     is_name = _NAME.fullmatch(query) is not None and not Path(query).is_file()
     return find_lake(lake) if is_name else None
 
@@ -36,26 +38,26 @@ def explain_view(
     svg: str | None,
     as_json: bool,
 ) -> None:
-    """Say how a view is kept; the script is that of its own strategy unless another is wanted."""
+    """Say how a view is kept; the script is that of its strategy unless options name another."""
     from viewkeep.report.script.page import ScriptOptions
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         [view] = keeper.status(name)
-        asked = bool(changes) or tuple_based or full
-        in_sections = asked or view.strategy in SECTIONED
+        has_options = bool(changes) or tuple_based or full
+        in_sections = has_options or view.strategy in STRATEGIES_WITH_SECTIONS
         head = keeper.explain(name, script=not in_sections)
-        whole = view.strategy == "recompute" and not asked and svg is None
-        tree = None if whole else keeper.operators(name)
+        is_recomputed = view.strategy == "recompute" and not has_options and svg is None
+        tree = None if is_recomputed else keeper.operators(name)
     options = ScriptOptions(tuple(changes), tuple_based or view.strategy == "tuple", full)
     if svg is not None and tree is not None:
         draw(name, tree, options, svg)
     if as_json:
-        write(json.dumps(_document(name, view.strategy, head, tree, options), indent=2) + "\n")
+        write(json.dumps(_view_document(name, view.strategy, head, tree, options), indent=2) + "\n")
     else:
-        _show(head, tree, options if in_sections else None)
+        _show_sections(head, tree, options if in_sections else None)
 
 
-def _show(head: str, tree: "Node | None", options: "ScriptOptions | None") -> None:
+def _show_sections(head: str, tree: "Node | None", options: "ScriptOptions | None") -> None:
     from rich.console import Group
     from rich.text import Text
 
@@ -77,7 +79,7 @@ def draw(name: str, tree: "Node", options: "ScriptOptions", file: str) -> None:
         raise ViewkeepError(f'cannot write "{file}": {error.strerror}') from None
 
 
-def _document(
+def _view_document(
     name: str, strategy: str, head: str, tree: "Node | None", options: "ScriptOptions"
 ) -> dict[str, object]:
     from viewkeep.report.lake.refreshes import FORMAT

@@ -33,28 +33,34 @@ def load_functions(reference: str | None) -> Mapping[str, Any]:
         return {}
     if find_spec("pyspark") is None:
         way_out = "only Spark computes them: pip install 'viewkeep[spark]'"
-        raise _refusal(reference, way_out)
+        raise _functions_refusal(reference, way_out)
     module_name, colon, name = reference.partition(":")
     if not (module_name and colon and name):
-        raise _refusal(reference, "give a module and a name in it, as my_functions:FUNCTIONS")
-    functions = getattr(_module(reference, module_name), name, None)
+        raise _functions_refusal(
+            reference, "give a module and a name in it, as my_functions:FUNCTIONS"
+        )
+    functions = getattr(_functions_module(reference, module_name), name, None)
     if functions is None:
-        raise _refusal(reference, f'module "{module_name}" has no "{name}"')
+        raise _functions_refusal(reference, f'module "{module_name}" has no "{name}"')
     if not isinstance(functions, Mapping) or not all(isinstance(each, str) for each in functions):
         kind = type(functions).__name__
-        raise _refusal(reference, f'"{name}" is {kind}, not a dict from names in SQL to functions')
+        raise _functions_refusal(
+            reference, f'"{name}" is {kind}, not a dict from names in SQL to functions'
+        )
     return functions
 
 
-def _module(reference: str, name: str) -> Any:
+def _functions_module(reference: str, name: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         return import_module(name)
     except Exception as error:  # whatever the user's own module raises
-        raise _refusal(reference, f'module "{name}" cannot be imported ({error})') from error
+        raise _functions_refusal(
+            reference, f'module "{name}" cannot be imported ({error})'
+        ) from error
 
 
-def _refusal(reference: str, problem: str) -> ViewkeepError:
+def _functions_refusal(reference: str, problem: str) -> ViewkeepError:
     return ViewkeepError(f"--functions {reference}: {problem}")

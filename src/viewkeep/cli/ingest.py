@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from viewkeep.cli.lake import AsJson, LakePath, answer, confirm, opened
+from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer, print_confirmation
 from viewkeep.cli.names import complete_table
 
 TableName = Annotated[
@@ -46,9 +46,9 @@ def ingest(
     """
     from viewkeep.report.lake.intake import ingest_json, ingest_text
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         report = keeper.ingest(table, folder, records)
-    confirm(as_json, ingest_json(report), ingest_text(report))
+    print_confirmation(as_json, ingest_json(report), ingest_text(report))
 
 
 def quarantine(
@@ -71,12 +71,14 @@ def quarantine(
     """
     from viewkeep.report.lake.intake import quarantine_json, quarantine_page
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         if clear:
             count = keeper.clear_quarantine(table)
-            confirm(as_json, {"table": table, "cleared": count}, f"forgot {count} records")
+            print_confirmation(
+                as_json, {"table": table, "cleared": count}, f"forgot {count} records"
+            )
             return
         records = keeper.quarantine(table, backend="duckdb").to_pylist()
-    answer(
+    print_answer(
         as_json, lambda: quarantine_json(table, records), lambda: quarantine_page(table, records)
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.screen import show, tell, write
+from viewkeep.cli.screen import print_error, show, write
 from viewkeep.errors import ViewkeepError
 
 if TYPE_CHECKING:
@@ -61,54 +61,56 @@ AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for
 
 
 @contextmanager
-def opened(
+def open_keeper(
     lake: str | None,
-    doing: str,
+    activity: str,
     create: bool = False,
     backend: str = "auto",
     functions: Mapping[str, Any] | None = None,
 ) -> Iterator["Keeper"]:
     """The keeper of a lake; Spark, where it is installed, is started when work needs it, and knows
-    the user's functions. Failures are amounts."""
-    place = lake if lake is not None else _current()
-    library = _library()
+    the user's functions. A failure of the lake is printed and ends the command."""
+    place = lake if lake is not None else _current_lake()
+    keeper_module = _keeper_module()
     try:
-        with _progress(doing) as say:
+        with _progress_line(activity) as show_activity:
 
             def session() -> Any:
-                say("starting Spark ...")
-                started = library.local_session(os.environ.get(LOG_VARIABLE, os.devnull), functions)
-                say(doing)
-                return started
+                show_activity("starting Spark ...")
+                spark_session = keeper_module.local_session(
+                    os.environ.get(LOG_VARIABLE, os.devnull), functions
+                )
+                show_activity(activity)
+                return spark_session
 
             spark = session if find_spec("pyspark") is not None else None
-            yield library.Keeper(place, spark, create=create, backend=backend)
+            yield keeper_module.Keeper(place, spark, create=create, backend=backend)
     except Exception as error:
-        if not library.is_failure(error):
+        if not keeper_module.is_failure(error):
             raise
-        tell(error)
+        print_error(error)
         raise typer.Exit(FAILED) from None
 
 
-def answer(
+def print_answer(
     as_json: bool, document: Callable[[], Any], page: Callable[[], "RenderableType"]
 ) -> None:
-    """Print for programs or for people."""
+    """Print a JSON document, or a page for people."""
     if as_json:
         write(json.dumps(document(), indent=2, default=str) + "\n")
     else:
         show(page())
 
 
-def confirm(as_json: bool, document: dict[str, Any], text: str) -> None:
+def print_confirmation(as_json: bool, document: dict[str, Any], text: str) -> None:
     """Print what was done, in a sentence."""
     from rich.text import Text
 
-    answer(as_json, lambda: document, lambda: Text(text))
+    print_answer(as_json, lambda: document, lambda: Text(text))
 
 
 def find_lake(lake: str | None) -> str | None:
-    """The lake that is named, or current: this folder, or that of the project in it; or None."""
+    """The lake of the option, else this folder, else that of its project; None if there is none."""
     if lake is not None:
         return lake
     if Path(OWN).is_dir():
@@ -122,7 +124,7 @@ def _project_lake() -> str:
     return read_lake_place(Path())
 
 
-def _current() -> str:
+def _current_lake() -> str:
     lake = find_lake(None)
     if lake is None:
         raise ViewkeepError(
@@ -132,7 +134,7 @@ def _current() -> str:
     return lake
 
 
-def _library() -> Any:
+def _keeper_module() -> Any:
     """The keeper, which needs libraries that not everyone has."""
     try:
         from viewkeep import keeper
@@ -141,16 +143,16 @@ def _library() -> Any:
             f"the library {error.name} is not installed, which lakes need: "
             "pip install 'viewkeep[lake]' installs it"
         )
-        tell(missing)
+        print_error(missing)
         raise typer.Exit(FAILED) from None
     return keeper
 
 
 @contextmanager
-def _progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """A line that moves on terminals; elsewhere only what takes long is confirm."""
+def _progress_line(activity: str) -> Iterator[Callable[[str], None]]:
+    """A line that moves on terminals; elsewhere only slow activities are printed."""
     if not sys.stderr.isatty():
-        yield lambda text: write(f"{text}\n", stderr=True) if text != doing else None
+        yield lambda text: write(f"{text}\n", stderr=True) if text != activity else None
         return
     from rich.console import Console
     from rich.markup import escape
@@ -158,7 +160,7 @@ def _progress(doing: str) -> Iterator[Callable[[str], None]]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(doing, total=None)
+        task = progress.add_task(activity, total=None)
 
         def say(text: str) -> None:
             progress.update(task, description=escape(text))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import AsJson, LakePath, answer, opened
+from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer
 from viewkeep.cli.names import complete_view
 from viewkeep.cli.screen import show, write
 
@@ -51,37 +51,47 @@ def live(
     viewkeep live cost --follow --json
     ```
     """
-    with opened(lake, "reading ...") as keeper:
-        found = keeper.live(view)
+    with open_keeper(lake, "reading ...") as keeper:
+        live_view = keeper.live(view)
         changes = list[dict[str, Any]]()
-        found.subscribe(lambda told: changes.extend(found.row_changes(told)))
-        _show_rows(found, limit, follow, as_json)
+        live_view.subscribe(
+            lambda output_changes: changes.extend(live_view.row_changes(output_changes))
+        )
+        _show_rows(live_view, limit, follow, as_json)
         while follow:
-            found.catch_up()
-            _show_changes(found, changes, as_json)
+            live_view.catch_up()
+            _show_changes(live_view, changes, as_json)
             changes.clear()
             time.sleep(every)
 
 
-def _show_rows(found: "LiveView", limit: int, is_line: bool, as_json: bool) -> None:
+def _show_rows(live_view: "LiveView", limit: int, is_line: bool, as_json: bool) -> None:
     from viewkeep.report.lake.live_rows import live_rows_json, live_rows_page
 
-    rows = found.to_arrow()
-    shown = rows.slice(0, limit or rows.num_rows).to_pylist()
-    more = rows.num_rows - len(shown)
-    document = live_rows_json(found.name, found.versions, shown, more) if as_json else {}
+    rows = live_view.to_arrow()
+    first_rows = rows.slice(0, limit or rows.num_rows).to_pylist()
+    hidden_count = rows.num_rows - len(first_rows)
+    document = (
+        live_rows_json(live_view.name, live_view.versions, first_rows, hidden_count)
+        if as_json
+        else {}
+    )
     if as_json and is_line:
         write(json.dumps(document) + "\n")
         return
-    answer(as_json, lambda: document, lambda: live_rows_page(rows.column_names, shown, more))
+    print_answer(
+        as_json,
+        lambda: document,
+        lambda: live_rows_page(rows.column_names, first_rows, hidden_count),
+    )
 
 
-def _show_changes(found: "LiveView", changes: list[dict[str, Any]], as_json: bool) -> None:
+def _show_changes(live_view: "LiveView", changes: list[dict[str, Any]], as_json: bool) -> None:
     from viewkeep.report.lake.live_rows import live_change_json
     from viewkeep.report.lake.row_changes import row_changes_page
 
     if as_json:
-        lines = (json.dumps(live_change_json(found.versions, each)) for each in changes)
+        lines = (json.dumps(live_change_json(live_view.versions, each)) for each in changes)
         write("".join(f"{line}\n" for line in lines))
     elif changes:
         columns = list(changes[0]["before"] or changes[0]["after"])

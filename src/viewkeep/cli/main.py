@@ -18,7 +18,7 @@ from viewkeep.cli.live import live
 from viewkeep.cli.maintain import maintain
 from viewkeep.cli.project import check, new, plan, up
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
-from viewkeep.cli.screen import DEBUG, tell
+from viewkeep.cli.screen import DEBUG, print_error
 from viewkeep.cli.tables import apply, init
 from viewkeep.cli.watch import watch
 from viewkeep.errors import ViewkeepError
@@ -51,8 +51,8 @@ app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)
 
 
-def _show_version(is_wanted: bool) -> None:
-    if is_wanted:
+def _show_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"viewkeep {version('viewkeep')}")
         raise typer.Exit
 
@@ -78,7 +78,7 @@ def viewkeep(
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; whatever goes wrong is said in one message, as a trace only if asked for."""
+    """Run the command; an error is one message, with its traceback only under `--debug`."""
     for stream in (sys.stdout, sys.stderr):
         # Names may hold letters that the terminal cannot show.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
@@ -87,10 +87,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
     try:
         app([word for word in words if word != _DEBUG], prog_name="viewkeep")
     except ViewkeepError as error:
-        tell(error)
+        print_error(error)
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:
-        tell(error)
+        print_error(error)
         sys.exit(FAILED)

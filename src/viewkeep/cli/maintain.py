@@ -157,11 +157,11 @@ def maintain(
     """
     sources = [named_value(each, "--load R=FILE") for each in load or ()]
     _check_standard_input(query, updates, *(name for _, name in sources))
-    stream = _open(
+    stream = _open_stream(
         query,
         schema,
         strategy=strategy,
-        epsilon=None if epsilon is None else _epsilon(epsilon),
+        epsilon=None if epsilon is None else _read_epsilon(epsilon),
         space=space,
         output=output,
         mode=mode,
@@ -172,7 +172,7 @@ def maintain(
         static=static or (),
         insert_only=insert_only,
     )
-    printer = Printer(stream, _inputs(given or ()), deltas, every, limit, quiet, as_json)
+    printer = Printer(stream, _input_values(given or ()), deltas, every, limit, quiet, as_json)
     try:
         with printer.progress():
             stream.load(sources, header)
@@ -182,20 +182,20 @@ def maintain(
     except KeyboardInterrupt:
         printer.summary(interrupted=True)
         raise typer.Exit(INTERRUPTED) from None
-    _finish(stream, printer, quiet, as_json)
+    _print_summary(stream, printer, quiet, as_json)
 
 
-def _open(query: str, schema: str | None, **options: Any) -> "Stream":
-    """Read the query and plan it; the imports wait until `--help` no longer can be meant."""
+def _open_stream(query: str, schema: str | None, **options: Any) -> "Stream":
+    """Read the query and plan it. Imports are here to keep `--help` fast."""
     from viewkeep.maintainer import maintain as plan
     from viewkeep.reading import read_query, read_tables, with_created_tables
     from viewkeep.stream import Stream
 
     tables: Tables = {}
     if schema is not None:
-        declared = read_file(schema)
-        with declared.named_in_errors():
-            tables = read_tables(declared.text)
+        schema_source = read_file(schema)
+        with schema_source.named_in_errors():
+            tables = read_tables(schema_source.text)
     source = read_argument(query)
     with source.named_in_errors():
         tables = with_created_tables(source.text, tables)
@@ -204,32 +204,32 @@ def _open(query: str, schema: str | None, **options: Any) -> "Stream":
     return Stream(plan(parsed, engine="reference", **options), tables)
 
 
-def _epsilon(text: str) -> float | dict[str, float] | str:
-    """A number, one for each name, or a preset; what the text cannot mean is refused later.
+def _read_epsilon(text: str) -> float | dict[str, float] | str:
+    """A number, a number by name, or a preset, which the planner checks.
 
     A name goes up to its `=`, since a split on two variables is called `a, b`.
     """
-    number = _number(text)
+    number = _number_or_none(text)
     if number is not None:
         return number
     if "=" not in text:
         return text
     pairs = re.findall(r"([^=]+)=([^=,]*)(?:,|$)", text)
-    exponents = {name.strip(): _number(value) for name, value in pairs}
+    exponents = {name.strip(): _number_or_none(value) for name, value in pairs}
     if None in exponents.values() or "".join(f"{n}={v}," for n, v in pairs) != f"{text},":
         raise ViewkeepError(f'"{text}": expected names and numbers, as in --epsilon R=0.3,S=0.5')
     return {name: value for name, value in exponents.items() if value is not None}
 
 
-def _number(text: str) -> float | None:
+def _number_or_none(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _finish(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> None:
-    """The summary, with what is heavy now below it; of JSON the summary is the last line."""
+def _print_summary(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> None:
+    """Print the summary and the heavy values: of JSON the summary is the last line."""
     from viewkeep.report.live.heavy import heavy_json, heavy_section
 
     live = stream.live
@@ -241,7 +241,7 @@ def _finish(stream: "Stream", printer: Printer, quiet: bool, as_json: bool) -> N
         show(heavy_section(live.program, partitions), stderr=True)
 
 
-def _inputs(texts: Sequence[str]) -> dict[str, Any]:
+def _input_values(texts: Sequence[str]) -> dict[str, Any]:
     from viewkeep.csv_input import read_value
 
     pairs = [named_value(each, "--given a=1") for each in texts]

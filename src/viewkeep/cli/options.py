@@ -64,11 +64,11 @@ def read_shares(texts: Texts | None) -> dict[str, float]:
         name, value = named_value(text, form)
         if name in shares:
             raise ViewkeepError(f'--share {text}: "{name}" has a part already')
-        shares[name] = _number(value, f"--share {text}: expected a number, as in {form}")
+        shares[name] = _finite_number(value, f"--share {text}: expected a number, as in {form}")
     return shares
 
 
-def _number(text: str, problem: str) -> float:
+def _finite_number(text: str, problem: str) -> float:
     try:
         number = float(text)
     except ValueError:

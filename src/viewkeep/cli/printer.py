@@ -38,7 +38,7 @@ class Printer:
     ) -> None:
         self._stream, self._inputs = stream, inputs
         self._deltas, self._quiet, self._as_json = deltas, quiet, as_json
-        self._grouped = every is not None
+        self._has_headings = every is not None
         self.every = 1 if deltas and every is None else every
         default = 0 if as_json else SHOWN_ROWS
         self._limit = default if limit is None else limit
@@ -47,20 +47,20 @@ class Printer:
             stream.live.enumerate(inputs)  # says what is wrong with the inputs, and reads nothing
 
     def start(self, with_program: bool) -> None:
-        """What comes before any result, once all rows are loaded."""
+        """Print the program or the JSON header, after the first rows are loaded."""
         if self._deltas:
             self._stream.watch()
         live = self._stream.live
         if self._as_json:
             from viewkeep.report.live.maintenance import start_json
 
-            self._line(start_json(live.query, live.program, with_program))
+            self._write_json(start_json(live.query, live.program, with_program))
         elif with_program:
             self._clear_screen()
             write(f"{live.program}\n\n")
 
     def show(self, updates: int) -> None:
-        """The result after so many updates, or what changed since the last time."""
+        """Print the result after so many updates, or its changes since the last call."""
         self._clear_screen()
         if self._deltas:
             self._show_changes(updates)
@@ -70,15 +70,15 @@ class Printer:
     def _show_result(self, updates: int) -> None:
         from viewkeep.report.live.maintenance import result_json, result_table
 
-        rows, more = self._rows()
+        rows, more = self._rows_to_show()
         query = self._stream.live.query
         if self._as_json:
-            self._line(result_json(query, rows, more, updates))
+            self._write_json(result_json(query, rows, more, updates))
         else:
             show(result_table(query, rows, more, updates))
 
-    def _rows(self) -> tuple[list["Output"], bool]:
-        """As many rows as are wanted, and whether there are more."""
+    def _rows_to_show(self) -> tuple[list["Output"], bool]:
+        """The rows up to the limit, and whether there are more."""
         output = self._stream.result(self._inputs)
         if not self._limit:
             return list(output), False
@@ -86,7 +86,7 @@ class Printer:
         return rows[: self._limit], len(rows) > self._limit
 
     def _show_changes(self, updates: int) -> None:
-        from viewkeep.report.live.maintenance import change_line, changes_json, counted
+        from viewkeep.report.live.maintenance import change_line, changes_json, count_text
 
         query = self._stream.live.query
         changes = [
@@ -97,20 +97,20 @@ class Printer:
         if not changes:
             return
         if self._as_json:
-            self._line(changes_json(query, changes, updates))
+            self._write_json(changes_json(query, changes, updates))
         else:
-            heading = f"after {counted(updates, 'update')}\n" if self._grouped else ""
+            heading = f"after {count_text(updates, 'update')}\n" if self._has_headings else ""
             write(heading + "".join(f"{change_line(query, *each)}\n" for each in changes))
 
     def _fits_inputs(self, change: "OutputChange") -> bool:
-        """Whether a change is one for the inputs that are given."""
+        """Whether a change belongs to the inputs that the user fixed."""
         query = self._stream.live.query
         values = change.row[len(query.outputs) :]
         inputs = zip(query.inputs, values, strict=True)
         return not self._inputs or all(self._inputs[name] == value for name, value in inputs)
 
     def summary(self, interrupted: bool = False) -> None:
-        """What was done and what it cost."""
+        """Print what was done and what it cost."""
         from viewkeep.report.live.maintenance import Summary, summary_json, summary_page
 
         if self._quiet:
@@ -118,13 +118,13 @@ class Printer:
         live, progress = self._stream.live, self._stream.progress
         summary = Summary(live.program, live.sizes(), **vars(progress), interrupted=interrupted)
         if self._as_json:
-            self._line(summary_json(summary))
+            self._write_json(summary_json(summary))
         else:
             show(summary_page(summary), stderr=True)
 
     @contextmanager
     def progress(self) -> Iterator[None]:
-        """A line that moves, on a terminal where nothing else is being printed."""
+        """Show a progress line, on a terminal to which nothing else is printed meanwhile."""
         prints_meanwhile = sys.stdout.isatty() and (self._deltas or self.every)
         if self._quiet or prints_meanwhile or not sys.stderr.isatty():
             yield
@@ -133,7 +133,7 @@ class Printer:
         from rich.live import Live
 
         self._bar = Live(
-            get_renderable=self._picture,
+            get_renderable=self._progress_picture,
             console=Console(stderr=True),
             refresh_per_second=PICTURES_PER_SECOND,
             transient=True,
@@ -143,17 +143,17 @@ class Printer:
         with self._bar:
             yield
 
-    def _picture(self) -> "RenderableType":
+    def _progress_picture(self) -> "RenderableType":
         from viewkeep.report.live.maintenance import progress_line
 
         progress, changes = self._stream.progress, self._stream.changes
-        done = changes.done if changes else None
-        return progress_line(progress.loaded, progress.updates, progress.seconds, done)
+        share = changes.done if changes else None
+        return progress_line(progress.loaded, progress.updates, progress.seconds, share)
 
     def _clear_screen(self) -> None:
-        """Take the moving line away before something is printed over it."""
+        """Remove the progress line before something is printed over it."""
         if self._bar is not None and sys.stdout.isatty():
             self._bar.stop()
 
-    def _line(self, value: "Json") -> None:
+    def _write_json(self, value: "Json") -> None:
         write(json.dumps(value, ensure_ascii=False) + "\n")

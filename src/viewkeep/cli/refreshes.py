@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.functions import Functions, load_functions
-from viewkeep.cli.lake import FAILED, AsJson, AsOf, EngineName, LakePath, answer, opened
+from viewkeep.cli.lake import FAILED, AsJson, AsOf, EngineName, LakePath, open_keeper, print_answer
 from viewkeep.cli.names import complete_view
 
 if TYPE_CHECKING:
@@ -52,15 +52,15 @@ def refresh(
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
     from viewkeep.report.lake.stages import stages_json, stages_page
 
-    of_user = load_functions(functions)
+    user_functions = load_functions(functions)
     if plan:
-        with opened(lake, "planning ...", backend=backend, functions=of_user) as keeper:
+        with open_keeper(lake, "planning ...", backend=backend, functions=user_functions) as keeper:
             stages = keeper.plan(*(views or ()), as_of=as_of)
-        answer(as_json, lambda: stages_json(stages), lambda: stages_page(stages))
+        print_answer(as_json, lambda: stages_json(stages), lambda: stages_page(stages))
         return
-    with opened(lake, "refreshing ...", backend=backend, functions=of_user) as keeper:
-        reports = _refreshed(keeper, views or (), as_of)
-    answer(as_json, lambda: refresh_json(reports), lambda: refresh_page(reports))
+    with open_keeper(lake, "refreshing ...", backend=backend, functions=user_functions) as keeper:
+        reports = _refresh_reports(keeper, views or (), as_of)
+    print_answer(as_json, lambda: refresh_json(reports), lambda: refresh_page(reports))
     if any(each.error for each in reports):
         raise typer.Exit(FAILED)
 
@@ -90,9 +90,9 @@ def status(
     """
     from viewkeep.report.lake.freshness import status_json, status_page
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         statuses = keeper.status(*(views or ()))
-    answer(as_json, lambda: status_json(statuses), lambda: status_page(statuses))
+    print_answer(as_json, lambda: status_json(statuses), lambda: status_page(statuses))
     if any(each.problem or (check and not each.is_fresh) for each in statuses):
         raise typer.Exit(FAILED)
 
@@ -122,13 +122,13 @@ def history(
     """
     from viewkeep.report.lake.refreshes import history_json, history_page
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         reports = keeper.history(view)
-    shown = reports[:limit] if limit else reports
-    answer(
+    recent = reports[:limit] if limit else reports
+    print_answer(
         as_json,
-        lambda: history_json(view, shown),
-        lambda: history_page(view, shown, len(reports) - len(shown)),
+        lambda: history_json(view, recent),
+        lambda: history_page(view, recent, len(reports) - len(recent)),
     )
 
 
@@ -152,10 +152,10 @@ def verify(
     """
     from viewkeep.report.lake.verification import verification_json, verification_page
 
-    of_user = load_functions(functions)
-    with opened(lake, "comparing ...", functions=of_user) as keeper:
+    user_functions = load_functions(functions)
+    with open_keeper(lake, "comparing ...", functions=user_functions) as keeper:
         verifications = [keeper.verify(name) for name in views or keeper.views]
-    answer(
+    print_answer(
         as_json, lambda: verification_json(verifications), lambda: verification_page(verifications)
     )
     if not all(each.ok for each in verifications):
@@ -191,12 +191,12 @@ def vacuum(
     """
     from viewkeep.report.lake.definitions import vacuum_json, vacuum_page
 
-    with opened(lake, "removing ...") as keeper:
+    with open_keeper(lake, "removing ...") as keeper:
         files = keeper.vacuum(hours, dry_run, force)
-    answer(as_json, lambda: vacuum_json(files, dry_run), lambda: vacuum_page(files, dry_run))
+    print_answer(as_json, lambda: vacuum_json(files, dry_run), lambda: vacuum_page(files, dry_run))
 
 
-def _refreshed(keeper: "Keeper", views: Sequence[str], as_of: str | None) -> Sequence[Any]:
+def _refresh_reports(keeper: "Keeper", views: Sequence[str], as_of: str | None) -> Sequence[Any]:
     """The reports of all views, also of those that failed."""
     from viewkeep.keeper import RefreshError
 

@@ -12,7 +12,7 @@ JSON_LINES = (".jsonl", ".ndjson")
 
 
 class NewTable(NamedTuple):
-    """The columns of a table, or rows that have them; and the constraints that stand with them."""
+    """A table to create: its columns, or rows that have them, and its constraints."""
 
     name: str
     data: Any
@@ -54,18 +54,22 @@ def new_tables(
     columns: str | None,
     schema: str | None,
     rows: str | None,
-    stated: dict[str, Any],
+    own_constraints: dict[str, Any],
 ) -> list[NewTable]:
-    """What to make: tables of statements or of a list of columns, or one that its rows describe."""
+    """The tables to create: from statements, a list of columns, or a Parquet file of rows."""
     if columns is None and schema is None:
-        return [_of_rows(name, rows, stated)]
-    tables = _declared(name, columns, schema)
-    if len(tables) > 1 and (rows is not None or any(stated.values())):
+        return [_table_from_rows(name, rows, own_constraints)]
+    tables = _tables_from_text(name, columns, schema)
+    if len(tables) > 1 and (rows is not None or any(own_constraints.values())):
         raise ViewkeepError("these options are for one table: name it")
-    return [_declared_table(each, table, rows, stated) for each, table in tables.items()]
+    return [
+        _table_from_columns(each, table, rows, own_constraints) for each, table in tables.items()
+    ]
 
 
-def _of_rows(name: str | None, rows: str | None, stated: dict[str, Any]) -> NewTable:
+def _table_from_rows(
+    name: str | None, rows: str | None, own_constraints: dict[str, Any]
+) -> NewTable:
     if name is None:
         raise ViewkeepError("name the table, or give --schema FILE with CREATE TABLE statements")
     if rows is None or not rows.lower().endswith(".parquet"):
@@ -73,10 +77,10 @@ def _of_rows(name: str | None, rows: str | None, stated: dict[str, Any]) -> NewT
             f'table "{name}": its columns are not known; give them, as in '
             '--columns "id int, price double"'
         )
-    return NewTable(name, _read_parquet(rows), stated)
+    return NewTable(name, _read_parquet(rows), own_constraints)
 
 
-def _declared(name: str | None, columns: str | None, schema: str | None) -> Tables:
+def _tables_from_text(name: str | None, columns: str | None, schema: str | None) -> Tables:
     from viewkeep.reading import read_tables
 
     if schema is None:
@@ -93,17 +97,19 @@ def _declared(name: str | None, columns: str | None, schema: str | None) -> Tabl
     return tables if name is None else {name: tables[name]}
 
 
-def _declared_table(name: str, table: Table, rows: str | None, stated: dict[str, Any]) -> NewTable:
-    """Constraints of statements and of options together."""
+def _table_from_columns(
+    name: str, table: Table, rows: str | None, own_constraints: dict[str, Any]
+) -> NewTable:
+    """A table with the constraints of its statement and of the options."""
     constraints = {
-        "key": stated["key"] or table.key,
-        "foreign_keys": (*table.foreign_keys, *stated["foreign_keys"]),
-        "fds": (*table.fds, *stated["fds"]),
-        "static": table.static or stated["static"],
+        "key": own_constraints["key"] or table.key,
+        "foreign_keys": (*table.foreign_keys, *own_constraints["foreign_keys"]),
+        "fds": (*table.fds, *own_constraints["fds"]),
+        "static": table.static or own_constraints["static"],
     }
     columns = {field.name: field for field in table.columns}
-    first = None if rows is None else read_rows_file(rows, table)
-    return NewTable(name, columns, constraints, first)
+    first_rows = None if rows is None else read_rows_file(rows, table)
+    return NewTable(name, columns, constraints, first_rows)
 
 
 def _read_json_lines(name: str, table: Table) -> Iterator[dict[str, Any]]:

@@ -33,8 +33,8 @@ DEBUG: ContextVar[bool] = ContextVar("DEBUG", default=False)
 """Whether errors are shown with their tracebacks."""
 
 
-def tell(error: BaseException) -> None:
-    """Say what is wrong, on standard error."""
+def print_error(error: BaseException) -> None:
+    """Print an error on standard error."""
     from rich.console import Console
     from rich.text import Text
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, LakePath, answer, confirm, opened
+from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer, print_confirmation
 from viewkeep.cli.names import complete_table
 from viewkeep.cli.options import (
     ColumnForeignKeys,
@@ -41,10 +41,12 @@ def init(
     viewkeep init /data/lake
     ```
     """
-    with opened(path, "making the lake ...", create=True) as keeper:
+    with open_keeper(path, "making the lake ...", create=True) as keeper:
         tables, views = len(keeper.tables), len(keeper.views)
     has = f"it has {tables} tables and {views} views" if tables or views else "it is empty"
-    confirm(as_json, {"lake": path, "tables": tables, "views": views}, f"{path} is a lake; {has}")
+    print_confirmation(
+        as_json, {"lake": path, "tables": tables, "views": views}, f"{path} is a lake; {has}"
+    )
 
 
 @app.command("create", cls=Command)
@@ -89,18 +91,18 @@ def create_table(
     """
     from viewkeep.cli.rows import new_tables
 
-    stated = {
+    constraints = {
         "key": key or (),
         "foreign_keys": foreign_key or (),
         "fds": fd or (),
         "static": static,
     }
-    with opened(lake, "writing ...") as keeper:
-        tables = new_tables(name, columns, schema, rows, stated)
+    with open_keeper(lake, "writing ...") as keeper:
+        tables = new_tables(name, columns, schema, rows, constraints)
         for each in tables:
             keeper.create_table(each.name, each.data, rows=each.rows, **each.constraints)
-    made = [each.name for each in tables]
-    confirm(as_json, {"created": made}, f"created {', '.join(made)}")
+    names = [each.name for each in tables]
+    print_confirmation(as_json, {"created": names}, f"created {', '.join(names)}")
 
 
 @app.command(cls=Command)
@@ -127,9 +129,9 @@ def register(
     viewkeep table register orders /data/warehouse/orders --key order_id
     ```
     """
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         keeper.register_table(name, location, key or (), foreign_key or (), fd or (), static)
-    confirm(as_json, {"registered": name}, f"registered {name}")
+    print_confirmation(as_json, {"registered": name}, f"registered {name}")
 
 
 @app.command("list", cls=Command)
@@ -144,9 +146,9 @@ def list_tables(lake: LakePath = None, as_json: AsJson = False) -> None:
     """
     from viewkeep.report.lake.definitions import tables_json, tables_page
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         tables = keeper.describe_tables()
-    answer(as_json, lambda: tables_json(tables), lambda: tables_page(tables))
+    print_answer(as_json, lambda: tables_json(tables), lambda: tables_page(tables))
 
 
 @app.command("drop", cls=Command)
@@ -159,9 +161,9 @@ def drop_table(name: Name, lake: LakePath = None, as_json: AsJson = False) -> No
     viewkeep table drop parts
     ```
     """
-    with opened(lake, "dropping ...") as keeper:
+    with open_keeper(lake, "dropping ...") as keeper:
         keeper.drop_table(name)
-    confirm(as_json, {"dropped": name}, f"dropped {name}; its folder is still there")
+    print_confirmation(as_json, {"dropped": name}, f"dropped {name}; its folder is still there")
 
 
 def apply(
@@ -206,54 +208,56 @@ def apply(
     """
     from viewkeep.cli.change_files import has_several_tables
 
-    files = {"inserts": inserts, "updates": updates, "deletes": deletes}
-    named = {kind: file for kind, file in files.items() if file is not None}
-    if not named and has_several_tables(table):
-        _apply_together(table, lake, as_json)
+    options = {"inserts": inserts, "updates": updates, "deletes": deletes}
+    files = {kind: file for kind, file in options.items() if file is not None}
+    if not files and has_several_tables(table):
+        _apply_transaction(table, lake, as_json)
         return
-    if not named:
+    if not files:
         raise ViewkeepError(
             "nothing to apply: give --inserts, --updates or --deletes, or a folder of changes"
         )
-    if list(named.values()).count("-") > 1:
+    if list(files.values()).count("-") > 1:
         raise ViewkeepError("standard input (-) can be read only once")
-    _apply_one(table, named, lake, as_json)
+    _apply_to_table(table, files, lake, as_json)
 
 
-def _apply_one(table: str, files: Mapping[str, str], lake: str | None, as_json: bool) -> None:
+def _apply_to_table(table: str, files: Mapping[str, str], lake: str | None, as_json: bool) -> None:
     from viewkeep.cli.rows import read_rows_file
 
-    with opened(lake, "applying ...") as keeper:
-        declared = keeper.table(table)
-        rows_by_kind = {kind: read_rows_file(file, declared) for kind, file in files.items()}
+    with open_keeper(lake, "applying ...") as keeper:
+        definition = keeper.table(table)
+        rows_by_kind = {kind: read_rows_file(file, definition) for kind, file in files.items()}
         version = keeper.apply(table, **rows_by_kind)
-    document = {"table": table, "version": version, **_counts(rows_by_kind)}
-    confirm(as_json, document, f"{_amounts(rows_by_kind)}: {table} is at version {version}")
+    document = {"table": table, "version": version, **_row_counts(rows_by_kind)}
+    print_confirmation(
+        as_json, document, f"{_amounts_text(rows_by_kind)}: {table} is at version {version}"
+    )
 
 
-def _apply_together(place: str, lake: str | None, as_json: bool) -> None:
+def _apply_transaction(place: str, lake: str | None, as_json: bool) -> None:
     from viewkeep.cli.change_files import read_change_files
 
-    with opened(lake, "applying ...") as keeper:
+    with open_keeper(lake, "applying ...") as keeper:
         changes = read_change_files(place, keeper.table)
         versions = keeper.transaction(changes)
     tables = [
-        {"table": name, "version": version, **_counts(changes[name])}
+        {"table": name, "version": version, **_row_counts(changes[name])}
         for name, version in versions.items()
     ]
     lines = [
-        f"{_amounts(changes[name])}: {name} is at version {version}"
+        f"{_amounts_text(changes[name])}: {name} is at version {version}"
         for name, version in versions.items()
     ]
-    confirm(as_json, {"tables": tables}, "\n".join(lines))
+    print_confirmation(as_json, {"tables": tables}, "\n".join(lines))
 
 
-def _counts(rows_by_kind: Mapping[str, Sized]) -> dict[str, int]:
+def _row_counts(rows_by_kind: Mapping[str, Sized]) -> dict[str, int]:
     return {kind: len(rows) for kind, rows in rows_by_kind.items()}
 
 
-def _amounts(rows_by_kind: Mapping[str, Sized]) -> str:
-    from viewkeep.report.live.maintenance import counted
+def _amounts_text(rows_by_kind: Mapping[str, Sized]) -> str:
+    from viewkeep.report.live.maintenance import count_text
 
-    counts = _counts(rows_by_kind)
-    return ", ".join(counted(count, kind.removesuffix("s")) for kind, count in counts.items())
+    counts = _row_counts(rows_by_kind)
+    return ", ".join(count_text(count, kind.removesuffix("s")) for kind, count in counts.items())

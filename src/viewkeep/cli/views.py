@@ -6,7 +6,15 @@ import typer
 
 from viewkeep.cli.command import Command, group
 from viewkeep.cli.functions import Functions, load_functions
-from viewkeep.cli.lake import AsJson, AsOf, EngineName, LakePath, answer, confirm, opened
+from viewkeep.cli.lake import (
+    AsJson,
+    AsOf,
+    EngineName,
+    LakePath,
+    open_keeper,
+    print_answer,
+    print_confirmation,
+)
 from viewkeep.cli.names import complete_view
 from viewkeep.cli.options import Shares, read_shares
 from viewkeep.cli.source import read_argument
@@ -100,16 +108,22 @@ def create_view(
     from viewkeep.report.lake.freshness import created_text
     from viewkeep.report.lake.refreshes import refresh_json
 
-    source, of_user, shares = read_argument(sql), load_functions(functions), read_shares(share)
-    opening = opened(lake, f"computing {name} ...", backend=backend, functions=of_user)
-    with opening as keeper, source.named_in_errors():
+    source, user_functions, shares = (
+        read_argument(sql),
+        load_functions(functions),
+        read_shares(share),
+    )
+    keeper_block = open_keeper(
+        lake, f"computing {name} ...", backend=backend, functions=user_functions
+    )
+    with keeper_block as keeper, source.named_in_errors():
         from viewkeep.keeper import function_kinds  # of libraries that not everyone has
 
-        of_rows, of_groups = function_kinds(of_user)
+        scalar_functions, aggregate_functions = function_kinds(user_functions)
         report = keeper.create_view(
             *(name, source.text, strategy, policy, replace),
-            functions=of_rows,
-            aggregates=of_groups,
+            functions=scalar_functions,
+            aggregates=aggregate_functions,
             as_of=as_of,
             feed=feed,
             lag=lag,
@@ -117,7 +131,7 @@ def create_view(
             shares=shares,
         )
         [status] = keeper.status(name)
-    answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))
+    print_answer(as_json, lambda: refresh_json([report]), lambda: created_text(report, status))
 
 
 @app.command("list", cls=Command)
@@ -132,9 +146,9 @@ def list_views(lake: LakePath = None, as_json: AsJson = False) -> None:
     """
     from viewkeep.report.lake.definitions import views_json, views_page
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         views = keeper.describe_views()
-    answer(as_json, lambda: views_json(views), lambda: views_page(views))
+    print_answer(as_json, lambda: views_json(views), lambda: views_page(views))
 
 
 @app.command("show", cls=Command)
@@ -157,10 +171,10 @@ def show_view(
     from viewkeep.report.lake.definitions import view_json, view_page
     from viewkeep.report.lake.freshness import status_json
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         [view], [status] = keeper.describe_views(name), keeper.status(name)
         first = _first_rows(keeper, name, rows) if rows else None
-    answer(
+    print_answer(
         as_json,
         lambda: view_json(view, status_json([status]), first),
         lambda: view_page(view, status, first),
@@ -184,10 +198,10 @@ def repair(
     """
     from viewkeep.report.lake.refreshes import refresh_json, refresh_page
 
-    of_user = load_functions(functions)
-    with opened(lake, f"computing {name} ...", functions=of_user) as keeper:
+    user_functions = load_functions(functions)
+    with open_keeper(lake, f"computing {name} ...", functions=user_functions) as keeper:
         report = keeper.repair(name)
-    answer(as_json, lambda: refresh_json([report]), lambda: refresh_page([report]))
+    print_answer(as_json, lambda: refresh_json([report]), lambda: refresh_page([report]))
 
 
 @app.command("drop", cls=Command)
@@ -200,9 +214,9 @@ def drop_view(name: Name, lake: LakePath = None, as_json: AsJson = False) -> Non
     viewkeep view drop cost
     ```
     """
-    with opened(lake, "dropping ...") as keeper:
+    with open_keeper(lake, "dropping ...") as keeper:
         keeper.drop_view(name)
-    confirm(as_json, {"dropped": name}, f"dropped {name}")
+    print_confirmation(as_json, {"dropped": name}, f"dropped {name}")
 
 
 def _first_rows(keeper: "Keeper", name: str, count: int) -> list[tuple[Any, ...]]:

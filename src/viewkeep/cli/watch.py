@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from viewkeep.cli.functions import Functions, load_functions
-from viewkeep.cli.lake import AsJson, EngineName, LakePath, opened
+from viewkeep.cli.lake import AsJson, EngineName, LakePath, open_keeper
 from viewkeep.cli.screen import write
 from viewkeep.errors import ViewkeepError
 
@@ -65,17 +65,17 @@ def watch(
     viewkeep watch --ingest orders=/data/incoming/orders
     ```
     """
-    folders = {"ingest": _folders(ingest), "debezium": _folders(debezium)}
+    folders = {"ingest": _folders_by_table(ingest), "debezium": _folders_by_table(debezium)}
     stop, figures = Event(), dict[str, Any]()
-    tell = _tell_json if as_json else _tell
-    served = _served(serve, figures)
-    of_user = load_functions(functions)
-    watching = opened(lake, "watching ...", backend=backend, functions=of_user)
-    with watching as keeper, _stopped_by_signals(stop), served:
-        keeper.watch(lag, stop, tell, figures, **folders)
+    print_report = _print_report_json if as_json else _print_report
+    server = _metrics_server(serve, figures)
+    user_functions = load_functions(functions)
+    keeper_block = open_keeper(lake, "watching ...", backend=backend, functions=user_functions)
+    with keeper_block as keeper, _stopped_by_signals(stop), server:
+        keeper.watch(lag, stop, print_report, figures, **folders)
 
 
-def _folders(options: list[str] | None) -> dict[str, str]:
+def _folders_by_table(options: list[str] | None) -> dict[str, str]:
     """Folders by table."""
     pairs = [each.partition("=") for each in options or ()]
     for table, _, folder in pairs:
@@ -84,10 +84,10 @@ def _folders(options: list[str] | None) -> dict[str, str]:
     return {table: folder for table, _, folder in pairs}
 
 
-def _tell(report: Any) -> None:
+def _print_report(report: Any) -> None:
     from viewkeep.report.amounts import duration
     from viewkeep.report.lake.intake import ingest_text
-    from viewkeep.report.live.maintenance import counted
+    from viewkeep.report.live.maintenance import count_text
 
     is_intake = hasattr(report, "waiting")
     if report.error:
@@ -98,12 +98,12 @@ def _tell(report: Any) -> None:
     if is_intake:
         write(f"{ingest_text(report)}\n")
         return
-    changed = f"{counted(report.rows_changed, 'row')} changed"
-    what = "computed anew" if report.from_scratch else changed
+    outcome = f"{count_text(report.rows_changed, 'row')} changed"
+    what = "computed anew" if report.from_scratch else outcome
     write(f"{report.view}: version {report.version}, {what}, {duration(report.seconds)}\n")
 
 
-def _tell_json(report: Any) -> None:
+def _print_report_json(report: Any) -> None:
     from viewkeep.report.lake.intake import ingest_json
     from viewkeep.report.lake.refreshes import report_json
 
@@ -124,13 +124,15 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
-def _served(port: int | None, figures: dict[str, Any]) -> Iterator[None]:
+def _metrics_server(port: int | None, figures: dict[str, Any]) -> Iterator[None]:
     if port is None:
         yield
         return
     from viewkeep.report.lake.metrics import metrics_text
 
-    server = ThreadingHTTPServer((PLACE, port), _handler(lambda: metrics_text(dict(figures))))
+    server = ThreadingHTTPServer(
+        (PLACE, port), _metrics_handler(lambda: metrics_text(dict(figures)))
+    )
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -140,12 +142,12 @@ def _served(port: int | None, figures: dict[str, Any]) -> Iterator[None]:
         server.server_close()
 
 
-def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+def _metrics_handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            is_known = self.path.partition("?")[0] == "/metrics"
-            body = (text() if is_known else "see /metrics\n").encode()
-            self.send_response(200 if is_known else 404)
+            is_metrics = self.path.partition("?")[0] == "/metrics"
+            body = (text() if is_metrics else "see /metrics\n").encode()
+            self.send_response(200 if is_metrics else 404)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -41,7 +41,7 @@ from viewkeep.query.expressions import (
     rename_columns,
     substitute,
 )
-from viewkeep.query.traversal import children
+from viewkeep.query.traversal import inputs_of
 
 Size = Callable[[Node], int]
 """The number of rows of a query."""
@@ -69,7 +69,7 @@ class _Counter:
         match node:
             case Join() | SemiJoin() | AntiJoin():
                 return self._join_accesses(node)
-        return sum(map(self.full, children(node)))
+        return sum(map(self.full, inputs_of(node)))
 
     def _join_accesses(self, node: Join | SemiJoin | AntiJoin) -> int:
         """The cost of a join that the side with diffs drives; an antijoin needs every left row."""
@@ -93,7 +93,7 @@ class _Counter:
                 return self._starts_from_diffs(node.left) or self._starts_from_diffs(node.right)
             case AntiJoin():
                 return self._starts_from_diffs(node.left)
-        return all(map(self._starts_from_diffs, children(node)))
+        return all(map(self._starts_from_diffs, inputs_of(node)))
 
     def _probe_accesses(self, outer: Node, inner: Node, condition: Expression) -> int:
         """The cost of the inner tuples that the outer rows look up."""

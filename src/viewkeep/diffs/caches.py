@@ -4,7 +4,7 @@
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.query.algebra import GroupBy, Join, Node, Project, Scan, Select, Window
 from viewkeep.query.expressions import Call, Column, conjuncts
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.traversal import inputs_of, walk
 
 
 def caches(plan: IdPlan, tuple_based: bool) -> dict[Node, str]:
@@ -39,4 +39,4 @@ def _joins_on_key(plan: IdPlan, join: Join) -> bool:
         if isinstance(first, Column) and isinstance(second, Column)
     ]
     equated = {column.name for pair in pairs for column in pair}
-    return any(set(plan.ids[side]) <= equated for side in children(join))
+    return any(set(plan.ids[side]) <= equated for side in inputs_of(join))

@@ -17,7 +17,7 @@ Changes = Mapping[str, Iterable[tuple[str, frozenset[str]]]]
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedScript:
     """What each pass made, for people and tests."""
 
     plan: IdPlan
@@ -31,7 +31,7 @@ def generate(
     changes: Changes | None = None,
     tuple_based: bool = False,
     plan: IdPlan | None = None,
-) -> Generated:
+) -> GeneratedScript:
     """The script of a view for some kinds of changes, by default for all.
 
     View -> better view -> view over sets -> plan with IDs -> rule DAG -> script -> smaller script.
@@ -42,4 +42,4 @@ def generate(
     diffs = base_diffs(plan, every_change(plan) if changes is None else changes)
     dag = instantiate(plan, diffs, tuple_based)
     composed = compose(dag)
-    return Generated(plan, dag, composed, minimize(composed))
+    return GeneratedScript(plan, dag, composed, minimize(composed))

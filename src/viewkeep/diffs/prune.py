@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from viewkeep.query.algebra import AntiJoin, GroupBy, Node, Stored, UnionAll
-from viewkeep.query.traversal import children, with_children
+from viewkeep.query.traversal import inputs_of, with_children
 
 
 def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
@@ -26,7 +26,7 @@ def prune(node: Node, is_empty: Callable[[str], bool]) -> Node | None:
 
     def visit(node: Node) -> Node | None:
         if node not in results:
-            results[node] = _pruned_node(node, tuple(map(visit, children(node))), is_empty)
+            results[node] = _pruned_node(node, tuple(map(visit, inputs_of(node))), is_empty)
         return results[node]
 
     return visit(node)

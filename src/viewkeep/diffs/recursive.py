@@ -41,7 +41,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
-from viewkeep.query.traversal import rewrite, with_children
+from viewkeep.query.traversal import rewrite_tree, with_children
 
 GROUPS = "cache_groups"
 """The cache of a group-by that is not the view itself."""
@@ -335,7 +335,7 @@ def _script_of_target(script: Script, target: str) -> Script:
 
     def renamed(statement: Statement) -> Statement:
         if isinstance(statement, Compute):
-            query = rewrite(statement.query, rule)
+            query = rewrite_tree(statement.query, rule)
             return replace(statement, name=names[statement.name], query=query)
         return replace(statement, diff=names[statement.diff], target=names[statement.target])
 

@@ -24,7 +24,7 @@ from viewkeep.query.clock import CLOCK
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.tables import Table
-from viewkeep.query.traversal import children
+from viewkeep.query.traversal import inputs_of
 
 
 def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
@@ -32,7 +32,7 @@ def conditional_sets(plan: IdPlan, table: str) -> list[frozenset[str]]:
     sets: dict[frozenset[str], None] = {}
     for node in plan.nodes:
         reads = _condition_reads(node)
-        for side in children(node) if reads else ():
+        for side in inputs_of(node) if reads else ():
             origins = _column_origins(side)
             own = frozenset(c for name in reads for t, c in origins.get(name, ()) if t == table)
             own -= set(_table_of_plan(plan, table).key)
@@ -118,7 +118,7 @@ def _column_origins(node: Node) -> dict[str, frozenset[tuple[str, str]]]:
     if isinstance(node, Values):
         return dict.fromkeys(node.names, frozenset())
     below: dict[str, frozenset[tuple[str, str]]] = {}
-    for child in children(node):
+    for child in inputs_of(node):
         for name, origins in _column_origins(child).items():
             below[name] = below.get(name, frozenset()) | origins
     match node:

@@ -6,7 +6,7 @@ from typing import Any
 
 from viewkeep.engine.frames import field_names, is_arrow, is_pandas, select_columns
 from viewkeep.errors import QueryError, SchemaError, did_you_mean
-from viewkeep.plan.payload import Payload, distinct, plan_payload
+from viewkeep.plan.payload import Payload, distinct_variables, plan_payload
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.evaluate.compile import compile_condition
 from viewkeep.query.expressions import columns_of
@@ -123,7 +123,7 @@ def intakes_of(query: ConjunctiveQuery, payload: Payload | None = None) -> dict[
 
 def _key_of(query: ConjunctiveQuery, atom: Atom) -> Callable[[Row], Row | None] | None:
     """From a row to the atom's key, None for rows it does not admit; nothing if it is the row."""
-    variables = distinct(atom.variables)
+    variables = distinct_variables(atom.variables)
     conditions = [c for c in query.conditions if columns_of(c) <= atom.schema]
     if len(variables) == len(atom.variables) and not conditions:
         return None

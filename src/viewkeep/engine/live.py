@@ -1,4 +1,4 @@
-"""A live query: its engine, the changes that are put off, and who is told of its output.
+"""A live query: its engine, its pending changes and its subscribers.
 
 The path of a change has one name for each act: `update` takes a row, `submit` applies its changes
 or puts them off, `Runner.apply` applies all or none.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import Change, Row, find_intake, intakes_of
 from viewkeep.engine.interpreter.check import Checker
-from viewkeep.engine.pending import Pending
+from viewkeep.engine.pending import PendingChanges
 from viewkeep.engine.runner import Runner, TableBatch
 from viewkeep.engine.subscribers import Subscribers
 from viewkeep.engine.switching import Engines
@@ -54,7 +54,7 @@ class LiveQuery:
         self.query, self.payload, self.program = query, payload, program
         self._lazy = options.lazy
         self._intakes = intakes_of(query, payload)
-        self._pending = Pending(payload.ring)
+        self._pending = PendingChanges(payload.ring)
         self._version = 0
         self.subscribers = Subscribers(self._output_state)
         self.gate = Gate(self.subscribers.deliver)
@@ -222,9 +222,11 @@ class LiveQuery:
     def enumerate_batches(self, inputs: dict[str, Any], rows: int) -> Iterator["RecordBatch"]:
         """Arrow record batches of at most so many rows, while nothing changes."""
         batches = self.runner.batches(inputs, self.query, self.payload, rows)
-        return self._unchanged(batches, self.version)
+        return self._batches_of_version(batches, self.version)
 
-    def _unchanged(self, batches: Iterator["RecordBatch"], version: int) -> Iterator["RecordBatch"]:
+    def _batches_of_version(
+        self, batches: Iterator["RecordBatch"], version: int
+    ) -> Iterator["RecordBatch"]:
         while True:
             with self.gate:
                 self.check_version(version)

@@ -7,7 +7,7 @@ from viewkeep.engine.intake import Change, Row
 from viewkeep.rings import Ring
 
 
-class Pending:
+class PendingChanges:
     """The sum of the changes of each tuple, where it is not zero."""
 
     def __init__(self, ring: Ring[Any]) -> None:

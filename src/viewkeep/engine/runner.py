@@ -14,7 +14,7 @@ from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.engine.interpreter.partitions import Layout
 from viewkeep.engine.save import write_state
 from viewkeep.engine.subscribers import Subscribers
-from viewkeep.engine.switching import INSTALL, Engine, Engines, missing_libraries, moved
+from viewkeep.engine.switching import INSTALL, Engine, Engines, copy_state, missing_libraries
 from viewkeep.errors import RingError, ViewkeepError
 from viewkeep.plan.payload import Payload
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -94,7 +94,7 @@ class Runner:
     def _move_to(self, engine: Engine) -> None:
         """Go over to an empty engine; where that fails, stay and note why."""
         try:
-            other = moved(self.engine, engine)
+            other = copy_state(self.engine, engine)
         except Exception as error:
             self._engines.give_up(error)
         else:
@@ -115,7 +115,7 @@ class Runner:
             problem = f'{reason}: engine="auto" goes on without limit where 64 bits end'
             raise RingError(problem) from None
         try:
-            other = moved(self.engine, self._engines.reference())
+            other = copy_state(self.engine, self._engines.reference())
         except ViewkeepError as error:
             problem = f"{reason}, and the reference engine cannot take over: {error}"
             raise RingError(problem) from None

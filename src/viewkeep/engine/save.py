@@ -55,11 +55,11 @@ def read_state(path: str | os.PathLike[str]) -> State:
     try:
         state: State = pickle.loads(content[len(MAGIC) :])
     except Exception as error:  # a damaged pickle may raise anything
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error
     return state
 
 
-def damaged(path: str | os.PathLike[str], error: Exception) -> ViewkeepError:
+def damaged_file_error(path: str | os.PathLike[str], error: Exception) -> ViewkeepError:
     """The error for a file that cannot be what was written."""
     return ViewkeepError(f"cannot restore {path}: the file is damaged ({error})")
 

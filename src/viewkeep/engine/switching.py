@@ -31,7 +31,7 @@ NEEDED = ("llvmlite", "numpy", "pyarrow")
 """What the extra `compiled` installs."""
 
 
-def obstacle(payload: Payload) -> str:
+def payload_obstacle(payload: Payload) -> str:
     """Why payloads cannot be words of the compiled engine; nothing if they can."""
     from viewkeep.engine.compiled.rings import shape_of  # only text: needs no library
 
@@ -131,7 +131,7 @@ def _warn_once(missing: str) -> None:
     )
 
 
-def moved(source: Engine, target: Engine) -> Engine:
+def copy_state(source: Engine, target: Engine) -> Engine:
     """The target, with all that the source holds, partitioned in the same way."""
     target.load(list(source.inputs()), source.layout())
     target.counter[0] += source.counter[0]

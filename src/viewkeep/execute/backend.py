@@ -50,7 +50,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFiles:
     """New files, and the Spark jobs that it took."""
 
     files: list[DataFile]
@@ -90,7 +90,7 @@ class Backend(Protocol):
     def is_warm(self) -> bool:
         """Whether it has written rows before, so that its times can be compared with estimates."""
 
-    def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
+    def write(self, place: str, query: Query, relations: Relations, target: Target) -> WrittenFiles:
         """Write the rows of a query; errors name the place."""
 
     def run(

@@ -48,7 +48,7 @@ def check_time() -> None:
 
 
 @contextmanager
-def watched(budget: float | None) -> Iterator[None]:
+def watch_budget(budget: float | None) -> Iterator[None]:
     """Work that may take so many seconds, and asks by itself whether they are over."""
     token = _CURRENT.set(None if budget is None else Watch(budget))
     try:
@@ -58,7 +58,7 @@ def watched(budget: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def budgeted(budget: float | None, interrupt: Callable[[], None]) -> Iterator[None]:
+def interrupt_after(budget: float | None, interrupt: Callable[[], None]) -> Iterator[None]:
     """Work that may take so many seconds, ended by `interrupt`; without a budget, any number."""
     if budget is None:
         yield

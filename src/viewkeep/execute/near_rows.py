@@ -42,19 +42,19 @@ from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import (
     Paired,
     Rows,
+    aggregate_rows,
     constant_rows,
-    distinct,
-    group,
+    distinct_rows,
     key_of,
     looked_up_columns,
     meetings,
-    project,
-    select,
+    project_rows,
+    select_rows,
     unnest,
 )
 from viewkeep.query.evaluate.windows import window
 from viewkeep.query.expressions import Column
-from viewkeep.query.traversal import children
+from viewkeep.query.traversal import inputs_of
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import find_field
 
@@ -325,7 +325,7 @@ class Evaluation:
             if isinstance(node, Leaf):
                 is_large = self.leaves.is_large(node)
             else:
-                is_large = any(map(self._has_large_leaf, children(node)))
+                is_large = any(map(self._has_large_leaf, inputs_of(node)))
             self._large[id(node)] = is_large
         return is_large
 
@@ -338,13 +338,13 @@ def _operator_rows(node: Node, inputs: Sequence[Rows]) -> Rows:
         case UnionAll():
             return [row for each in inputs for row in each]
         case Select():
-            return select(node, inputs[0])
+            return select_rows(node, inputs[0])
         case Project():
-            return project(node, inputs[0])
+            return project_rows(node, inputs[0])
         case Distinct():
-            return distinct(node, inputs[0])
+            return distinct_rows(node, inputs[0])
         case GroupBy():
-            return group(node, inputs[0])
+            return aggregate_rows(node, inputs[0])
         case Unnest():
             return unnest(node, inputs[0])
         case Window():
@@ -381,7 +381,7 @@ def _columns_passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:
     match node:
         case UnionAll():
             return [
-                (each, dict(zip(node.names, each.names, strict=True))) for each in children(node)
+                (each, dict(zip(node.names, each.names, strict=True))) for each in inputs_of(node)
             ]
         case Project():
             plain = {
@@ -394,5 +394,5 @@ def _columns_passed_down(node: Node) -> list[tuple[Node, Mapping[str, str]]]:
             return [(node.child, {name: name for name in node.keys})]
         case Window():
             return [(node.child, {name: name for name in node.partition_by})]
-    [child] = children(node)
+    [child] = inputs_of(node)
     return [(child, {name: name for name in child.names})]

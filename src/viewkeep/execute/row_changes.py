@@ -38,7 +38,7 @@ def changed_relation(
     return OverlaidRows(relation.base, live, hidden)
 
 
-def composed(first: RowChanges, then: RowChanges, ids: tuple[str, ...]) -> RowChanges:
+def compose_row_changes(first: RowChanges, then: RowChanges, ids: tuple[str, ...]) -> RowChanges:
     """Two changes as one, from before the first to after the second."""
     names = list(ids)
     first_keys = pa.concat_tables([first.old_rows.select(names), first.new_rows.select(names)])

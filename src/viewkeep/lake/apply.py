@@ -23,7 +23,7 @@ from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.feed import Feed
 from viewkeep.tables.files.key_index import KeyIndex, Places
-from viewkeep.tables.files.rewrite import DRIVER_BYTES, MatchedRows, find_rows, rewrite
+from viewkeep.tables.files.rewrite import DRIVER_BYTES, MatchedRows, find_rows_by_key, rewrite_files
 from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import ConflictError, LakeTable, Snapshot, StorageError
 from viewkeep.tables.log.memory import remembered_logs
@@ -162,7 +162,7 @@ def _apply_to_newest(
     meanwhile."""
     snapshot = table.snapshot()
     _check_table_columns(definition, snapshot)
-    matches = find_rows(scans, table, snapshot, keys, driver_bytes)
+    matches = find_rows_by_key(scans, table, snapshot, keys, driver_bytes)
     net_changes = net_user_changes(definition.name, definition.table, changes, matches)
     if net_changes.is_empty:
         return snapshot.version, net_changes
@@ -251,6 +251,6 @@ def _commit_user_changes(
 ) -> int:
     declared = definition.table
     keys = changes.old_rows.select(list(declared.key))
-    files = rewrite(scans, table, snapshot, keys, changes.new_rows, driver_bytes, matches)
+    files = rewrite_files(scans, table, snapshot, keys, changes.new_rows, driver_bytes, matches)
     change_notes = Feed(scans, definition.name, declared, table).write(changes)
     return table.commit(snapshot.version, files.add, files.remove, {**notes, **change_notes})

@@ -22,7 +22,7 @@ from viewkeep.query.types.data_types import (
 from viewkeep.tables.arrow_rows import declared_fields, to_rows
 from viewkeep.tables.column_names import check_name, check_own_names
 from viewkeep.tables.files.key_index import KeyIndex
-from viewkeep.tables.files.rewrite import write_rows
+from viewkeep.tables.files.rewrite import write_files
 from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
@@ -179,7 +179,7 @@ def write_table(
         return files
     rows = read_user_rows(name, "rows", data, declared, declared.names)
     _check_new_rows(name, declared, rows)
-    return write_rows(table, rows)
+    return write_files(table, rows)
 
 
 def check_keys(name: str, declared: Table, rows: StoredRows, scans: Scans) -> None:

@@ -26,7 +26,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.files.parquet import Folder
-from viewkeep.tables.files.rewrite import MatchedRows, find_rows
+from viewkeep.tables.files.rewrite import MatchedRows, find_rows_by_key
 from viewkeep.tables.log.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.memory import remembered_logs
@@ -221,7 +221,7 @@ class Round:
     def matches(self, definition: TableDefinition, keys: pa.Table) -> MatchedRows:
         """The rows of a table that have one of the keys."""
         table, snapshot = self._lake.at(definition.location), self._snapshots[definition.name]
-        return find_rows(self._lake.scans, table, snapshot, keys, self._lake.driver_bytes)
+        return find_rows_by_key(self._lake.scans, table, snapshot, keys, self._lake.driver_bytes)
 
     def rows(self, definition: TableDefinition) -> pa.Table:
         """All rows of a table."""

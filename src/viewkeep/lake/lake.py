@@ -18,7 +18,7 @@ from pathlib import Path
 from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import CatalogError
 from viewkeep.lake.catalog_store import CatalogStore
-from viewkeep.lake.marks import marked
+from viewkeep.lake.marks import marked_block
 from viewkeep.tables.files.parquet import Folder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES
 from viewkeep.tables.files.scans import Scans
@@ -105,7 +105,7 @@ class Lake:
 
     def marked(self) -> AbstractContextManager[None]:
         """A block that reads versions of tables, which `vacuum` then leaves alone."""
-        return marked(local_path(self.uri))
+        return marked_block(local_path(self.uri))
 
 
 def open_lake(lake: Lake, create: bool) -> Lake:
@@ -117,7 +117,7 @@ def open_lake(lake: Lake, create: bool) -> Lake:
     return lake
 
 
-def located(uri: str | os.PathLike[str]) -> str:
+def absolute_location(uri: str | os.PathLike[str]) -> str:
     """A folder as an absolute path, or a URI as it is."""
     text = os.fspath(uri)
     if not text.strip():

@@ -17,7 +17,7 @@ MOST_SECONDS = 24 * 3600
 
 
 @contextmanager
-def marked(lake: str | None) -> Iterator[None]:
+def marked_block(lake: str | None) -> Iterator[None]:
     """A block that reads versions of tables; without a mark where none can be written."""
     if lake is None:
         yield

@@ -43,20 +43,22 @@ def _step_function(step: Step) -> RowFunction:
     return lambda row: tuple([output(row) for output in outputs]) if admits(row) else None
 
 
-def stage_changes(stage: Stage, changes: Sequence[OutputChange], of_nothing: Row) -> Bag:
-    """What changes in the rows of a stage; a total of nothing has the row `of_nothing`."""
+def stage_changes(stage: Stage, changes: Sequence[OutputChange], empty_total: Row) -> Bag:
+    """What changes in the rows of a stage; an empty total has the row `empty_total`."""
     bag: Bag = {}
     for change in changes:
-        for row, count in _copies(stage, change.row, change.before, of_nothing):
+        for row, count in _payload_copies(stage, change.row, change.before, empty_total):
             add_to(bag, row, -count)
-        for row, count in _copies(stage, change.row, change.after, of_nothing):
+        for row, count in _payload_copies(stage, change.row, change.after, empty_total):
             add_to(bag, row, count)
     return bag
 
 
-def _copies(stage: Stage, row: Row, payload: object, of_nothing: Row) -> list[tuple[Row, int]]:
+def _payload_copies(
+    stage: Stage, row: Row, payload: object, empty_total: Row
+) -> list[tuple[Row, int]]:
     if payload is None:
-        return [(of_nothing, 1)] if stage.is_total else []
+        return [(empty_total, 1)] if stage.is_total else []
     return [stage_row(stage, row, payload)]
 
 

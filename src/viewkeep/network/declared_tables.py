@@ -22,13 +22,13 @@ def declare_tables(tables: Any, keys: Iterable[str] = (), static: Iterable[str] 
     if isinstance(tables, str):
         declared = read_schema(tables)
     elif isinstance(tables, Mapping):
-        declared = {_table_name(name): _declared(name, each) for name, each in tables.items()}
+        declared = {_table_name(name): _declare_table(name, each) for name, each in tables.items()}
     else:
         raise SchemaError(f"tables={type(tables).__name__}: expected {FORMS}")
     for key in map(Key.parse, keys):
-        declared[key.relation] = _with(_find(key.relation, declared), key=key.columns)
+        declared[key.relation] = _with_changes(_find_table(key.relation, declared), key=key.columns)
     for name in static:
-        declared[name] = _with(_find(name, declared), static=True)
+        declared[name] = _with_changes(_find_table(name, declared), static=True)
     return declared
 
 
@@ -38,14 +38,14 @@ def _table_name(name: object) -> str:
     return name
 
 
-def _find(name: str, tables: Mapping[str, Table]) -> Table:
+def _find_table(name: str, tables: Mapping[str, Table]) -> Table:
     if name not in tables:
         hint = did_you_mean(name, tables)
         raise SchemaError(f'no table "{name}" ({", ".join(tables)}){hint}')
     return tables[name]
 
 
-def _with(table: Table, **changes: Any) -> Table:
+def _with_changes(table: Table, **changes: Any) -> Table:
     """The table with another key, or static."""
     parts = {"key": table.key, "foreign_keys": table.foreign_keys, "fds": table.fds}
     return Table(
@@ -54,15 +54,15 @@ def _with(table: Table, **changes: Any) -> Table:
     )
 
 
-def _declared(name: str, given: Any) -> Table:
-    if isinstance(given, Table):
-        return given
-    if isinstance(given, Mapping):
-        return Table(given)
-    schema = _arrow_schema(name, given)
+def _declare_table(name: str, declaration: Any) -> Table:
+    if isinstance(declaration, Table):
+        return declaration
+    if isinstance(declaration, Mapping):
+        return Table(declaration)
+    schema = _arrow_schema(name, declaration)
     if schema is None:
-        raise SchemaError(f'table "{name}": {type(given).__name__} is none; expected {FORMS}')
-    return _of_schema(name, schema)
+        raise SchemaError(f'table "{name}": {type(declaration).__name__} is none; expected {FORMS}')
+    return _table_of_schema(name, schema)
 
 
 def _arrow_schema(name: str, frame: Any) -> Any:
@@ -83,7 +83,7 @@ def _arrow_schema(name: str, frame: Any) -> Any:
     return next((each for each in schemas if isinstance(each, pa.Schema)), None)
 
 
-def _of_schema(name: str, schema: Any) -> Table:
+def _table_of_schema(name: str, schema: Any) -> Table:
     from viewkeep.tables.arrow_rows import declared_fields  # loads Arrow
 
     fields = {field.name: field for field in declared_fields(schema)}

@@ -19,7 +19,7 @@ class _FeedFunctions:
 
     def __init__(self, feed: Feed) -> None:
         self.relation = feed.relation
-        self._cut = key_function(feed.columns)
+        self._relation_row = key_function(feed.columns)
         self._branches: list[tuple[str, int, RowFunction]] = [
             (branch.source, branch.sign, row_function(branch.steps)) for branch in feed.branches
         ]
@@ -29,9 +29,9 @@ class _FeedFunctions:
         result: Bag = {}
         for source, sign, function in self._branches:
             for row, count in bags.get(source, {}).items():
-                fed = function(row)
-                if fed is not None:
-                    add_to(result, self._cut(fed), sign * count)
+                row_of_relation = function(row)
+                if row_of_relation is not None:
+                    add_to(result, self._relation_row(row_of_relation), sign * count)
         return result
 
 
@@ -42,9 +42,9 @@ class Member:
         self.stage, self.maintainer = stage, maintainer
         self.is_read, self.is_new = is_read, True
         """Whether other stages read it; whether nothing has come to it yet."""
-        self.of_nothing: Row = maintainer.value() if stage.is_total else ()
+        self.empty_total: Row = maintainer.value() if stage.is_total else ()
         self._feeds = [_FeedFunctions(feed) for feed in stage.feeds]
-        self._heard: list[OutputChange] = []
+        self._output_changes: list[OutputChange] = []
         self._token: int | None = None
 
     def relations(self, bags: Mapping[str, Bag]) -> Bags:
@@ -55,7 +55,7 @@ class Member:
     def listen(self) -> None:
         """Have the maintainer tell what changes in its output from now on."""
         if self._token is None:
-            self._token = self.maintainer.subscribe(self._heard.extend)
+            self._token = self.maintainer.subscribe(self._output_changes.extend)
 
     def stop_listening(self) -> None:
         """Have the maintainer tell nothing more, unless other stages read this one."""
@@ -72,11 +72,11 @@ class Member:
     def take(self, relations: Bags) -> Bag:
         """Bring changes of relations in; what changes in its rows, if anyone listens or reads."""
         if self.is_new and self._token is None:
-            return self._fill(relations)
+            return self._load_first_rows(relations)
         self.maintainer.update_batches(_batches(relations))
         self.is_new = False
-        changes = stage_changes(self.stage, self._heard, self.of_nothing)
-        self._heard.clear()
+        changes = stage_changes(self.stage, self._output_changes, self.empty_total)
+        self._output_changes.clear()
         return changes
 
     @property
@@ -94,10 +94,10 @@ class Member:
         self.maintainer.update_batch(relation, frame, counts)
         self.is_new = False
 
-    def _fill(self, relations: Bags) -> Bag:
+    def _load_first_rows(self, relations: Bags) -> Bag:
         """Load the first rows, which is quicker while nobody listens."""
         if all(count > 0 for bag in relations.values() for count in bag.values()):
-            self.maintainer.load({name: _copies(bag) for name, bag in relations.items()})
+            self.maintainer.load({name: _rows_of_bag(bag) for name, bag in relations.items()})
         else:
             self.maintainer.update_batches(_batches(relations))
         self.is_new = False
@@ -106,14 +106,14 @@ class Member:
         self.listen()
         changes = dict(self.rows())
         if self.stage.is_total:
-            add_to(changes, self.of_nothing, -1)
+            add_to(changes, self.empty_total, -1)
         return changes
 
     def take_back(self, relations: Bags) -> None:
         """Undo what `take` brought in."""
         inverse = {name: {row: -n for row, n in bag.items()} for name, bag in relations.items()}
         self.maintainer.update_batches(_batches(inverse))
-        self._heard.clear()
+        self._output_changes.clear()
 
     def copies(self, row: Row, change: int) -> int:
         """How many copies of a row there are after a change."""
@@ -133,7 +133,7 @@ def _batches(relations: Bags) -> list[tuple[str, Any, Iterable[int] | None]]:
     return [(name, list(bag), list(bag.values())) for name, bag in relations.items()]
 
 
-def _copies(bag: Bag) -> list[Row]:
+def _rows_of_bag(bag: Bag) -> list[Row]:
     return [row for row, count in bag.items() for _ in range(count)]
 
 
@@ -149,20 +149,20 @@ class Network:
             for stage in plan.stages
         ]
         self._result = row_function(plan.steps)
-        self._start()
+        self._feed_empty_totals()
 
     @property
     def root(self) -> Member:
         """The member that the view is read from."""
         return self.members[-1]
 
-    def _start(self) -> None:
-        """Give the totals of nothing to the stages that read them."""
+    def _feed_empty_totals(self) -> None:
+        """Feed the values of totals over no rows to the stages that read them."""
         totals = [m for m in self.members if m.stage.is_total and m.is_read]
         for member in totals:
             member.listen()
         if totals:
-            self.apply({member.stage.name: {member.of_nothing: 1} for member in totals})
+            self.apply({member.stage.name: {member.empty_total: 1} for member in totals})
 
     def resume(self, members: Iterable[tuple[Maintainer, bool]]) -> None:
         """Go on with maintainers that were saved, each with whether anything had come to it."""
@@ -172,17 +172,17 @@ class Network:
     def apply(self, changes: Mapping[str, Bag]) -> list[OutputChange]:
         """Bring changes of tables in, all or none; what changes in the rows of the view, if its
         root listens."""
-        bags, done = dict(changes), list[tuple[Member, Bags]]()
+        bags, applied_stages = dict(changes), list[tuple[Member, Bags]]()
         try:
             for member in self.members:
                 relations = member.relations(bags)
                 if relations:
-                    changed = member.take(relations)
-                    done.append((member, relations))
-                    _join(bags, member.stage.name, changed)
+                    changes_of_stage = member.take(relations)
+                    applied_stages.append((member, relations))
+                    _add_changes(bags, member.stage.name, changes_of_stage)
             return self._view_changes(bags.get(self.root.stage.name, {}))
         except BaseException:
-            for member, relations in reversed(done):
+            for member, relations in reversed(applied_stages):
                 member.take_back(relations)
             raise
 
@@ -220,6 +220,6 @@ class Network:
         return self._result(stage_row(self.root.stage, row, payload)[0])
 
 
-def _join(bags: Bags, name: str, changes: Bag) -> None:
+def _add_changes(bags: Bags, name: str, changes: Bag) -> None:
     for row, count in changes.items():
         add_to(bags.setdefault(name, {}), row, count)

@@ -11,7 +11,7 @@ from viewkeep.arguments import checked
 from viewkeep.engine.frames import as_table
 from viewkeep.engine.gate import Gate
 from viewkeep.engine.result import Result, short
-from viewkeep.engine.save import damaged, read_state, write_state
+from viewkeep.engine.save import damaged_file_error, read_state, write_state
 from viewkeep.engine.subscribers import OutputChange, Subscribers
 from viewkeep.errors import QueryError, SchemaError, ViewkeepError, did_you_mean
 from viewkeep.maintainer import Maintainer
@@ -249,7 +249,7 @@ class SqlMaintainer(Result):
         try:
             return _unpickled(state["view"])
         except Exception as error:  # a file that was tampered with may hold anything
-            raise damaged(path, error) from error
+            raise damaged_file_error(path, error) from error
 
     def __reduce__(self) -> tuple[Callable[[bytes], "SqlMaintainer"], tuple[bytes]]:
         return _unpickled, (self._pickled(),)

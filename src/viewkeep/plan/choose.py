@@ -13,7 +13,7 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.adaptive.thresholds import Thresholds, plan_epsilon
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.delta import plan_delta
-from viewkeep.plan.payload import distinct
+from viewkeep.plan.payload import distinct_variables
 from viewkeep.plan.program import NOTHING, Program
 from viewkeep.plan.recompute import plan_recompute
 from viewkeep.plan.recursive import plan_recursive
@@ -143,7 +143,7 @@ def names(query: ConjunctiveQuery) -> tuple[str, ...]:
 
 def _query_leaves(query: ConjunctiveQuery) -> list[Leaf]:
     return [
-        Leaf(i, name, distinct(atom.variables))
+        Leaf(i, name, distinct_variables(atom.variables))
         for i, (name, atom) in enumerate(zip(names(query), query.atoms, strict=True))
     ]
 

@@ -93,7 +93,7 @@ def _variable_lifts(
         if variable not in query.variables:
             raise QueryError(f'query {query.name}: no variable "{variable}" to lift')
         atom = min(query.atoms_of[variable])
-        position = distinct(query.atoms[atom].variables).index(variable)
+        position = distinct_variables(query.atoms[atom].variables).index(variable)
         lifts_of[atom] = (*lifts_of.get(atom, ()), _lift_at(position, lift))
     return lifts_of
 
@@ -115,7 +115,7 @@ def _lift_at(position: int, lift: Callable[[Any], Any]) -> RowLift:
     return lambda row: lift(row[position])
 
 
-def distinct(variables: Sequence[str]) -> tuple[str, ...]:
+def distinct_variables(variables: Sequence[str]) -> tuple[str, ...]:
     """Each variable once, in order."""
     return tuple(dict.fromkeys(variables))
 
@@ -210,7 +210,7 @@ def _lift_on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int,
     """The first atom that has all the variables, and the expression over its values."""
     names = columns_of(expression)
     atom = next(i for i, each in enumerate(query.atoms) if names <= each.schema)
-    return atom, compile_expression(expression, distinct(query.atoms[atom].variables))
+    return atom, compile_expression(expression, distinct_variables(query.atoms[atom].variables))
 
 
 def _extreme_component(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:

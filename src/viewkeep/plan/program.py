@@ -250,9 +250,9 @@ class Program:
         return next(each for each in self.maps if each.name == name)
 
     def __str__(self) -> str:
-        from viewkeep.plan.show import show
+        from viewkeep.plan.show import program_text
 
-        return show(self)
+        return program_text(self)
 
 
 def fresh(name: str, others: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from viewkeep.plan.program import (
 )
 
 
-def show(program: Program) -> str:
+def program_text(program: Program) -> str:
     """The whole program as indented text."""
     return "\n".join(_program_lines(program))
 

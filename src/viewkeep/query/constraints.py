@@ -185,7 +185,7 @@ class Constraints:
         for relation in sorted(self.static):
             query.columns_of(relation)
         for foreign_key in self.foreign_keys:
-            positions(query, foreign_key.relation, foreign_key.columns)
+            positions_in_atoms(query, foreign_key.relation, foreign_key.columns)
         resolved = dependencies(query)
         for fd in self.fds:
             _check_fd_guard(query, fd, resolved)
@@ -231,7 +231,9 @@ def closure(variables: Iterable[str], dependencies_: Iterable[Dependency]) -> fr
     return frozenset(closed)
 
 
-def positions(query: "ConjunctiveQuery", relation: str, columns: Iterable[str]) -> tuple[int, ...]:
+def positions_in_atoms(
+    query: "ConjunctiveQuery", relation: str, columns: Iterable[str]
+) -> tuple[int, ...]:
     """Where the named columns of a relation stand in its atoms."""
     own_columns = query.columns_of(relation)
     for column in columns:
@@ -278,8 +280,8 @@ def _dependencies_of_columns(
     dependent: tuple[str, ...],
     bound: int,
 ) -> Iterator[Dependency]:
-    given_at = positions(query, relation, columns)
-    dependent_at = positions(query, relation, dependent)
+    given_at = positions_in_atoms(query, relation, columns)
+    dependent_at = positions_in_atoms(query, relation, dependent)
     for guard, atom in enumerate(query.atoms):
         if atom.relation == relation:
             determinant = frozenset(atom.variables[i] for i in given_at)

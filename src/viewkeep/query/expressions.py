@@ -206,7 +206,7 @@ def constant_column(condition: Expression) -> str | None:
     return None
 
 
-def quote(name: str) -> str:
+def back_quote(name: str) -> str:
     """A name in back quotes.
 
     >>> print(quote("x#post"), quote("a`b"))
@@ -223,7 +223,7 @@ def quote_identifier(name: str) -> str:
     """
     # Not str.isidentifier: it allows the middle dot, which the notation reads as a product.
     plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in KEYWORDS
-    return name if plain else quote(name)
+    return name if plain else back_quote(name)
 
 
 def _print_call(call: Call) -> str:

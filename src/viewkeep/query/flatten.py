@@ -21,7 +21,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjuncts, substitute
-from viewkeep.query.show import show
+from viewkeep.query.show import formula_text
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema, find_field
 
@@ -151,7 +151,8 @@ def split_equalities(
                 left, right = find_field(first, schema), find_field(second, schema)
                 if operator == "<=>" and left.nullable and right.nullable:
                     raise NotConjunctive(
-                        f"{show(condition)}, a null-safe equality of columns that may be NULL"
+                        f"{formula_text(condition)}, a null-safe equality of columns that may be "
+                        "NULL"
                     )
                 if not are_alike(left.type, right.type):
                     raise NotConjunctive(f"an equality of {left.type} and {right.type}")

@@ -23,7 +23,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.expressions import TRUE, Column, Expression, substitute
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.traversal import inputs_of, walk
 from viewkeep.query.windows import WindowColumn
 
 
@@ -35,7 +35,7 @@ class _Bare(Column):
         return self.name
 
 
-def show(expression: Expression) -> str:
+def formula_text(expression: Expression) -> str:
     """An expression as the tree prints it.
 
     >>> show(Column("p.price"))
@@ -46,8 +46,8 @@ def show(expression: Expression) -> str:
 
 def print_tree(root: Node) -> str:
     """The tree, indented, one operator a line; a subtree used again is shown once and numbered."""
-    uses = Counter(child for node in walk(root) for child in children(node))
-    shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
+    uses = Counter(child for node in walk(root) for child in inputs_of(node))
+    shared = [node for node in walk(root) if uses[node] > 1 and inputs_of(node)]
     lines: list[str] = []
     nodes_above: set[Node] = set()
 
@@ -57,7 +57,7 @@ def print_tree(root: Node) -> str:
         lines.append("  " * depth + label + ("(above)" if repeated else _operator_line(node)))
         if not repeated:
             nodes_above.update({node} & set(shared))
-            for child in children(node):
+            for child in inputs_of(node):
                 visit(child, depth + 1)
 
     visit(root, 0)
@@ -75,13 +75,13 @@ def _operator_line(node: Node) -> str:
         case Values():
             return f"Values {print_values(node)}"
         case Select():
-            return f"Select {show(node.condition)}"
+            return f"Select {formula_text(node.condition)}"
         case Project():
             return f"Project {', '.join(_print_output(o) for o in node.outputs)}"
         case Join(condition=condition) if condition == TRUE:
             return "Join (cross)"
         case Join() | SemiJoin() | AntiJoin():
-            return f"{type(node).__name__} on {show(node.condition)}"
+            return f"{type(node).__name__} on {formula_text(node.condition)}"
         case UnionAll() | Distinct():
             return type(node).__name__
         case GroupBy():
@@ -93,18 +93,18 @@ def _operator_line(node: Node) -> str:
             return f"Unnest {print_unnest(node)}"
 
 
-def print_values(node: Values, print_expression: Callable[[Expression], str] = show) -> str:
+def print_values(node: Values, print_expression: Callable[[Expression], str] = formula_text) -> str:
     """The rows of a constant relation."""
     return ", ".join(f"({', '.join(map(print_expression, row))})" for row in node.rows)
 
 
-def print_unnest(node: Unnest, print_expression: Callable[[Expression], str] = show) -> str:
+def print_unnest(node: Unnest, print_expression: Callable[[Expression], str] = formula_text) -> str:
     """The column that is unnested, and what its elements are called."""
     elements = ", ".join(print_expression(Column(name)) for name in node.elements)
     return f"{print_expression(Column(node.column))} as {elements}{' outer' if node.outer else ''}"
 
 
-def print_window(node: Window, print_expression: Callable[[Expression], str] = show) -> str:
+def print_window(node: Window, print_expression: Callable[[Expression], str] = formula_text) -> str:
     """The columns of a window, and over which rows in which order."""
     partition = ", ".join(print_expression(Column(name)) for name in node.partition_by)
     order = ", ".join(
@@ -128,7 +128,7 @@ def _print_window_column(
 
 
 def _print_output(output: Output) -> str:
-    expression = show(output.expression)
+    expression = formula_text(output.expression)
     return expression if expression == output.name else f"{expression} as {output.name}"
 
 
@@ -137,7 +137,9 @@ def _print_aggregate(aggregate: AggregateColumn) -> str:
 
 
 def print_aggregate(
-    aggregate: AggregateColumn, print_expression: Callable[[Expression], str] = show, rows: str = ""
+    aggregate: AggregateColumn,
+    print_expression: Callable[[Expression], str] = formula_text,
+    rows: str = "",
 ) -> str:
     """An aggregate without its name; `rows` stands for the argument where it has none."""
     order = ", ".join(

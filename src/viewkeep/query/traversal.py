@@ -26,7 +26,7 @@ from viewkeep.query.algebra import (
 )
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def inputs_of(node: Node) -> tuple[Node, ...]:
     """The inputs of an operator."""
     return node.children
 
@@ -37,7 +37,7 @@ def walk(node: Node) -> Iterator[Node]:
 
     def visit(node: Node) -> Iterator[Node]:
         if node not in visited:
-            for child in children(node):
+            for child in inputs_of(node):
                 yield from visit(child)
             visited.add(node)
             yield node
@@ -45,13 +45,13 @@ def walk(node: Node) -> Iterator[Node]:
     return visit(node)
 
 
-def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
+def rewrite_tree(node: Node, rule: Callable[[Node], Node]) -> Node:
     """The tree with the rule applied to every operator, bottom-up; shared subtrees stay shared."""
     results: dict[Node, Node] = {}
 
     def visit(node: Node) -> Node:
         if node not in results:
-            results[node] = rule(with_children(node, tuple(map(visit, children(node)))))
+            results[node] = rule(with_children(node, tuple(map(visit, inputs_of(node)))))
         return results[node]
 
     return visit(node)
@@ -59,7 +59,9 @@ def rewrite(node: Node, rule: Callable[[Node], Node]) -> Node:
 
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs; the operator itself where they are its own."""
-    if len(inputs) == len(inputs_before := children(node)) and all(map(is_, inputs, inputs_before)):
+    if len(inputs) == len(inputs_before := inputs_of(node)) and all(
+        map(is_, inputs, inputs_before)
+    ):
         return node
     match node:
         case Scan() | Stored() | Values():

@@ -13,7 +13,7 @@ from viewkeep.query.expressions import Expression
 from viewkeep.query.types.aggregates import AGGREGATES, aggregate_result
 from viewkeep.query.types.data_types import DOUBLE, INT, INTEGRAL, Type
 from viewkeep.query.types.rules import common_type
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 
 ROWS, RANGE = "rows", "range"
 
@@ -93,7 +93,7 @@ class WindowColumn:
         return rows or self.function in _BY_PLACE
 
 
-def window_result(function: str, arguments: Sequence[Typed]) -> Typed:
+def window_result(function: str, arguments: Sequence[TypedValue]) -> TypedValue:
     """The type of a window function.
 
     >>> print(window_result("rank", []).type)
@@ -106,15 +106,15 @@ def window_result(function: str, arguments: Sequence[Typed]) -> Typed:
         raise QueryError(f"unknown window function {function}(){did_you_mean(function, names)}")
     _check_window_arguments(function, arguments)
     if function in RANKING:
-        return Typed(DOUBLE if function in _DOUBLES else INT, nullable=False)
-    return Typed(_window_value_type(function, arguments), nullable=True)
+        return TypedValue(DOUBLE if function in _DOUBLES else INT, nullable=False)
+    return TypedValue(_window_value_type(function, arguments), nullable=True)
 
 
 _COUNTS = {"ntile": (1, 1), "lag": (1, 3), "lead": (1, 3), "nth_value": (2, 2)}
 _PLACES = {"ntile": 0, "lag": 1, "lead": 1, "nth_value": 1}
 
 
-def _check_window_arguments(function: str, arguments: Sequence[Typed]) -> None:
+def _check_window_arguments(function: str, arguments: Sequence[TypedValue]) -> None:
     least, most = _COUNTS.get(function, (1, 1) if function in VALUES else (0, 0))
     if not least <= len(arguments) <= most:
         count = str(least) if least == most else f"{least} to {most}"
@@ -129,7 +129,7 @@ def _check_window_arguments(function: str, arguments: Sequence[Typed]) -> None:
             raise QueryError(f"argument {place + 1} of {function}() must be {kind} literal")
 
 
-def _window_value_type(function: str, arguments: Sequence[Typed]) -> Type:
+def _window_value_type(function: str, arguments: Sequence[TypedValue]) -> Type:
     value = arguments[0].type
     if len(arguments) < 3:
         return value

@@ -10,7 +10,7 @@ from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.views.cache_versions import replace_cache, shared_version
 from viewkeep.lake.views.caches import GROUP_ROWS, Cache, order_of
-from viewkeep.lake.views.shared_caches import expanded
+from viewkeep.lake.views.shared_caches import expand_caches
 from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.verbatim import Query
@@ -21,7 +21,7 @@ from viewkeep.tables.log.snapshots import DataFile
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltView:
     """A view that was computed and is not shown yet."""
 
     files: Sequence[DataFile]
@@ -65,7 +65,7 @@ def compute_view(
     changes: Mapping[str, int] | None = None,
     first: bool = False,
     caches: bool = True,
-) -> Built:
+) -> BuiltView:
     """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
     timer = Timer()
     choice = build_choice(view, engines, inputs)
@@ -90,10 +90,10 @@ def compute_view(
         backend=choice.backend,
     )
     state = view.state(inputs, tables, versions)
-    return Built(files, state, timer.stamp(report), choice.size, is_warm)
+    return BuiltView(files, state, timer.stamp(report), choice.size, is_warm)
 
 
-def commit_view(view: View, build: Built, start: StoredView | None) -> RefreshReport:
+def commit_view(view: View, build: BuiltView, start: StoredView | None) -> RefreshReport:
     """Show computed rows, as the next version after `start`; without one, as a new table, or
     as the next version of whatever a process that died, or a damaged table, left."""
     before = start.state.inputs if start else {}
@@ -150,7 +150,7 @@ class _Build:
         query = view.computed
         if view.is_incremental:
             left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
-            query = expanded(view.script.view.definition, left_out)
+            query = expand_caches(view.script.view.definition, left_out)
         return self._write_query(f'view "{view.name}"', query, view_target(view))
 
     def _write_query(self, place: str, query: Query, target: Target) -> list[DataFile]:

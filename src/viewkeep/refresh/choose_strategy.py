@@ -34,7 +34,7 @@ from viewkeep.refresh.strategy_costs import (
 IDS = "id"
 OTHERS = ("tuple", VIEW_TREE, MAPS, HEAVY_LIGHT)
 GAIN = 2.0
-"""So many times faster than by its own strategy a view is expected to be by one that is taken."""
+"""Another strategy is taken if it is expected to be so many times faster than the view's own."""
 WORTH = 10
 """Where refreshes are expected to take fewer times the fixed cost of a recomputation, other
 strategies are not looked at."""
@@ -48,7 +48,7 @@ class Comparison:
 
     costs: Sequence[StrategyCost]
     views: Mapping[str, View]
-    is_worth: bool
+    matters: bool
     """Whether refreshes take long enough for another strategy to make a difference."""
 
     @property
@@ -61,7 +61,7 @@ class Comparison:
         """The strategy that is expected to be much faster than the view's own."""
         best = min(self.costs, key=lambda each: (each.seconds, each.is_bound))
         is_better = not best.is_bound and best.seconds * GAIN < self.own.seconds
-        return best if self.is_worth and is_better else None
+        return best if self.matters and is_better else None
 
     @property
     def better_definition(self) -> ViewDefinition | None:
@@ -83,10 +83,13 @@ class Comparison:
 def choose_strategy(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines
 ) -> ViewDefinition:
-    """The definition of a new view with the strategy that is expected to be the fastest, if that is
-    left open and makes a difference; where it replaces another one, for changes like those that the
-    other has seen. Only a view that may be computed anew gets another than by IDs: sums of parts
-    may overflow where those of all rows do not."""
+    """The definition of a new view with the strategy that is expected to be the fastest, if the
+    user leaves it open and it makes a difference.
+
+    Expected changes are those that the user states, else those of the view that it replaces. Only
+    views that may be recomputed get another strategy than IDs: sums of parts may overflow where
+    those of all rows do not.
+    """
     if not is_open(definition):
         return definition
     view = plans.view(replace(definition, ready=True), catalog)
@@ -95,7 +98,7 @@ def choose_strategy(
     rates = rates_of(view, engines, {**seen_shares(view), **dict(definition.shares)})
     if rates is None:
         return definition
-    return _compared(plans, catalog, view, rates).better_definition or definition
+    return _compare(plans, catalog, view, rates).better_definition or definition
 
 
 def is_open(definition: ViewDefinition) -> bool:
@@ -119,32 +122,32 @@ def compare_strategies(
     plans: ViewPlans, view: View, engines: Engines, exactly: bool = True
 ) -> Comparison | None:
     """What refreshes of a view are expected to take by each strategy that can keep it, for changes
-    like those of its last refreshes; None where that makes no difference. Unless `exactly`, of
-    strategies that are not better no more is found out than that."""
+    like those of its last refreshes; None where that makes no difference. Unless
+    `exactly`, the estimate of a strategy stops once it is no better than the best."""
     if not _has_choice(view):
         return None
     shares = {**dict(view.definition.shares), **seen_shares(view)}
     rates = rates_of(view, engines, shares)
     if rates is None:
         return None
-    return _compared(plans, plans.lake.catalog.read(), view, rates, exactly)
+    return _compare(plans, plans.lake.catalog.read(), view, rates, exactly)
 
 
-def _compared(
+def _compare(
     plans: ViewPlans, catalog: Catalog, view: View, rates: Rates, exactly: bool = False
 ) -> Comparison:
     own = rates.cost(view.decision.strategy, view)
-    is_worth = own.seconds >= WORTH * rates.price.recompute
-    costs, views, most = [own], {own.strategy: view}, own.seconds / GAIN
+    matters = own.seconds >= WORTH * rates.price.recompute
+    costs, views, seconds_to_beat = [own], {own.strategy: view}, own.seconds / GAIN
     others = [each for each in (IDS, *OTHERS) if each != own.strategy]
     for strategy, other in _alternatives(
-        plans, catalog, view, others if is_worth or exactly else ()
+        plans, catalog, view, others if matters or exactly else ()
     ):
-        cost = rates.cost(strategy, other, *(() if exactly else (most,)))
+        cost = rates.cost(strategy, other, *(() if exactly else (seconds_to_beat,)))
         views[strategy] = other
         costs.append(cost)
-        most = min(most, cost.seconds)
-    return Comparison(costs, views, is_worth)
+        seconds_to_beat = min(seconds_to_beat, cost.seconds)
+    return Comparison(costs, views, matters)
 
 
 def strategy_advice(plans: ViewPlans, view: View, engines: Engines) -> str:
@@ -159,11 +162,11 @@ def strategy_advice(plans: ViewPlans, view: View, engines: Engines) -> str:
     best = comparison.better
     if best is None:
         return str(comparison)
-    way = _way(view.definition, best.strategy)
+    way = _way_to_strategy(view.definition, best.strategy)
     return f"{comparison}; {best.strategy} would be faster after changes like the last ones: {way}"
 
 
-def _way(definition: ViewDefinition, strategy: str) -> str:
+def _way_to_strategy(definition: ViewDefinition, strategy: str) -> str:
     """How a view gets another strategy."""
     if is_open(definition):
         return f'repair("{definition.name}") takes it, as the next rebuild does'
@@ -175,12 +178,12 @@ class StatusAdvice:
     been much faster; it takes about `ADVICE_SECONDS` for all views, or one view longer."""
 
     def __init__(self, plans: ViewPlans, engines: Engines) -> None:
-        self._plans, self._engines, self._left = plans, engines, ADVICE_SECONDS
+        self._plans, self._engines, self._seconds_left = plans, engines, ADVICE_SECONDS
 
     def __call__(self, view: View, history: Sequence[RefreshReport]) -> str:
         """The advice for a view with these refreshes; nothing where there is none."""
         recent = [each for each in history if each.changes][:REPORTS]
-        if self._left <= 0 or not recent or not _took_long(recent):
+        if self._seconds_left <= 0 or not recent or not _took_long(recent):
             return ""
         start = perf_counter()
         try:
@@ -188,7 +191,7 @@ class StatusAdvice:
         except Exception:  # what is wrong with its tables is told by the next refresh
             return ""
         finally:
-            self._left -= perf_counter() - start
+            self._seconds_left -= perf_counter() - start
 
     def _advice(self, view: View, recent: Sequence[RefreshReport]) -> str:
         comparison = compare_strategies(self._plans, view, self._engines, exactly=False)
@@ -198,7 +201,7 @@ class StatusAdvice:
             return ""
         return (
             f"the last refreshes took {seconds:.2g} s on average, {best.strategy} is expected to "
-            f"take {best.seconds:.2g} s: {_way(view.definition, best.strategy)}"
+            f"take {best.seconds:.2g} s: {_way_to_strategy(view.definition, best.strategy)}"
         )
 
 

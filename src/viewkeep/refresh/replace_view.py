@@ -14,7 +14,7 @@ from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.refresh.all_views import Switch, pinned_inputs, refresh_views
-from viewkeep.refresh.build_view import Built, commit_view, compute_view
+from viewkeep.refresh.build_view import BuiltView, commit_view, compute_view
 from viewkeep.refresh.choose_strategy import better_definition
 from viewkeep.tables.log.delta import ConflictError
 
@@ -24,7 +24,7 @@ class Replacement:
     """A view by a new definition, whose rows are computed and not shown yet."""
 
     view: View
-    built: Built
+    built: BuiltView
 
 
 def compute_replacement(

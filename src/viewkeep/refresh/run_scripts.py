@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.backend import Backend
 from viewkeep.execute.base_diffs import BaseDiffs
-from viewkeep.execute.row_changes import RowChanges, changed_relation, composed
+from viewkeep.execute.row_changes import RowChanges, changed_relation, compose_row_changes
 from viewkeep.lake import Pins
 from viewkeep.lake.views.clock import clock_rows
 from viewkeep.lake.views.stored_view import StoredView
@@ -78,7 +78,9 @@ class ViewScripts:
         ids = next(each.ids for each in self.view.script.materialized if each.name == name)
         rows[name] = changed_relation(rows[name], changes, ids)
         earlier = outcome.rows.get(name)
-        outcome.rows[name] = changes if earlier is None else composed(earlier, changes, ids)
+        outcome.rows[name] = (
+            changes if earlier is None else compose_row_changes(earlier, changes, ids)
+        )
 
     def _script_relations(
         self, diffs: BaseDiffs, kept: KeptRows, before: Pins, after: Pins

@@ -20,7 +20,7 @@ from viewkeep.tables.change_data import pair_rows
 from viewkeep.tables.feed import fed_notes
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.mark import mark_rows
-from viewkeep.tables.files.rewrite import Rewrite, rewrite
+from viewkeep.tables.files.rewrite import Rewrite, rewrite_files
 from viewkeep.tables.log.delta import DataFile, Snapshot
 from viewkeep.tables.net_changes import changes_between
 from viewkeep.tables.table_changes import TableChanges, rows_schema
@@ -134,7 +134,7 @@ def _changed_view_files(
     """The files of the view with the rows that came instead of those with these keys."""
     if outcome.is_small(view.script.view.name) and not view.marks_rows:
         return _whole_view_files(view, snapshot, outcome)
-    lake, change = view.lake, mark_rows if view.marks_rows else rewrite
+    lake, change = view.lake, mark_rows if view.marks_rows else rewrite_files
     return change(lake.scans, view.table, snapshot, keys, new_rows, lake.driver_bytes)
 
 

@@ -28,7 +28,7 @@ TRIES = 10
 STRATEGY = "live"
 
 
-def write_rows(view: View, rows: Callable[[], pa.Table], inputs: Pins) -> RefreshReport:
+def write_live_rows(view: View, rows: Callable[[], pa.Table], inputs: Pins) -> RefreshReport:
     """Commit all rows of a view, which reflect these versions of its tables.
 
     Nothing is committed if the view reflects them already; an error if it reflects newer ones.

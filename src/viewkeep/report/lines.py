@@ -40,7 +40,7 @@ def rows_table(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> Table:
     return table
 
 
-def listed(names: Iterable[str]) -> str:
+def comma_list(names: Iterable[str]) -> str:
     """Names with commas, or a dash.
 
     >>> listed(["a", "b"]), listed([])

@@ -62,8 +62,8 @@ def add_value(tree: Tree, value: Any, count: int, visits: Visits) -> Tree:
     visits[0] += 1
     if tree is None:
         return Node(value, count)
-    left, right = children(tree)
-    side = compare(value, tree.value)
+    left, right = subtrees(tree)
+    side = compare_values(value, tree.value)
     if side < 0:
         return _balanced_tree(tree.value, tree.count, add_value(left, value, count, visits), right)
     if side > 0:
@@ -103,7 +103,7 @@ def scale(tree: Tree, factor: int) -> Tree:
 def entries(tree: Tree) -> Iterator[tuple[Any, int]]:
     """The values with their counts, in order."""
     if tree is not None:
-        left, right = children(tree)
+        left, right = subtrees(tree)
         yield from entries(left)
         yield tree.value, tree.count
         yield from entries(right)
@@ -122,7 +122,7 @@ def find(tree: Tree, value: Any) -> int:
     """The count of a value; zero if it is absent."""
     factor = 1
     while tree is not None:
-        side = compare(value, tree.value)
+        side = compare_values(value, tree.value)
         if not side:
             return tree.count * factor
         factor *= tree.pending
@@ -130,14 +130,14 @@ def find(tree: Tree, value: Any) -> int:
     return 0
 
 
-def children(node: Node) -> tuple[Tree, Tree]:
+def subtrees(node: Node) -> tuple[Tree, Tree]:
     """The trees below, with what is pending for them."""
     if node.pending == 1:
         return node.left, node.right
     return scale(node.left, node.pending), scale(node.right, node.pending)
 
 
-def compare(value: Any, other: Any) -> int:
+def compare_values(value: Any, other: Any) -> int:
     """-1, 0 or 1; values that are not below, above or equal to each other are refused."""
     try:
         if value < other:
@@ -168,9 +168,9 @@ def _tree_height(tree: Tree) -> int:
 def _balanced_tree(value: Any, count: int, left: Tree, right: Tree) -> Node:
     """A node over trees whose heights differ by at most two."""
     if left is not None and left.height > _tree_height(right) + 1:
-        outer, inner = children(left)
+        outer, inner = subtrees(left)
         if inner is not None and inner.height > _tree_height(outer):
-            low, high = children(inner)
+            low, high = subtrees(inner)
             return Node(
                 inner.value,
                 inner.count,
@@ -179,9 +179,9 @@ def _balanced_tree(value: Any, count: int, left: Tree, right: Tree) -> Node:
             )
         return Node(left.value, left.count, outer, Node(value, count, inner, right))
     if right is not None and right.height > _tree_height(left) + 1:
-        inner, outer = children(right)
+        inner, outer = subtrees(right)
         if inner is not None and inner.height > _tree_height(outer):
-            low, high = children(inner)
+            low, high = subtrees(inner)
             return Node(
                 inner.value,
                 inner.count,
@@ -203,7 +203,7 @@ def _concatenated_trees(left: Tree, right: Tree, visits: Visits) -> Tree:
 def _without_lowest(node: Node, visits: Visits) -> tuple[Node, Tree]:
     """The node of the smallest value, and the tree without it."""
     visits[0] += 1
-    left, right = children(node)
+    left, right = subtrees(node)
     if left is None:
         return node, right
     lowest, rest = _without_lowest(left, visits)

@@ -18,7 +18,7 @@ from viewkeep.rings.index import (
 from viewkeep.rings.integers import INTEGERS
 from viewkeep.rings.lifting import Lifts
 from viewkeep.rings.ring import Ring
-from viewkeep.rings.schema import check_schema, misfit, positions, same_positions
+from viewkeep.rings.schema import check_schema, misfit, positions_in_schema, same_positions
 from viewkeep.rings.table import render_table
 
 D = TypeVar("D")
@@ -311,8 +311,8 @@ class Relation(Generic[D]):
         p2   ->  7
         """
         summed_columns = (variables,) if isinstance(variables, str) else tuple(variables)
-        positions = zip(summed_columns, self._column_positions(summed_columns), strict=True)
-        lifted = [(place, lifts[v]) for v, place in positions if lifts and v in lifts]
+        places = zip(summed_columns, self._column_positions(summed_columns), strict=True)
+        lifted = [(place, lifts[v]) for v, place in places if lifts and v in lifts]
         result = Relation((c for c in self.schema if c not in summed_columns), self.ring)
         key_of = key_function(self._column_positions(result.schema))
         multiply = self.ring.multiply
@@ -356,7 +356,7 @@ class Relation(Generic[D]):
         return f"<Relation ({', '.join(self.schema)}) of {len(self)} rows over {self.ring.name}>"
 
     def _column_positions(self, columns: tuple[str, ...]) -> tuple[int, ...]:
-        return positions(self.schema, columns)
+        return positions_in_schema(self.schema, columns)
 
     def _require_same_ring(self, other: "Relation[Any]") -> None:
         if self.ring != other.ring:

@@ -16,7 +16,7 @@ def check_schema(columns: Iterable[str]) -> tuple[str, ...]:
     return schema
 
 
-def positions(schema: tuple[str, ...], columns: tuple[str, ...]) -> tuple[int, ...]:
+def positions_in_schema(schema: tuple[str, ...], columns: tuple[str, ...]) -> tuple[int, ...]:
     """Where distinct columns stand in a schema.
 
     >>> positions(("a", "b", "c"), ("c", "a"))
@@ -37,7 +37,7 @@ def same_positions(schema: tuple[str, ...], columns: tuple[str, ...]) -> tuple[i
         raise SchemaError(
             f"cannot add a relation over ({', '.join(schema)}) to one over ({', '.join(columns)})"
         )
-    return positions(schema, columns)
+    return positions_in_schema(schema, columns)
 
 
 def misfit(row: Any, schema: tuple[str, ...]) -> SchemaError:

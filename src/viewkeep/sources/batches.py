@@ -54,18 +54,18 @@ class BatchSink:
 
         def run(round_: TargetRound) -> IngestReport:
             nonlocal records
-            if any(each.part == batch_id for each in round_.taken([name]).get(name, ())):
-                return round_.nothing
+            if any(each.part == batch_id for each in round_.earlier_parts([name]).get(name, ())):
+                return round_.empty_report
             if records is None:
-                records = tuple(self._records(_arrow(batch)))
+                records = tuple(self._records_of_batch(_arrow_table(batch)))
             part = TakenPart(name, batch_id, records=len(records))
             return round_.take_in([ReadPart(part, records)])
 
-        report = self.target.retried(run)
+        report = self.target.run_round(run)
         self.after()
         return report
 
-    def _records(self, rows: pa.Table) -> Iterator[Record]:
+    def _records_of_batch(self, rows: pa.Table) -> Iterator[Record]:
         table = self.target.definition.table
         if not self.target.has_positions:
             column = operation_column(table)
@@ -95,5 +95,5 @@ def query_of(batch: Any) -> str:
     return str(query)
 
 
-def _arrow(batch: Any) -> pa.Table:
+def _arrow_table(batch: Any) -> pa.Table:
     return batch.toArrow() if hasattr(batch, "toArrow") else pa.table(batch)

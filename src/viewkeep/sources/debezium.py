@@ -51,13 +51,13 @@ def envelope_record(number: int, line: str, table: Table) -> Record:
         envelope = unwrap(json_line(line))
         if envelope is None:
             return Record(number, text, NOTHING)
-        operation = _operation(envelope.body.get("op"))
+        operation = _envelope_operation(envelope.body.get("op"))
         if operation == NOTHING:
             return Record(number, text, NOTHING)
-        source = _struct(envelope.body, "source")
-        values = _values(envelope, operation, table)
-        about = (position_of(source), origin_of(source))
-        return Record(number, text, operation, values, "", *about)
+        source = _nested_object(envelope.body, "source")
+        values = _envelope_values(envelope, operation, table)
+        position_and_origin = (position_of(source), origin_of(source))
+        return Record(number, text, operation, values, "", *position_and_origin)
     except SchemaError as error:
         return Record(number, text, problem=str(error))
 
@@ -74,9 +74,9 @@ def unwrap(document: Any) -> Envelope | None:
     key: Json = {}
     if isinstance(document, dict) and "value" in document and not {"op", "payload"} & set(document):
         with suppress(SchemaError):  # a key that is no object: rows tell theirs
-            key, _ = _payload(_parsed(document.get("key")))
-        document = _parsed(document["value"])
-    body, schema = _payload(document)
+            key, _ = _payload_and_schema(_parse_text(document.get("key")))
+        document = _parse_text(document["value"])
+    body, schema = _payload_and_schema(document)
     if document is None or document.get("payload", body) is None:
         return None
     if "op" not in body:
@@ -84,12 +84,12 @@ def unwrap(document: Any) -> Envelope | None:
     return Envelope(body, key, _column_schemas(schema))
 
 
-def _parsed(value: Any) -> Any:
+def _parse_text(value: Any) -> Any:
     """Kafka's keys and values may be JSON in text."""
     return json_line(value) if type(value) is str else value
 
 
-def _payload(document: Any) -> tuple[Json, Json]:
+def _payload_and_schema(document: Any) -> tuple[Json, Json]:
     """The payload and the schema; of a plain document, itself and none."""
     if document is None:
         return {}, {}
@@ -113,7 +113,7 @@ def _column_schemas(schema: Json) -> dict[str, ColumnSchema]:
         raise SchemaError(f'"schema" cannot be read: {error!r}') from None
 
 
-def _operation(name: Any) -> str:
+def _envelope_operation(name: Any) -> str:
     match name:
         case "c" | "r" | "u":
             return UPSERT
@@ -126,30 +126,30 @@ def _operation(name: Any) -> str:
     raise SchemaError(f'"op" is {name!r}, none of c, r, u, d, t and m')
 
 
-def _struct(body: Json, name: str) -> Json:
+def _nested_object(body: Json, name: str) -> Json:
     value = body.get(name)
     if not isinstance(value, dict):
         raise SchemaError(f'no "{name}", which an envelope needs')
     return value
 
 
-def _values(envelope: Envelope, operation: str, table: Table) -> dict[str, Any]:
+def _envelope_values(envelope: Envelope, operation: str, table: Table) -> dict[str, Any]:
     """The key of a deleted row, else all columns of a row but unavailable ones."""
     if operation == DELETE:
         row = envelope.body.get("before") or envelope.key
         if not row or not isinstance(row, dict):
             raise SchemaError('no "before" and no key: which row is gone is not told')
     else:
-        row = _struct(envelope.body, "after")
+        row = _nested_object(envelope.body, "after")
         missing = [name for name in table.names if name not in row]
         if missing:
             raise SchemaError(f'"after" has no value for {", ".join(missing)}')
     fields = {each.name: each for each in table.columns}
-    known = [name for name in row if operation != DELETE or name in table.key]
-    named = named_columns(operation, known, table)
+    names = [name for name in row if operation != DELETE or name in table.key]
+    columns = named_columns(operation, names, table)
     return {
         name: value_reader(fields[name], envelope.schemas.get(name))(row[name])
-        for name in named
+        for name in columns
         if row[name] != UNAVAILABLE
     }
 
@@ -172,10 +172,10 @@ def position_of(source: Json) -> Position:
             number = str(source["file"]).rpartition(".")[2]
             return (int(number), int(source["pos"]), int(source.get("row") or 0))
         if source.get("commit_lsn"):  # SQL Server: hexadecimal numbers of one width
-            changed = source.get("change_lsn") or ""
+            change_lsn = source.get("change_lsn") or ""
             return (
                 str(source["commit_lsn"]),
-                str(changed),
+                str(change_lsn),
                 int(source.get("event_serial_no") or 0),
             )
         if source.get("scn"):  # Oracle

@@ -51,16 +51,16 @@ def value_reader(field: Field, schema: ColumnSchema | None) -> ReadJson:
     datetime.date(1970, 1, 2)
     """
     kind = schema or ColumnSchema()
-    special = _special(field, kind)
-    plain = json_reader(field)
+    read_encoded = _encoded_value_reader(field, kind)
+    read_plain = json_reader(field)
 
     def read(value: Any) -> Any:
         try:
-            if special is not None and value is not None and _is_encoded(value, field):
-                return special(value)
+            if read_encoded is not None and value is not None and _is_encoded(value, field):
+                return read_encoded(value)
         except (ValueError, TypeError, OverflowError, KeyError, binascii.Error) as error:
             raise SchemaError(f'column "{field.name}" ({field.type}): {error}') from None
-        return plain(value)
+        return read_plain(value)
 
     return read
 
@@ -70,13 +70,13 @@ def _is_encoded(value: Any, field: Field) -> bool:
     return isinstance(value, int | dict) or field.type == BINARY or field.type.name == "decimal"
 
 
-def _special(field: Field, schema: ColumnSchema) -> Callable[[Any], Any] | None:
+def _encoded_value_reader(field: Field, schema: ColumnSchema) -> Callable[[Any], Any] | None:
     if schema.name == _DECIMAL:
-        return lambda value: _decimal(value, schema.scale)
+        return lambda value: _decode_decimal(value, schema.scale)
     if schema.name == _ANY_DECIMAL:
-        return lambda value: _decimal(value["value"], int(value["scale"]))
+        return lambda value: _decode_decimal(value["value"], int(value["scale"]))
     if schema.name in _UNITS:
-        return lambda value: _moment(value, _UNITS[schema.name])
+        return lambda value: _moment_from_units(value, _UNITS[schema.name])
     if schema.name in _DAYS or (field.type == DATE and not schema.name):
         return lambda value: date(1970, 1, 1) + timedelta(days=value)
     if field.type == BINARY:
@@ -84,12 +84,12 @@ def _special(field: Field, schema: ColumnSchema) -> Callable[[Any], Any] | None:
     return None
 
 
-def _decimal(text: str, scale: int) -> Decimal:
+def _decode_decimal(text: str, scale: int) -> Decimal:
     number = int.from_bytes(b64decode(text, validate=True), "big", signed=True)
     return Decimal(number).scaleb(-scale)
 
 
-def _moment(value: int, unit: int) -> datetime:
+def _moment_from_units(value: int, unit: int) -> datetime:
     micros, rest = divmod(value * unit, 1_000)
     if rest:
         raise ValueError(f"{value} has parts of a microsecond")

@@ -35,16 +35,16 @@ def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     for number, fields, problem in _csv_lines(file_text(content[begin:]), first):
         if problem or len(fields) != len(names):
             problem = problem or f"{len(fields)} values, but the header has {len(names)}"
-            yield Record(number, _shown(fields), problem=problem)
+            yield Record(number, _values_text(fields), problem=problem)
             continue
         values = dict(zip(names, fields, strict=True))
-        yield _record(number, _shown(values), values, table, readers)
+        yield _record_of_values(number, _values_text(values), values, table, readers)
 
 
 def _declared_names(header: Sequence[str], table: Table) -> list[str]:
     """The names of a header as the table spells them; what is none of its columns stays."""
-    known = {name.casefold(): name for name in (*table.names, operation_column(table))}
-    return [known.get(name.casefold(), name) for name in header]
+    column_names = {name.casefold(): name for name in (*table.names, operation_column(table))}
+    return [column_names.get(name.casefold(), name) for name in header]
 
 
 def _csv_lines(text: str, first: int) -> Iterator[tuple[int, list[str], str]]:
@@ -79,7 +79,7 @@ def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
         except SchemaError as error:
             yield Record(number, printable(line), problem=str(error))
             continue
-        yield _record(number, printable(line), document, table, readers)
+        yield _record_of_values(number, printable(line), document, table, readers)
 
 
 _EXAMPLE = '{"op": "insert", "id": 1}'
@@ -98,17 +98,17 @@ def parquet_records(content: bytes, start: int, table: Table) -> Iterator[Record
 
 def row_records(rows: pa.Table, table: Table) -> Iterator[Record]:
     """The records of an Arrow table with a column of operations."""
-    same = dict.fromkeys(table.names, _same)
+    readers = dict.fromkeys(table.names, _as_it_is)
     names = _declared_names(rows.column_names, table)
     for number, row in enumerate(rows.rename_columns(names).to_pylist(), 1):
-        yield _record(number, _shown(row), row, table, same)
+        yield _record_of_values(number, _values_text(row), row, table, readers)
 
 
-def _same(value: Any) -> Any:
+def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _record(
+def _record_of_values(
     number: int,
     text: str,
     values: Mapping[str, Any],
@@ -139,5 +139,5 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _shown(values: Any) -> str:
+def _values_text(values: Any) -> str:
     return printable(json.dumps(values, ensure_ascii=False, default=str))

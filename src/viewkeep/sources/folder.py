@@ -1,8 +1,8 @@
 """Files in a folder: which of them are whole, and which parts were not taken in yet.
 
-A file is known by its name and content. One of lines that grew is taken in from where it ended; one
-of the same name with other content is a new one. Files are taken in the order of their names, and
-one that is not whole yet holds those after it back: they may change what it brings.
+A file is identified by its name and content. A file of lines that grew is taken in from its former
+end on; a file of the same name with other content is a new file. Files are taken in by the order of
+their names. One that is not whole yet holds back those after it, which may change the same rows.
 """
 
 import os
@@ -56,8 +56,8 @@ class FilePart:
     number: int
 
     @property
-    def taken(self) -> TakenPart:
-        """The part as it is noted."""
+    def taken_part(self) -> TakenPart:
+        """The row of this part in the list of parts that were taken in."""
         fingerprint = sha256(self.content).hexdigest()
         return TakenPart(
             *(self.file.name, self.number, len(self.content), fingerprint, self.file.modified)
@@ -69,8 +69,8 @@ def list_files(folder: str) -> tuple[list[FoundFile], list[WaitingFile]]:
     are left out."""
     try:
         with os.scandir(folder) as entries:
-            listed = sorted((e for e in entries if e.is_file()), key=lambda e: e.name)
-            files = [f for e in listed if not _is_draft(e.name) for f in _source_file(e)]
+            entries_by_name = sorted((e for e in entries if e.is_file()), key=lambda e: e.name)
+            files = [f for e in entries_by_name if not _is_draft(e.name) for f in _source_file(e)]
     except OSError as error:
         raise StorageError(f'cannot read the folder "{folder}": {error.strerror}') from None
     reason = f"its name ends in none of {', '.join(KINDS)}"
@@ -90,20 +90,20 @@ def _source_file(entry: "os.DirEntry[str]") -> Iterator[FoundFile]:
 
 
 def new_parts(
-    files: Sequence[FoundFile], find_parts: FindParts, seen: Marks
+    files: Sequence[FoundFile], find_parts: FindParts, finished_files: Marks
 ) -> Iterator[FilePart | WaitingFile]:
     """What is new in files, one after the other up to `ROUND_BYTES`, or which one has to wait."""
-    unseen = [each for each in files if seen.get(each.name) != each.mark]
-    taken = find_parts([each.name for each in unseen]) if unseen else {}
+    unseen = [each for each in files if finished_files.get(each.name) != each.mark]
+    earlier_parts = find_parts([each.name for each in unseen]) if unseen else {}
     size = 0
     for file in unseen:
-        parts = taken.get(file.name, ())
+        parts = earlier_parts.get(file.name, ())
         if any((part.bytes, part.modified) == (file.size, file.modified) for part in parts):
-            seen[file.name] = file.mark
+            finished_files[file.name] = file.mark
             continue
-        part = _new_part(file, parts)
+        part = _new_part_of_file(file, parts)
         if part is None:
-            seen[file.name] = file.mark
+            finished_files[file.name] = file.mark
             continue
         yield part
         size += len(part.content) if isinstance(part, FilePart) else 0
@@ -111,7 +111,9 @@ def new_parts(
             return
 
 
-def _new_part(file: FoundFile, taken: Sequence[TakenPart]) -> FilePart | WaitingFile | None:
+def _new_part_of_file(
+    file: FoundFile, earlier_parts: Sequence[TakenPart]
+) -> FilePart | WaitingFile | None:
     """What is new in a file; None if nothing is."""
     try:
         with open(file.path, "rb") as source:
@@ -120,22 +122,24 @@ def _new_part(file: FoundFile, taken: Sequence[TakenPart]) -> FilePart | Waiting
         return WaitingFile(file.name, f"it cannot be read: {error.strerror}")
     if len(content) != file.size or file_mark(file.path) != file.mark:
         return WaitingFile(file.name, "somebody is writing it")
-    reason = _unfinished(file.kind, content)
+    reason = _reason_to_wait(file.kind, content)
     if reason:
         return WaitingFile(file.name, reason)
-    start = max((part.bytes for part in taken if _begins(file.kind, content, part)), default=0)
-    number = max((part.part + 1 for part in taken), default=0)
+    start = max(
+        (part.bytes for part in earlier_parts if _is_beginning(file.kind, content, part)), default=0
+    )
+    number = max((part.part + 1 for part in earlier_parts), default=0)
     return None if start == len(content) else FilePart(file, content, start, number)
 
 
-def _begins(kind: str, content: bytes, part: TakenPart) -> bool:
+def _is_beginning(kind: str, content: bytes, part: TakenPart) -> bool:
     """Whether a part that was taken in is the beginning of a file, or all of it."""
     if len(content) < part.bytes or (kind == PARQUET and len(content) != part.bytes):
         return False
     return sha256(memoryview(content)[: part.bytes]).hexdigest() == part.fingerprint
 
 
-def _unfinished(kind: str, content: bytes) -> str:
+def _reason_to_wait(kind: str, content: bytes) -> str:
     if not content:
         return "it is empty"
     if kind != PARQUET:

@@ -50,9 +50,9 @@ class FolderWatch:
             key = each.definition.name, each.folder
             state = self._states.setdefault(key, _State())
             if not state.pause.left:
-                self._look(each, state, tell)
+                self._look_at_source(each, state, tell)
 
-    def _look(
+    def _look_at_source(
         self, source: FolderSource, state: _State, tell: Callable[[IngestReport], None]
     ) -> None:
         try:

@@ -61,13 +61,13 @@ def open_folder(
 
 @dataclass(frozen=True)
 class FolderSource:
-    """A folder whose files change a table; `seen` are files that need not be looked at again."""
+    """A folder whose files change a table; in `finished_files` nothing is left to take in."""
 
     lake: Lake
     definition: TableDefinition
     folder: str
     records: str
-    seen: Marks = field(default_factory=dict)
+    finished_files: Marks = field(default_factory=dict)
 
     @property
     def target(self) -> Target:
@@ -76,29 +76,31 @@ class FolderSource:
 
     def ingest(self) -> IngestReport:
         """Take in all complete files; rounds go on until one takes nothing in."""
-        begun, total = time.monotonic(), IngestReport(self.definition.name, -1)
+        start, total = time.monotonic(), IngestReport(self.definition.name, -1)
         while True:
             files, unknown = list_files(self.folder)
-            if total.version >= 0 and all(self.seen.get(f.name) == f.mark for f in files):
+            if total.version >= 0 and all(self.finished_files.get(f.name) == f.mark for f in files):
                 break
             report = self._round(files)
-            total = _sum(total, replace(report, waiting=(*report.waiting, *unknown)))
+            total = _sum_of_reports(total, replace(report, waiting=(*report.waiting, *unknown)))
             if not report.changed:
                 break
-        return replace(total, seconds=time.monotonic() - begun)
+        return replace(total, seconds=time.monotonic() - start)
 
     def _round(self, files: Sequence[FoundFile]) -> IngestReport:
         marks = {each.name: each.mark for each in files}
 
         def run(round_: TargetRound) -> IngestReport:
-            parts, waiting = self._read(round_, files)
+            parts, waiting = self._read_parts(round_, files)
             report = round_.take_in(parts)
-            self.seen.update({each.taken.name: marks[each.taken.name] for each in parts})
+            self.finished_files.update(
+                {each.taken_part.name: marks[each.taken_part.name] for each in parts}
+            )
             return replace(report, waiting=waiting)
 
-        return self.target.retried(run)
+        return self.target.run_round(run)
 
-    def _read(
+    def _read_parts(
         self, round_: TargetRound, files: Sequence[FoundFile]
     ) -> tuple[list[ReadPart], tuple[WaitingFile, ...]]:
         """The parts that can be taken in now, and the files that wait: where the order of records
@@ -107,12 +109,12 @@ class FolderSource:
         reason = f"{self.records} records are in files of {', '.join(readers)}"
         waiting = [WaitingFile(each.name, reason) for each in files if each.kind not in readers]
         files = [each for each in files if each.kind in readers]
-        for each in new_parts(files, round_.taken, self.seen):
-            read = _read_part(each, readers, self.definition.table)
-            if isinstance(read, ReadPart):
-                parts.append(read)
+        for each in new_parts(files, round_.earlier_parts, self.finished_files):
+            part = _read_part(each, readers, self.definition.table)
+            if isinstance(part, ReadPart):
+                parts.append(part)
                 continue
-            waiting.append(read)
+            waiting.append(part)
             if not self.target.has_positions:
                 break
         return parts, tuple(waiting)
@@ -128,11 +130,11 @@ def _read_part(
         records = tuple(readers[part.file.kind](part.content, part.start, table))
     except UnfinishedFileError as error:
         return WaitingFile(part.file.name, str(error))
-    return ReadPart(replace(part.taken, records=len(records)), records)
+    return ReadPart(replace(part.taken_part, records=len(records)), records)
 
 
-def _sum(total: IngestReport, report: IngestReport) -> IngestReport:
-    """The report of two rounds; waiting files are those of the last round."""
+def _sum_of_reports(total: IngestReport, report: IngestReport) -> IngestReport:
+    """The sum of the counts of two rounds; waiting files are those of the last one."""
     return replace(
         report,
         files=total.files + report.files,

@@ -13,7 +13,7 @@ from viewkeep.query.types.data_types import STRING, TIMESTAMP, Field
 
 ReadJson = Callable[[Any], Any]
 
-_ZONED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_ZONED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """A moment with its zone, as programs write it."""
 
 
@@ -42,26 +42,28 @@ def json_reader(field: Field) -> ReadJson:
     def read(value: Any) -> Any:
         if isinstance(value, Fraction) and is_text:
             raise SchemaError(f'column "{field.name}" (string): {value} is a number; quote it')
-        if isinstance(value, str) and field.type == TIMESTAMP and _ZONED.fullmatch(value):
-            return _moment(value, field)
+        if isinstance(value, str) and field.type == TIMESTAMP and _ZONED_MOMENT.fullmatch(value):
+            return _moment_from_text(value, field)
         if isinstance(value, str) and not is_text:
             return read_text(value)
-        return numbers(value, field) if is_nested else value
+        return fractions_as_numbers(value, field) if is_nested else value
 
     return read
 
 
-def numbers(value: Any, field: Field) -> Any:
+def fractions_as_numbers(value: Any, field: Field) -> Any:
     """A nested value whose fractions are numbers of the kind that its type has."""
     kind = Decimal if "decimal" in str(field.type) else float
     if isinstance(value, Fraction):
         return kind(value)
     if isinstance(value, dict):
-        return {name: numbers(each, field) for name, each in value.items()}
-    return [numbers(each, field) for each in value] if isinstance(value, list) else value
+        return {name: fractions_as_numbers(each, field) for name, each in value.items()}
+    return (
+        [fractions_as_numbers(each, field) for each in value] if isinstance(value, list) else value
+    )
 
 
-def _moment(text: str, field: Field) -> datetime:
+def _moment_from_text(text: str, field: Field) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError) as error:

@@ -26,21 +26,21 @@ from viewkeep.sources.record import DELETE, INSERT, NOTHING, UPDATE, Record
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.table_changes import rows_schema
 
-Rejected = tuple[Record, str]
+RejectedRecord = tuple[Record, str]
 
 
 @dataclass(frozen=True)
 class PlayedRecords:
     """Changes that fit the table, and for each file the records that do not, with the reason.
 
-    `skipped` records had nothing to add; `beside` are changes of other tables, by name, and
+    `skipped` records had nothing to add; `other_changes` are changes of other tables, by name, and
     `origin` is the source of the positions.
     """
 
     changes: UserChanges
-    rejected: tuple[tuple[Rejected, ...], ...]
+    rejected: tuple[tuple[RejectedRecord, ...], ...]
     skipped: int = 0
-    beside: Mapping[str, UserChanges] = field(default_factory=dict)
+    other_changes: Mapping[str, UserChanges] = field(default_factory=dict)
     origin: str = ""
 
 
@@ -50,11 +50,11 @@ def play_records(
     """Play the records of files over the rows that a round starts from, in their order."""
     format_ = RowFormat(definition.name, definition.table)
     keys = [[record_key(format_, record) for record in records] for records in files]
-    whole = [key for of_file in keys for key in of_file if not isinstance(key, str)]
+    whole = [key for file_keys in keys for key in file_keys if not isinstance(key, str)]
     play = Play(format_, stored_rows(round_, definition, whole).get)
     rejected = tuple(
-        tuple(_rejected(play, records, of_file))
-        for records, of_file in zip(files, keys, strict=True)
+        tuple(_play_file(play, records, file_keys))
+        for records, file_keys in zip(files, keys, strict=True)
     )
     return PlayedRecords(batch_changes(play.batch()), rejected)
 
@@ -71,9 +71,9 @@ def record_key(format_: RowFormat, record: Record) -> Key | str:
         return str(error)
 
 
-def _rejected(
+def _play_file(
     play: Play, records: Sequence[Record], keys: Sequence[Key | str]
-) -> Iterable[Rejected]:
+) -> Iterable[RejectedRecord]:
     for record, key in zip(records, keys, strict=True):
         if isinstance(key, str):
             yield record, key

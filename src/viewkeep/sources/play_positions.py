@@ -1,8 +1,8 @@
 """Records with positions, played over the rows of a table in whatever order they come.
 
-Of each key the position of its last change is kept: a record that is not later than that has been
-seen, or is of no consequence any more, since records tell whole rows. So any order, with any
-repetition, gives the rows of the greatest positions.
+For each key the position of its last change is stored. Records hold whole rows, so one that is not
+later than the stored position has no effect. Any order of records, with any repetition, leads to
+the rows of the greatest positions.
 """
 
 import json
@@ -15,7 +15,7 @@ from viewkeep.lake.catalog import TableDefinition
 from viewkeep.lake.intake import Intake, Round, user_rows
 from viewkeep.sources.play import (
     PlayedRecords,
-    Rejected,
+    RejectedRecord,
     batch_changes,
     modification,
     record_key,
@@ -31,24 +31,24 @@ def play_positions(
     definition = intake.definition
     format_ = RowFormat(definition.name, definition.table)
     keys = [[record_key(format_, record) for record in records] for records in files]
-    whole = {key for of_file in keys for key in of_file if isinstance(key, tuple) and key}
-    stored = _stored_positions(round_, intake.positions, whole)
+    whole = {key for file_keys in keys for key in file_keys if isinstance(key, tuple) and key}
+    stored_positions = _stored_positions(round_, intake.positions, whole)
     play = Play(format_, stored_rows(round_, definition, whole).get)
-    player = _Player(play, stored, origin)
+    player = _Player(play, stored_positions, origin)
     rejected = tuple(
-        tuple(player.rejected(records, of_file))
-        for records, of_file in zip(files, keys, strict=True)
+        tuple(player.play_file(records, file_keys))
+        for records, file_keys in zip(files, keys, strict=True)
     )
-    moved = [(*key, json.dumps(at)) for key, at in player.moved.items()]
+    position_rows = [(*key, json.dumps(at)) for key, at in player.new_positions.items()]
     table = intake.positions.table
     places = user_rows(
         table,
-        inserts=[row for row in moved if row[:-1] not in stored],
-        updates=[row for row in moved if row[:-1] in stored],
+        inserts=[row for row in position_rows if row[:-1] not in stored_positions],
+        updates=[row for row in position_rows if row[:-1] in stored_positions],
     )
-    beside = {intake.positions.name: places}
+    other_changes = {intake.positions.name: places}
     return PlayedRecords(
-        batch_changes(play.batch()), rejected, player.skipped, beside, player.origin
+        batch_changes(play.batch()), rejected, player.skipped, other_changes, player.origin
     )
 
 
@@ -61,16 +61,18 @@ def _stored_positions(
 
 @dataclass
 class _Player:
-    """Plays records one by one; `moved` are the positions of the keys that they changed."""
+    """Plays records one by one; `new_positions` are the positions of the keys that they changed."""
 
     play: Play
-    stored: dict[Key, Position]
+    stored_positions: dict[Key, Position]
     origin: str
-    moved: dict[Key, Position] = field(default_factory=dict)
+    new_positions: dict[Key, Position] = field(default_factory=dict)
     skipped: int = 0
 
-    def rejected(self, records: Sequence[Record], keys: Sequence[Key | str]) -> Iterator[Rejected]:
-        """Play records; those that do not fit, with the reason."""
+    def play_file(
+        self, records: Sequence[Record], keys: Sequence[Key | str]
+    ) -> Iterator[RejectedRecord]:
+        """Play the records of a file; returns those that do not fit, with the reason."""
         for record, key in zip(records, keys, strict=True):
             try:
                 self._step(record, key)
@@ -94,10 +96,10 @@ class _Player:
         row = self.play.row(key)
         if record.operation != DELETE or row is not None:
             self.play.step(modification(record, key, row))
-        self.moved[key], self.origin = record.position, record.origin
+        self.new_positions[key], self.origin = record.position, record.origin
 
     def _is_old(self, key: Key, position: Position) -> bool:
-        last = self.moved.get(key) or self.stored.get(key)
+        last = self.new_positions.get(key) or self.stored_positions.get(key)
         try:
             return last is not None and position <= last
         except TypeError:

@@ -1,8 +1,8 @@
-"""Parts of sources taken into a table: one transaction of it and of what is kept beside it.
+"""Parts of sources taken into a table, in one transaction with the list of parts and quarantine.
 
 start     the versions of all tables, and what was taken in
 play      records over the table's rows; those that do not fit are rejected
-commit    the table, the list of parts and the quarantine; anew if one of them has moved
+commit    the table, the list of parts and the quarantine; again after a conflict
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,98 +36,99 @@ from viewkeep.tables.log.delta import ConflictError
 class ReadPart:
     """The records of a part of a file, or of a batch."""
 
-    taken: TakenPart
+    taken_part: TakenPart
     records: tuple[Record, ...]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A table that takes in records; `has_positions` if they have, so that their order does not
-    matter."""
+    """A table that takes in records. Where records have positions, their order does not matter."""
 
     lake: Lake
     definition: TableDefinition
     has_positions: bool
 
-    def retried(self, run: Callable[["TargetRound"], IngestReport]) -> IngestReport:
-        """A round, started anew whenever another process came first."""
+    def run_round(self, run: Callable[["TargetRound"], IngestReport]) -> IngestReport:
+        """Run a round; when another process commits first, run it again on the new versions."""
         for _ in range(TRIES):
             with suppress(MovedTableError):
-                return run(self._start())
+                return run(self._start_round())
         raise ConflictError(
             f'table "{self.definition.name}": too many processes write it; try again'
         )
 
-    def _start(self) -> "TargetRound":
+    def _start_round(self) -> "TargetRound":
         intake = Intake(self.lake, self.definition)
         places = (intake.positions,) if self.has_positions else ()
-        beside = (intake.files, intake.quarantine, *places)
-        intake.create(*beside)
-        return TargetRound(self, intake, Round(intake, (*beside, self.definition)))
+        side_tables = (intake.files, intake.quarantine, *places)
+        intake.create(*side_tables)
+        return TargetRound(self, intake, Round(intake, (*side_tables, self.definition)))
 
 
 @dataclass(frozen=True)
 class TargetRound:
-    """One round: what was taken in before it, and what it takes in."""
+    """One try to take parts in: the versions that it starts from, and its transaction."""
 
     target: Target
     intake: Intake
     round: Round
 
     @property
-    def nothing(self) -> IngestReport:
+    def empty_report(self) -> IngestReport:
         """The report of a round that takes nothing in."""
         name = self.target.definition.name
         return IngestReport(name, self.round.versions[name])
 
-    def taken(self, names: Sequence[str]) -> dict[str, list[TakenPart]]:
-        """The parts that were taken in, by the names of their files."""
+    def earlier_parts(self, names: Sequence[str]) -> dict[str, list[TakenPart]]:
+        """The parts of some files that earlier rounds took in, by file."""
         rows = self.round.rows(self.intake.files)
-        chosen = rows.filter(pc.is_in(rows["name"], value_set=pa.array(names, pa.string())))
-        taken: dict[str, list[TakenPart]] = {}
-        for row in chosen.drop_columns(["at"]).to_pylist():
-            taken.setdefault(row["name"], []).append(TakenPart(**row))
-        return taken
+        matches = rows.filter(pc.is_in(rows["name"], value_set=pa.array(names, pa.string())))
+        parts: dict[str, list[TakenPart]] = {}
+        for row in matches.drop_columns(["at"]).to_pylist():
+            parts.setdefault(row["name"], []).append(TakenPart(**row))
+        return parts
 
     def take_in(self, parts: Sequence[ReadPart]) -> IngestReport:
         """Commit the records of parts, or raise a `MovedTableError`."""
         if not parts:
-            return self.nothing
-        played = self._played([each.records for each in parts])
-        versions = self.round.commit(self._changes(parts, played))
+            return self.empty_report
+        outcome = self._play_files([each.records for each in parts])
+        versions = self.round.commit(self._changes(parts, outcome))
         return replace(
-            self.nothing,
+            self.empty_report,
             version=versions[self.target.definition.name],
             files=len(parts),
             records=sum(len(each.records) for each in parts),
-            rejected=sum(map(len, played.rejected)),
-            skipped=played.skipped,
+            rejected=sum(map(len, outcome.rejected)),
+            skipped=outcome.skipped,
         )
 
-    def _played(self, files: Sequence[Sequence[Record]]) -> PlayedRecords:
+    def _play_files(self, files: Sequence[Sequence[Record]]) -> PlayedRecords:
         if not self.target.has_positions:
             return play_records(self.round, self.target.definition, files)
-        return play_positions(self.round, self.intake, files, self._origin())
+        return play_positions(self.round, self.intake, files, self._position_source())
 
-    def _origin(self) -> str:
+    def _position_source(self) -> str:
         """The source whose positions the table has; empty before the first."""
         rows = self.round.rows(self.intake.files)
         origins = pc.unique(rows["origin"].drop_null()).to_pylist()
         return origins[0] if origins else ""
 
     def _changes(
-        self, parts: Sequence[ReadPart], played: PlayedRecords
+        self, parts: Sequence[ReadPart], outcome: PlayedRecords
     ) -> Mapping[str, UserChanges]:
         at, intake = now(), self.intake
-        taken = [replace(each.taken, origin=played.origin or None).row(at) for each in parts]
-        rejected = [
-            (each.taken.name, each.taken.part, record.number, problem, record.text, at)
-            for each, problems in zip(parts, played.rejected, strict=True)
+        part_rows = [
+            replace(each.taken_part, origin=outcome.origin or None).row(at) for each in parts
+        ]
+        quarantine_rows = [
+            (each.taken_part.name, each.taken_part.part, record.number, problem, record.text, at)
+            for each, problems in zip(parts, outcome.rejected, strict=True)
             for record, problem in problems
         ]
         return {
-            intake.files.name: user_rows(FILES, inserts=taken),
-            intake.quarantine.name: user_rows(QUARANTINE, inserts=rejected),
-            **played.beside,
-            self.target.definition.name: played.changes,
+            intake.files.name: user_rows(FILES, inserts=part_rows),
+            intake.quarantine.name: user_rows(QUARANTINE, inserts=quarantine_rows),
+            **outcome.other_changes,
+            self.target.definition.name: outcome.changes,
         }

@@ -18,7 +18,7 @@ from viewkeep.query.algebra import (
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, constant_column
 from viewkeep.query.flatten import Flat, NotConjunctive, flatten, split_equalities
-from viewkeep.query.show import show
+from viewkeep.query.show import formula_text
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import INTEGRAL, Type
 from viewkeep.query.types.inference import Schema, find_field, type_of
@@ -155,7 +155,7 @@ def _conjunctive_head(
 
 def _plain_column(name: str, expression: Expression) -> Column:
     if not isinstance(expression, Column):
-        raise NotConjunctive(f'the computed column "{name}" ({show(expression)})')
+        raise NotConjunctive(f'the computed column "{name}" ({formula_text(expression)})')
     return expression
 
 
@@ -199,7 +199,9 @@ def _conditions_on_atoms(
     for condition in conditions:
         renamed = variables.rename(condition)
         if not any(columns_of(renamed) <= schema for schema in schemas):
-            construct = f"the condition {show(condition)} between tables, which is no equality"
+            construct = (
+                f"the condition {formula_text(condition)} between tables, which is no equality"
+            )
             raise NotConjunctive(construct)
         yield renamed
 

@@ -14,9 +14,9 @@ from viewkeep.query.expressions import (
     Literal,
     OpaqueCall,
     Value,
+    back_quote,
     conjuncts,
     literal,
-    quote,
 )
 from viewkeep.query.types.data_types import VOID, Type
 from viewkeep.query.types.internal_functions import COMPARABLE, FIELD, PARTS, SINGLE
@@ -32,20 +32,20 @@ def expression(node: Expression) -> str:
     """
     match node:
         case Column():
-            return quote(node.name)
+            return back_quote(node.name)
         case Literal():
             return _literal_text(node)
         case Cast():
             return f"CAST({expression(node.argument)} AS {_type_text(node.type)})"
         case Call("and"):
-            return conjunction(conjuncts(node))
+            return conjunction_text(conjuncts(node))
         case Call():
             return _spark_call_text(node)
         case OpaqueCall():
             return node.filled(map(_text_in_brackets, node.arguments))
 
 
-def conjunction(parts: Sequence[Expression]) -> str:
+def conjunction_text(parts: Sequence[Expression]) -> str:
     """All of the conditions, without brackets around each AND, which would nest deeply."""
     if len(parts) == 1:
         return expression(parts[0])
@@ -70,7 +70,7 @@ def _spark_call_text(call: Call) -> str:
         case "negate", (argument,):
             return f"-({expression(argument)})"
         case name, (struct, Literal(str(part)), _) if name == FIELD:
-            return f"{_text_in_brackets(struct)}.{quote(part)}"
+            return f"{_text_in_brackets(struct)}.{back_quote(part)}"
         case name, (values, place) if name in PARTS:
             return f"{_text_in_brackets(values)}[{expression(place)}]"
         case "timestampadd", (Literal(str(unit)), amount, moment):

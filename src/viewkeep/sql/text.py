@@ -40,15 +40,15 @@ from viewkeep.query.expressions import (
     TRUE,
     Column,
     Expression,
+    back_quote,
     conjuncts,
-    quote,
 )
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.traversal import inputs_of, walk
 from viewkeep.query.types.data_types import TIMESTAMP, TIMESTAMP_NTZ, Field, Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.windows import WINDOW_FUNCTIONS, WindowColumn
 from viewkeep.sql.aggregate_text import spark_aggregate
-from viewkeep.sql.expression_text import conjunction, expression
+from viewkeep.sql.expression_text import conjunction_text, expression
 from viewkeep.sql.window_text import order_text, over_text
 
 NameOf = Callable[[Leaf], str]
@@ -69,7 +69,7 @@ class Dialect:
 
     def quote(self, name: str) -> str:
         """A name."""
-        return quote(name)
+        return back_quote(name)
 
     def leaf_column(self, name: str, type_: Type) -> str:
         """A column of a stored relation."""
@@ -119,7 +119,7 @@ class Dialect:
 
     def condition(self, parts: Sequence[Expression], schema: Schema) -> str:
         """A conjunction, without brackets around each AND, which would nest deeply."""
-        return conjunction(parts)
+        return conjunction_text(parts)
 
     def join_condition(self, parts: Sequence[Expression], left: Schema, right: Schema) -> str:
         """The conjunction by which rows of two relations are paired."""
@@ -163,8 +163,8 @@ class _Printer:
         self._name_of = name_of
         self._dialect = dialect
         self._quote = dialect.quote
-        uses = Counter(child for node in walk(root) for child in children(node))
-        shared = [node for node in walk(root) if uses[node] > 1 and children(node)]
+        uses = Counter(child for node in walk(root) for child in inputs_of(node))
+        shared = [node for node in walk(root) if uses[node] > 1 and inputs_of(node)]
         self._shared = {node: self._quote(f"shared#{i}") for i, node in enumerate(shared, 1)}
         self._needs = needed_columns(root, never_none=True)
 

@@ -39,7 +39,7 @@ from viewkeep.tables.log.delta import (
 from viewkeep.tables.log.entries import Commit
 from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.log.protocol import may_have_vectors
-from viewkeep.tables.net_changes import changes_between, compose_changes, keyed, net_feed
+from viewkeep.tables.net_changes import changes_between, checked_keys, compose_changes, net_feed
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
 from viewkeep.tables.table_changes import TableChanges, rows_schema
@@ -244,9 +244,9 @@ class Feed:
         rows = unpaired.select(list(self.declared.names)).cast(rows_schema(self.declared))
         news = rows.filter(pc.equal(unpaired[SIDE], "new"))
         olds = rows.filter(pc.equal(unpaired[SIDE], "old"))
-        keyed(self.name, self.declared, news)
+        checked_keys(self.name, self.declared, news)
         try:
-            keyed(self.name, self.declared, olds)
+            checked_keys(self.name, self.declared, olds)
         except ChangeError as error:
             raise UnclearChangesError(f"version {since}, which was seen: {error}") from error
         return changes_between(self.name, self.declared, olds, news)

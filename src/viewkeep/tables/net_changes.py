@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from viewkeep.changes import RowFormat, compose
+from viewkeep.changes import RowFormat, compose_batches
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.files.key_index import KeyIndex, Places
@@ -16,7 +16,7 @@ from viewkeep.tables.table_changes import TableChanges
 
 def changes_between(name: str, table: Table, old: pa.Table, new: pa.Table) -> TableChanges:
     """The changes, by key, that lead from some rows to others."""
-    olds, news = keyed(name, table, old), keyed(name, table, new)
+    olds, news = checked_keys(name, table, old), checked_keys(name, table, new)
     there = olds.places(news.keys)
     missing = np.ones(old.num_rows, np.bool_)
     missing[there[there >= 0]] = False
@@ -31,7 +31,7 @@ def changes_between(name: str, table: Table, old: pa.Table, new: pa.Table) -> Ta
     ).effective()
 
 
-def keyed(name: str, table: Table, rows: pa.Table) -> KeyIndex:
+def checked_keys(name: str, table: Table, rows: pa.Table) -> KeyIndex:
     """The keys of rows, checked: no value is missing, and no two rows have one key."""
     format_ = RowFormat(name, table)
     for field in table.columns:
@@ -95,7 +95,7 @@ class _Steps:
         )
         wrong[both] |= differing_rows(last, first, self._table.names)
         if wrong.any():  # in rows, the error tells the key and both rows
-            compose(self._name, self._table, [each.batch() for each in self._parts])
+            compose_batches(self._name, self._table, [each.batch() for each in self._parts])
             raise AssertionError("steps that do not follow each other were put together")
 
     def net(self) -> TableChanges:

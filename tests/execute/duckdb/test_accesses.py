@@ -8,7 +8,7 @@ import pytest
 
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
-from viewkeep.execute.duckdb.run_in_connection import create, run
+from viewkeep.execute.duckdb.run_in_connection import create, run_in_connection
 from viewkeep.execute.report import RunReport
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -78,7 +78,7 @@ def _script(*statements: Statement) -> Script:
 
 
 def report(connection: Connection, *statements: Statement) -> RunReport:
-    return run(connection, _script(*statements), {}, count_accesses=True)
+    return run_in_connection(connection, _script(*statements), {}, count_accesses=True)
 
 
 def cost(connection: Connection, query: Node) -> int | None:
@@ -230,5 +230,5 @@ def test_reading_the_view_counts_like_reading_a_table(connection: Connection) ->
     view = Stored("view", tuple(Field(name, INT) for name in names))
     query = Join(projected(DIFF, part="pid"), view, equal("part", "pid"))
     assert cost(connection, query) == 2 + 4
-    found: Any = run(connection, _script(Compute("c", query)), {})
+    found: Any = run_in_connection(connection, _script(Compute("c", query)), {})
     assert [each.accesses for each in found.statements] == [None]

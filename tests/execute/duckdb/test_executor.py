@@ -12,7 +12,13 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
 from viewkeep.errors import ViewkeepError
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.run_in_connection import create, prepare, read, run, run_prepared
+from viewkeep.execute.duckdb.run_in_connection import (
+    create,
+    prepare,
+    read,
+    run_in_connection,
+    run_prepared,
+)
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -84,7 +90,7 @@ def changed(
     """The view after one diff, and how many rows it says it changed."""
     created(connection)
     fill(connection, "d", schema.columns, rows)
-    report = run(connection, script(Apply("d", "view", schema)), {})
+    report = run_in_connection(connection, script(Apply("d", "view", schema)), {})
     [statement] = report.statements
     assert statement.kind == schema.kind
     return rows_of(connection), statement.rows
@@ -160,7 +166,7 @@ def test_changes_are_applied_deletes_first_and_inserts_last(connection: Connecti
     fill(connection, "updated", updated.columns, [(1, 0)])
     fill(connection, "gone", gone.columns, [(1,)])
     applies = [("new", new), ("updated", updated), ("gone", gone)]
-    report = run(connection, script(*(Apply(n, "view", s) for n, s in applies)), {})
+    report = run_in_connection(connection, script(*(Apply(n, "view", s) for n, s in applies)), {})
     assert [each.kind for each in report.statements] == [DELETE, UPDATE, INSERT]
     assert rows_of(connection) == Counter([(1, 1, 100), (2, 1, 0), (None, 1, 0)])
 
@@ -183,7 +189,7 @@ def test_random_diffs_do_what_their_definition_says(connection: Connection, seed
         INSERT: DiffSchema(INSERT, ids, after=("x",)),
     }[kind]
     fill(connection, "d", schema.columns, [(*key, x) for key, x in meant.items()] * 2)
-    run(connection, script(Apply("d", "view", schema)), {})
+    run_in_connection(connection, script(Apply("d", "view", schema)), {})
 
     def named(key: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(key["ab".index(name)] for name in ids)
@@ -219,7 +225,7 @@ def test_computations_read_the_state_before_and_each_other(connection: Connectio
     )
     old = Compute("old", Project(leaf("small", ("a", "b", "x")), (Output("a", Column("a")),)))
     steps = (small, copied, old, Apply("old", "view", gone), Apply("copied", "view", new))
-    report = run(connection, script(*steps), {})
+    report = run_in_connection(connection, script(*steps), {})
     assert rows_of(connection) == Counter([*START[2:], (101, 1, 10), (101, 2, 20)])
     assert [each.rows for each in report.statements] == [2, 2, 2, 2, 2]
     assert report.accesses is None
@@ -249,11 +255,11 @@ def test_tables_before_and_after_are_found_where_the_sources_say(connection: Con
     gone = Compute("gone", AntiJoin(Project(before, tuple(keys)), other, same))
     statement = Apply("gone", "view", DiffSchema(DELETE, ("a", "b")))
     now = {**sources, ("base", "pre"): '"base@1"', ("base", "post"): '"base@2"'}
-    run(connection, script(gone, statement), now)
+    run_in_connection(connection, script(gone, statement), now)
     assert rows_of(connection, "view of base") == Counter(START[1:])
     assert len(read(connection, script(), now).fetchall()) == 3
     with pytest.raises(RunError, match='no relation for table "base" as it was before'):
-        run(connection, script(gone), sources)
+        run_in_connection(connection, script(gone), sources)
 
 
 def test_a_view_may_be_defined_over_a_cache(connection: Connection) -> None:
@@ -290,7 +296,7 @@ def test_any_name_is_only_a_name(connection: Connection) -> None:
     visible = (('it\'s "all"', "it's!"),)
     whole = Script(view, (), (), (diff, Apply(diff.name, name, schema)), visible)
     create(connection, whole, {})
-    run(connection, whole, {})
+    run_in_connection(connection, whole, {})
     relation = read(connection, whole)
     assert (relation.columns, relation.fetchall()) == (['it\'s "all"'], [(6,)])
 
@@ -311,12 +317,12 @@ def test_what_empty_diffs_leave_without_rows_is_not_run(connection: Connection) 
     fill(connection, "d", ("a",), [])
     looked_up = SemiJoin(OLD, DIFF, Call("=", (Column("old.a"), Column("a"))))
     gone = Project(looked_up, (Output("a", Column("old.a")),))
-    report = run(connection, script(*delete_by(gone)), {})
+    report = run_in_connection(connection, script(*delete_by(gone)), {})
     assert [(each.rows, each.reads) for each in report.statements] == [(0, 0), (0, 0)]
     assert rows_of(connection) == Counter(START)
     fill(connection, "d", ("a",), [(1,)])
     with pytest.raises(RunError, match='no relation for table "base" as it was before'):
-        run(connection, script(*delete_by(gone)), {})
+        run_in_connection(connection, script(*delete_by(gone)), {})
 
 
 def test_an_empty_diff_is_left_out_of_a_union_and_of_an_antijoin(connection: Connection) -> None:
@@ -329,7 +335,7 @@ def test_an_empty_diff_is_left_out_of_a_union_and_of_an_antijoin(connection: Con
         (Output("a", Column("old.a")),),
     )
     gone = AntiJoin(UnionAll((DIFF, old)), nothing, Call("=", (Column("a"), Column("c"))))
-    run(connection, script(*delete_by(gone)), {})
+    run_in_connection(connection, script(*delete_by(gone)), {})
     assert rows_of(connection) == Counter([*START[:2], START[3]])
 
 
@@ -340,7 +346,7 @@ def test_an_aggregate_without_keys_has_a_row_of_nothing(connection: Connection) 
     again = Compute("again", Select(DIFF, Call(">", (Column("a"), literal(0)))))
     number = GroupBy(leaf("again", ("a",)), (), (AggregateColumn("n", "count"),))
     counted = Compute("counted", Project(number, (Output("a", Cast(Column("n"), INT)),)))
-    [first, second] = run(connection, script(again, counted), {}).statements
+    [first, second] = run_in_connection(connection, script(again, counted), {}).statements
     assert (first.rows, second.rows) == (0, 1)
 
 
@@ -371,7 +377,7 @@ def test_the_report_tells_what_was_read_and_written_and_when(connection: Connect
     joined = Join(DIFF, SCAN, Call("=", (Column("a"), Column("t.a"))))
     gone = Compute("gone", Project(joined, (Output("a", Column("a")),)))
     steps = (gone, Compute("again", leaf("gone", ("a",))))
-    report = run(connection, script(*steps, delete_by(DIFF)[1]), {})
+    report = run_in_connection(connection, script(*steps, delete_by(DIFF)[1]), {})
     found = [(each.kind, each.reads, each.rows) for each in report.statements]
     assert found == [("compute", 2 + 4, 3), ("compute", 3, 3), (DELETE, 3, 3)]
     assert 0 < sum(report.shares) <= 1
@@ -395,10 +401,10 @@ def failing(connection: Connection) -> tuple[Script, Counter[tuple[Any, ...]]]:
 def test_an_error_leaves_everything_as_it_was(connection: Connection) -> None:
     steps, before = failing(connection)
     with pytest.raises(RunError, match="APPLY u large TO view: "):
-        run(connection, steps, {})
+        run_in_connection(connection, steps, {})
     assert rows_of(connection) == before
     connection.execute('UPDATE large SET "x#post" = 0')
-    run(connection, steps, {})
+    run_in_connection(connection, steps, {})
     assert rows_of(connection) == Counter([(1, 1, 0), (1, 2, 0), (None, 1, 40)])
 
 
@@ -409,7 +415,7 @@ def test_an_error_in_a_computation_names_it_and_leaves_no_table(connection: Conn
     second = Compute("second", Project(leaf("first", ("a", "b", "x")), (divided,)))
     for _ in range(2):
         with pytest.raises(RunError, match=r"second: .*division by zero"):
-            run(connection, script(first, second), {})
+            run_in_connection(connection, script(first, second), {})
     assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (2,)
 
 
@@ -417,7 +423,7 @@ def test_a_diff_that_is_not_there_is_named(connection: Connection) -> None:
     created(connection)
     step = Compute("step", leaf("nowhere", ("a",)))
     with pytest.raises(ViewkeepError, match="reading nowhere: Catalog Error"):
-        run(connection, script(step), {})
+        run_in_connection(connection, script(step), {})
 
 
 def test_a_view_that_cannot_be_filled_leaves_no_cache_behind(connection: Connection) -> None:
@@ -442,7 +448,7 @@ def test_a_run_inside_a_transaction_is_refused_and_leaves_it_open(connection: Co
     connection.begin()
     connection.execute("INSERT INTO base VALUES (9, 9, 9)")
     with pytest.raises(RunError, match="inside a transaction; commit it first"):
-        run(connection, script(), {})
+        run_in_connection(connection, script(), {})
     connection.commit()
     assert rows_of(connection, "base")[(9, 9, 9)] == 1
 
@@ -450,4 +456,4 @@ def test_a_run_inside_a_transaction_is_refused_and_leaves_it_open(connection: Co
 def test_an_unknown_target_is_named(connection: Connection) -> None:
     created(connection)
     with pytest.raises(RunError, match='there is no cache or view "veiw"'):
-        run(connection, script(Apply("view", "veiw", DiffSchema(DELETE, ("a",)))), {})
+        run_in_connection(connection, script(Apply("view", "veiw", DiffSchema(DELETE, ("a",)))), {})

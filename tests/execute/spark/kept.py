@@ -29,7 +29,7 @@ from tests.diffs.interpret import Rows, evaluate
 from tests.diffs.random_tables import Database, apply_batches, as_arrow, diff_as_arrow
 from tests.transpile import to_duckdb
 from viewkeep.changes import ChangeBatch
-from viewkeep.diffs.generate import Generated, generate
+from viewkeep.diffs.generate import GeneratedScript, generate
 from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.driver.collect import collect, spark_schema
 from viewkeep.execute.spark.run import LOCAL_ROWS, Run, changed_rows, create_frames, run_script
@@ -79,7 +79,7 @@ class KeptView:
 
     def __post_init__(self) -> None:
         self.node: Node = parse_view(self.sql, self.tables.tables)
-        self.full: Generated = generate(self.node, tuple_based=self.tuple_based)
+        self.full: GeneratedScript = generate(self.node, tuple_based=self.tuple_based)
         self._scripts: dict[str, Script] = {}
         self.rows = self.defined()
 

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from tests.execute.edge_values import NESTED
 from viewkeep.errors import QueryError
-from viewkeep.execute.spark.driver.collect import Collected, collect_local
+from viewkeep.execute.spark.driver.collect import CollectedRows, collect_local
 from viewkeep.query.evaluate.exact import InexactError, compile_exact
 from viewkeep.query.evaluate.forms import Row
-from viewkeep.query.expressions import Call, Cast, Column, Expression, literal, quote
+from viewkeep.query.expressions import Call, Cast, Column, Expression, back_quote, literal
 from viewkeep.query.types.data_types import (
     BIGINT,
     BOOLEAN,
@@ -141,10 +141,10 @@ def test_every_value_is_sparks_own(spark: SparkSession) -> None:
         (*row, *(values[i] is not Refused for _, values in found.values()))
         for i, row in enumerate(given)
     ]
-    frame = Collected(spark, schema + flags, flagged).frame
+    frame = CollectedRows(spark, schema + flags, flagged).frame
     # A value that Python refuses may be an error in Spark.
     asked = [
-        f"CASE WHEN {quote(f'flag.{name}')} THEN {expression(each)} END AS {name}"
+        f"CASE WHEN {back_quote(f'flag.{name}')} THEN {expression(each)} END AS {name}"
         for name, (each, _) in found.items()
     ]
     answers = to_rows(collect_local(frame.selectExpr(*asked)))

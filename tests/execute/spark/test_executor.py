@@ -15,7 +15,7 @@ from tests.execute.spark.kept import bag
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema, base_diff_columns
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script, Statement
-from viewkeep.execute.duckdb.run_in_connection import run as run_in_duckdb
+from viewkeep.execute.duckdb.run_in_connection import run_in_connection as run_in_duckdb
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.driver.collect import empty
 from viewkeep.execute.spark.run import Run, create_frames, run_script

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from viewkeep.execute.spark.driver import scanned
-from viewkeep.execute.spark.driver.scanned import Scanned
+from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.log.delta import LakeTable, StorageError
@@ -25,17 +25,17 @@ ROWS = pa.table(
 Row = tuple[object, ...]
 
 
-def scan(spark: SparkSession, place: Path, **options: object) -> Scanned:
+def scan(spark: SparkSession, place: Path, **options: object) -> ScannedFiles:
     write_deltalake(place, ROWS, **options)  # type: ignore[call-overload]
     table = LakeTable(str(place))
-    return Scanned.whole(spark, table, table.snapshot())
+    return ScannedFiles.whole(spark, table, table.snapshot())
 
 
-def fields(rows: Scanned, *names: str) -> tuple[Field, ...]:
+def fields(rows: ScannedFiles, *names: str) -> tuple[Field, ...]:
     return tuple(field for field in rows.snapshot.fields if field.name in names)
 
 
-def near(rows: Scanned, names: tuple[str, ...], *keys: Row) -> list[Row]:
+def near(rows: ScannedFiles, names: tuple[str, ...], *keys: Row) -> list[Row]:
     """The rows for some keys, in order; looking up may find a few others, too."""
     found = rows.look_up(rows.snapshot.fields, {names: set(keys)})
     assert found is not None
@@ -85,7 +85,7 @@ def test_many_groups_of_rows_and_some_columns_only(spark: SparkSession, tmp_path
 
 def test_other_names_for_columns(spark: SparkSession, tmp_path: Path) -> None:
     whole = scan(spark, tmp_path / "t")
-    renamed = Scanned(spark, whole.table, whole.snapshot, whole.files, {"key": "id"})
+    renamed = ScannedFiles(spark, whole.table, whole.snapshot, whole.files, {"key": "id"})
     (own,) = fields(whole, "id")
     found = renamed.look_up((Field("key", own.type),), {("key",): {(4,)}})
     assert found is not None

@@ -10,7 +10,7 @@ from viewkeep.diffs.script import BaseDiff, Script
 from viewkeep.query.algebra import AntiJoin, Join, Node, Scan, SemiJoin, Stored
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.traversal import inputs_of, walk
 
 GROUP_ROWS = 5_000
 """The rows that are read to find those of one key."""
@@ -95,7 +95,7 @@ class _Statement:
     def _nested(self) -> frozenset[Node]:
         """The inputs of joins."""
         joins = (node for node in self._operators if isinstance(node, Join))
-        return frozenset(child for join in joins for child in children(join))
+        return frozenset(child for join in joins for child in inputs_of(join))
 
     @cached_property
     def _reads(self) -> tuple[tuple[Scan | Stored, int], ...]:
@@ -115,7 +115,7 @@ class _Statement:
         for node in self._operators:
             if isinstance(node, Stored) and node.name in active:
                 changing.add(node)
-            if changing.isdisjoint(children(node)):
+            if changing.isdisjoint(inputs_of(node)):
                 continue
             changing.add(node)
             if not isinstance(node, Join):

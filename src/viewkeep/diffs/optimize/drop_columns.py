@@ -11,7 +11,7 @@ from viewkeep.query.columns_read import (
     outputs_needed,
     window_needed,
 )
-from viewkeep.query.traversal import children, walk, with_children
+from viewkeep.query.traversal import inputs_of, walk, with_children
 
 
 def drop_columns(root: Node) -> Node:
@@ -25,7 +25,7 @@ def drop_columns(root: Node) -> Node:
     def visit(node: Node) -> Node:
         if node not in results:
             results[node] = _node_without_columns(
-                node, tuple(map(visit, children(node))), needs[node]
+                node, tuple(map(visit, inputs_of(node))), needs[node]
             )
         return results[node]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from viewkeep.query.algebra import Node, Select, Window
 from viewkeep.query.expressions import Call, Column, Expression, Literal, conjuncts
-from viewkeep.query.traversal import rewrite
+from viewkeep.query.traversal import rewrite_tree
 
 _MOST: dict[str, Callable[[int], int]] = {
     "<=": lambda n: n,
@@ -21,7 +21,7 @@ _MOST: dict[str, Callable[[int], int]] = {
 
 def limit_windows(root: Node) -> Node:
     """The tree with limits where selections ask for the first rows; the selections stay."""
-    return rewrite(root, _window_with_limit)
+    return rewrite_tree(root, _window_with_limit)
 
 
 def _window_with_limit(node: Node) -> Node:

@@ -5,7 +5,7 @@ from collections import Counter
 from viewkeep.diffs.rules.build import is_whole
 from viewkeep.query.algebra import Node, Output, Project
 from viewkeep.query.expressions import Column, Expression, Literal, subexpressions, substitute
-from viewkeep.query.traversal import rewrite
+from viewkeep.query.traversal import rewrite_tree
 
 
 def merge_projections(node: Node) -> Node:
@@ -13,7 +13,7 @@ def merge_projections(node: Node) -> Node:
 
     A computed column that is read more than once stays where it is computed once.
     """
-    return rewrite(node, _merged_projection)
+    return rewrite_tree(node, _merged_projection)
 
 
 def _merged_projection(node: Node) -> Node:

@@ -9,7 +9,7 @@ from viewkeep.diffs.optimize.truth import disjuncts
 from viewkeep.diffs.rules.build import keep, select
 from viewkeep.query.algebra import AntiJoin, GroupBy, Join, Node, Project, SemiJoin, UnionAll
 from viewkeep.query.expressions import TRUE, Call, Expression, columns_of, conjunction, conjuncts
-from viewkeep.query.traversal import children, walk, with_children
+from viewkeep.query.traversal import inputs_of, walk, with_children
 
 
 def order_joins(root: Node) -> Node:
@@ -19,7 +19,7 @@ def order_joins(root: Node) -> Node:
     to those before it, by an equality if there is one. A projection restores the order of columns
     where it is seen.
     """
-    uses = Counter(child for node in walk(root) for child in children(node))
+    uses = Counter(child for node in walk(root) for child in inputs_of(node))
     shared = frozenset(node for node, count in uses.items() if count > 1)
     results: dict[tuple[Node, bool], Node] = {}
 
@@ -38,7 +38,7 @@ def order_joins(root: Node) -> Node:
                 return keep(tree, node.names) if order_matters else tree
         flags = _inputs_whose_order_is_seen(node, order_matters)
         inputs = tuple(
-            visit(child, flag) for child, flag in zip(children(node), flags, strict=True)
+            visit(child, flag) for child, flag in zip(inputs_of(node), flags, strict=True)
         )
         return with_children(node, inputs)
 
@@ -53,7 +53,7 @@ def _inputs_whose_order_is_seen(node: Node, order_matters: bool) -> tuple[bool, 
             return tuple(True for _ in node.inputs)
         case SemiJoin() | AntiJoin():
             return (order_matters, False)
-    return tuple(order_matters for _ in children(node))
+    return tuple(order_matters for _ in inputs_of(node))
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,14 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
-from viewkeep.query.traversal import children, walk, with_children
+from viewkeep.query.traversal import inputs_of, walk, with_children
 from viewkeep.query.types.inference import Schema
 
 Conditions = tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushedConditions:
     """What becomes of the conditions that reach an operator.
 
     `below` are those for each input, None for an input of a union that has no rows left; `own` is
@@ -64,11 +64,11 @@ def push_selections(root: Node) -> Node:
     away, so a condition on the optional side of an outer join makes it an inner one.
     """
     requests: dict[Node, list[Conditions]] = {root: [()]}
-    pushed: dict[Node, Pushed] = {}
+    pushed: dict[Node, PushedConditions] = {}
     for node in reversed(list(walk(root))):  # operators come before their inputs
         if node in requests:
             pushed[node] = _pushed_below(node, _common_conditions(node, requests[node]))
-            for child, below in zip(children(node), pushed[node].below, strict=True):
+            for child, below in zip(inputs_of(node), pushed[node].below, strict=True):
                 if below is not None:
                     requests.setdefault(child, []).append(below)
     return _tree_with_selections(
@@ -86,7 +86,7 @@ def _common_conditions(node: Node, requests: Sequence[Conditions]) -> Conditions
 
 
 def _tree_with_selections(
-    root: Node, pushed: dict[Node, Pushed], placed: dict[Node, Conditions]
+    root: Node, pushed: dict[Node, PushedConditions], placed: dict[Node, Conditions]
 ) -> Node:
     results: dict[Node, Node] = {}
 
@@ -94,7 +94,7 @@ def _tree_with_selections(
         if node not in results:
             inputs = [
                 _node_with_selection(visit(child), [c for c in below if c not in placed[child]])
-                for child, below in zip(children(node), pushed[node].below, strict=True)
+                for child, below in zip(inputs_of(node), pushed[node].below, strict=True)
                 if below is not None
             ]
             results[node] = _node_with_selection(
@@ -110,7 +110,7 @@ def _node_with_selection(node: Node, conditions: Sequence[Expression]) -> Node:
     return select(node, FALSE if FALSE in parts else conjunction(parts))
 
 
-def _node_with_pushed(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
+def _node_with_pushed(node: Node, inputs: list[Node], pushed: PushedConditions) -> Node:
     match node:
         case Select():
             return inputs[0]
@@ -127,19 +127,19 @@ def _node_with_pushed(node: Node, inputs: list[Node], pushed: Pushed) -> Node:
 # --- one operator ---------------------------------------------------------------------------------
 
 
-def _pushed_below(node: Node, conditions: Conditions) -> Pushed:
+def _pushed_below(node: Node, conditions: Conditions) -> PushedConditions:
     match node:
         case Scan() | Stored() | Values():
-            return Pushed(above=conditions)
+            return PushedConditions(above=conditions)
         case Select():
             own = simplify_condition(node.condition, node.schema)
-            return Pushed(below=(_distinct_conditions(*own, *conditions),))
+            return PushedConditions(below=(_distinct_conditions(*own, *conditions),))
         case Project():
-            return Pushed(below=(_conditions_over_inputs(node, conditions),))
+            return PushedConditions(below=(_conditions_over_inputs(node, conditions),))
         case Distinct():
-            return Pushed(below=(conditions,))
+            return PushedConditions(below=(conditions,))
         case UnionAll():
-            return Pushed(below=_pushed_into_branches(node, conditions))
+            return PushedConditions(below=_pushed_into_branches(node, conditions))
         case GroupBy():
             return _pushed_through_groups(node, node.keys, conditions)
         case Window():
@@ -176,7 +176,7 @@ def _is_empty_branch(node: Node, conditions: Conditions) -> bool:
 
 def _pushed_through_groups(
     node: GroupBy | Window | Unnest, names: Sequence[str], conditions: Conditions
-) -> Pushed:
+) -> PushedConditions:
     """Push conditions on keys below: they hold for all rows of a group, partition or array, or for
     none."""
     keys = set(names)
@@ -184,13 +184,13 @@ def _pushed_through_groups(
     if len(passing) < len(conditions):
         passing = [c for c in passing if cannot_fail(c, node.schema)]
     above = tuple(c for c in conditions if c not in passing)
-    return Pushed(below=(tuple(passing),), above=above)
+    return PushedConditions(below=(tuple(passing),), above=above)
 
 
 # --- joins ----------------------------------------------------------------------------------------
 
 
-def _pushed_into_join(node: Join, conditions: Conditions) -> Pushed:
+def _pushed_into_join(node: Join, conditions: Conditions) -> PushedConditions:
     """Conditions on one side go there, others become conditions of the join.
 
     Those that can fail go only where they tie two inputs together, as they do in Spark, and come
@@ -206,7 +206,7 @@ def _pushed_into_join(node: Join, conditions: Conditions) -> Pushed:
         _distinct_conditions(*sent, *_implied_conditions(stay, side))
         for sent, side in ((left, node.left), (right, node.right))
     )
-    return Pushed(below=below, own=stay, above=above)
+    return PushedConditions(below=below, own=stay, above=above)
 
 
 def _may_enter_join(condition: Expression, node: Node) -> bool:
@@ -224,7 +224,7 @@ def _conditions_for_side(conditions: Sequence[Expression], side: Node) -> Condit
     return tuple(c for c in _conditions_on_side(conditions, side) if _may_enter_join(c, side))
 
 
-def _pushed_beside_semijoin(node: SemiJoin | AntiJoin, conditions: Conditions) -> Pushed:
+def _pushed_beside_semijoin(node: SemiJoin | AntiJoin, conditions: Conditions) -> PushedConditions:
     """Conditions on the right side restrict what may match; those on the left side restrict the
     output, unless they belong to an antijoin, which keeps the rows for which they fail."""
     schema: Schema = node.left.schema + node.right.schema
@@ -235,7 +235,9 @@ def _pushed_beside_semijoin(node: SemiJoin | AntiJoin, conditions: Conditions) -
     stay = tuple(c for c in own if c not in left and c not in right)
     firm = tuple(c for c in conditions if cannot_fail(c, node.schema))
     above = tuple(c for c in conditions if c not in firm)
-    return Pushed(below=(_distinct_conditions(*firm, *left), right), own=stay, above=above)
+    return PushedConditions(
+        below=(_distinct_conditions(*firm, *left), right), own=stay, above=above
+    )
 
 
 def _conditions_on_side(conditions: Sequence[Expression], side: Node) -> Conditions:

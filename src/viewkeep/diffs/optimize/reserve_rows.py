@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from viewkeep.query.algebra import Node, Select, Window
 from viewkeep.query.expressions import Call, Column, literal
-from viewkeep.query.traversal import rewrite
+from viewkeep.query.traversal import rewrite_tree
 
 LEAST, MOST = 16, 1000
 """Rows of a reserve: as many as are asked for, within these bounds; the lower one is not for
@@ -16,7 +16,7 @@ partitions, of which there may be many."""
 
 def reserve_rows(root: Node) -> Node:
     """The tree with a reserve for every window with a limit."""
-    return rewrite(root, _window_with_reserve)
+    return rewrite_tree(root, _window_with_reserve)
 
 
 def _window_with_reserve(node: Node) -> Node:

@@ -27,7 +27,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.expressions import Column, Expression, substitute
-from viewkeep.query.traversal import children, walk, with_children
+from viewkeep.query.traversal import inputs_of, walk, with_children
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def share_groups(root: Node) -> Node:
     """The tree, in which equal groups are one operator."""
     shapes: dict[Node, _Shape] = {}
     for node in walk(root):
-        shapes[node] = _group_shape(node, [shapes[child] for child in children(node)])
+        shapes[node] = _group_shape(node, [shapes[child] for child in inputs_of(node)])
     first: dict[object, Node] = {}
     results: dict[Node, Node] = {}
     for node in walk(root):
-        copy = with_children(node, tuple(results[child] for child in children(node)))
+        copy = with_children(node, tuple(results[child] for child in inputs_of(node)))
         results[node] = copy
         if isinstance(node, GroupBy | Distinct):
             earlier = first.setdefault(shapes[node].value, node)

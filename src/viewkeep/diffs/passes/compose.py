@@ -15,7 +15,7 @@ from viewkeep.diffs.rules.build import (
     antijoin,
     join_on,
     keep,
-    keyed,
+    key_columns,
     on_columns,
     project,
     union_all,
@@ -47,7 +47,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.expressions import Call, Column, Expression, conjunction, conjuncts
-from viewkeep.query.traversal import children, rewrite, walk, with_children
+from viewkeep.query.traversal import inputs_of, rewrite_tree, walk, with_children
 from viewkeep.query.types.inference import find_field
 
 VIEW = "view"
@@ -86,7 +86,7 @@ class _Composer:
         return Script(view, others, self._dag.diffs, tuple(statements), self._plan.visible)
 
     def _materialized_node(self, node: Node) -> Materialized:
-        below = [self._composed_rows_from_caches(child) for child in children(node)]
+        below = [self._composed_rows_from_caches(child) for child in inputs_of(node)]
         definition = with_children(node, tuple(below))
         why = self._why.get(node, "the view")
         number = self._nodes.index(node)
@@ -96,7 +96,7 @@ class _Composer:
         """The rows of an operator as they are kept, or from what is kept below."""
         if node in self._names:
             return Stored(self._names[node], node.schema)
-        return with_children(node, tuple(map(self._composed_rows_from_caches, children(node))))
+        return with_children(node, tuple(map(self._composed_rows_from_caches, inputs_of(node))))
 
     def _is_changed(self, node: Node) -> bool:
         tables = {diff.table for diff in self._dag.diffs}
@@ -117,7 +117,7 @@ class _Composer:
                     return push_down(node)
             return node
 
-        return rewrite(query, spell_out)
+        return rewrite_tree(query, spell_out)
 
     def _rows_in_state(self, number: int, state: str) -> Node:
         """The rows of an operator before or after the changes, made once."""
@@ -136,7 +136,7 @@ class _Composer:
             return replace(node, state=PRE if before else POST)
         below_state = POST if state == NEW else state
         below = [
-            self._rows_in_state(self._nodes.index(child), below_state) for child in children(node)
+            self._rows_in_state(self._nodes.index(child), below_state) for child in inputs_of(node)
         ]
         return with_children(node, tuple(below))
 
@@ -241,7 +241,9 @@ def _restrict_partitions(rows: Window, keys: Node, pairs: Pairs) -> Node:
     below = {c: pair for c, pair in pairs.items() if c in rows.child.names}
     if not below:
         return _key_semijoin(rows, keys, pairs)
-    partitions = keyed(_restrict_to_keys(rows.child, keys, below), rows.partition_by, distinct=True)
+    partitions = key_columns(
+        _restrict_to_keys(rows.child, keys, below), rows.partition_by, distinct=True
+    )
     equal = conjuncts(on_columns(rows.child, partitions, rows.partition_by))
     by = {
         c: (f"{c}{KEY}", _operator_of_equality(part))
@@ -280,14 +282,19 @@ def _pairs_of_other_side(rows: Join | SemiJoin | AntiJoin, side: Node, others: P
     of a table's key, or kept in a cache: rows are looked up by keys."""
     schema = rows.left.schema + rows.right.schema
     leaves = [each for each in walk(side) if isinstance(each, Scan | Stored)]
-    key_columns = {name for leaf in leaves for name in _look_up_columns(leaf)}
+    columns_by_key = {name for leaf in leaves for name in _look_up_columns(leaf)}
     pairs = {}
     for part in conjuncts(rows.condition):
         match part:
             case Call("=", (Column(first), Column(second))):
                 for own, other in ((first, second), (second, first)):
                     same_type = find_field(own, schema).type == find_field(other, schema).type
-                    if own in key_columns and own in side.names and other in others and same_type:
+                    if (
+                        own in columns_by_key
+                        and own in side.names
+                        and other in others
+                        and same_type
+                    ):
                         pairs[own] = others[other]
     return pairs
 

@@ -36,7 +36,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.expressions import Column
-from viewkeep.query.traversal import children
+from viewkeep.query.traversal import inputs_of
 
 RULES: dict[type, Callable[[Operator, Sequence[Sequence[Change]]], None]] = {
     Select: select_rules,
@@ -74,7 +74,7 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
     nodes, pieces = plan.nodes, list[Piece]()
     changes_by_node: dict[Node, list[Change]] = {}
     cached_nodes = caches(plan, tuple_based)
-    uses = Counter(child for node in nodes for child in set(children(node)))
+    uses = Counter(child for node in nodes for child in set(inputs_of(node)))
     labels: dict[tuple[int, int], int] = {}
 
     def label(number: int, source: int) -> int:
@@ -87,7 +87,7 @@ def instantiate(plan: IdPlan, diffs: Sequence[BaseDiff], tuple_based: bool = Fal
         if isinstance(node, Scan):
             _scan_changes(operator, node, diffs)
         else:
-            inputs = [changes_by_node[child] for child in children(node)]
+            inputs = [changes_by_node[child] for child in inputs_of(node)]
             if any(inputs):
                 RULES[type(node)](operator, inputs)
         pieces += operator.pieces

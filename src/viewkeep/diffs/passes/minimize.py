@@ -40,7 +40,7 @@ from viewkeep.query.expressions import (
     conjuncts,
     substitute,
 )
-from viewkeep.query.traversal import rewrite, walk
+from viewkeep.query.traversal import rewrite_tree, walk
 
 
 def minimize(script: Script) -> Script:
@@ -107,10 +107,10 @@ class _Minimizer:
                     return self._rows_of_diff(statement.name, node)
             return node
 
-        query = rewrite(
+        query = rewrite_tree(
             statement.query, lambda node: simplify_operator(rule(simplify_operator(node)))
         )
-        return rewrite(query, simplify_operator)
+        return rewrite_tree(query, simplify_operator)
 
     def _is_inlined(self, name: str) -> bool:
         """Whether a statement is inlined where it is read: an empty query, or a chain over one diff
@@ -142,7 +142,7 @@ class _Minimizer:
         """The rows of a table that its own diff names."""
         schema, after = chain.diff.schema, table.state == "post"
         if schema.kind == (DELETE if after else INSERT):
-            return nothing(table)
+            return empty_rows(table)
         rest = [c for c in table.table.names if c not in schema.ids]
         if not set(rest) <= set(schema.after if after else schema.before):
             return None
@@ -225,7 +225,7 @@ def _statements_without_unused(statements: list[Statement]) -> list[Statement]:
 # --- simpler queries ------------------------------------------------------------------------------
 
 
-def nothing(node: Node) -> Node:
+def empty_rows(node: Node) -> Node:
     """No row, with the columns of a node."""
     return Select(node, FALSE)
 
@@ -239,7 +239,7 @@ def simplify_operator(node: Node) -> Node:
     """The operator without what does nothing: projections of projections, empty inputs."""
     match node:
         case Project(child=child) if is_empty(child):
-            return nothing(node)
+            return empty_rows(node)
         case Project(child=Project(child=below, outputs=inner), outputs=outputs):
             values = {o.name: o.expression for o in inner}
             merged = {o.name: _expression_with_values(o.expression, values) for o in outputs}
@@ -253,17 +253,17 @@ def simplify_operator(node: Node) -> Node:
         case Select(child=Select(child=below, condition=inner), condition=condition):
             return Select(below, conjunction([inner, condition]))
         case Join() | SemiJoin() if is_empty(node.left) or is_empty(node.right):
-            return nothing(node)
+            return empty_rows(node)
         case AntiJoin() if is_empty(node.left) or is_empty(node.right):
             return node.left
         case UnionAll():
             return _union_without_empty(node)
         case GroupBy() if node.keys and is_empty(node.child):
-            return nothing(node)
+            return empty_rows(node)
         case Distinct() if is_empty(node.child):
             return node.child
         case Window() | Unnest() if is_empty(node.child):
-            return nothing(node)
+            return empty_rows(node)
     return node
 
 

@@ -23,7 +23,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.tables import COPY, Table
-from viewkeep.query.traversal import children, walk, with_children
+from viewkeep.query.traversal import inputs_of, walk, with_children
 
 
 def number_copies(view: Node) -> Node:
@@ -97,9 +97,9 @@ class _Numbering:
                 sides = self.visit(node.left, exposed), self.visit(node.right, False)
                 return with_children(node, sides)
             case Distinct() | UnionAll():
-                inputs = [self.visit(each, True) for each in children(node)]
+                inputs = [self.visit(each, True) for each in inputs_of(node)]
             case Project() | GroupBy():
-                inputs = [self.visit(each, False) for each in children(node)]
+                inputs = [self.visit(each, False) for each in inputs_of(node)]
             case _:
-                inputs = [self.visit(each, exposed) for each in children(node)]
+                inputs = [self.visit(each, exposed) for each in inputs_of(node)]
         return with_children(node, tuple(inputs))

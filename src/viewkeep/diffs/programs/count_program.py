@@ -6,7 +6,7 @@ from functools import cached_property, reduce
 
 from viewkeep.diffs.model import DELETE, INSERT, base_diff_columns, post, pre
 from viewkeep.diffs.passes.identify import ALL
-from viewkeep.diffs.programs.factors import Factor, joined, scan_factor, within
+from viewkeep.diffs.programs.factors import Factor, join_factors, scan_factor, within
 from viewkeep.diffs.programs.grouped_join import GroupedJoin, grouped_join
 from viewkeep.diffs.programs.levels import Levels
 from viewkeep.diffs.programs.measures import SUM, ZERO
@@ -23,7 +23,7 @@ from viewkeep.query.algebra import GroupBy, Node, Output, Project, Select, Store
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Cast, Column, Expression, conjunction, literal
 from viewkeep.query.flatten import NotConjunctive
-from viewkeep.query.show import show as show_expression
+from viewkeep.query.show import formula_text
 from viewkeep.query.traversal import with_children
 
 MOST_MAPS = 50
@@ -195,7 +195,7 @@ class CountProgram:
         accesses = [a for step in steps if isinstance(step, Join) for a in step.accesses]
         maps = [self.maps[each.map] for each in accesses]
         factors = [start, *(each.factor(rows(each)) for each in maps)]
-        return joined(factors, self.outputs_of_view.measures)
+        return join_factors(factors, self.outputs_of_view.measures)
 
     def loading(self, own: RingMap) -> list[Block]:
         """The blocks that make a map from those before it."""
@@ -255,7 +255,7 @@ class CountProgram:
         texts = []
         for atom in levels.split.atoms:
             columns = [self.join.variables[atom][v] for v in levels.split.variables]
-            texts.append(", ".join(map(show_expression, columns)))
+            texts.append(", ".join(map(formula_text, columns)))
         return " = ".join(texts)
 
     def describe_view(self, own: RingMap) -> str:

@@ -101,7 +101,7 @@ def _key_columns(
     return columns, variables
 
 
-def joined(factors: Sequence[Factor], measures: Iterable[Measure]) -> Factor:
+def join_factors(factors: Sequence[Factor], measures: Iterable[Measure]) -> Factor:
     """Factors joined on their common variables, from left to right."""
     all_measures = tuple(measures)
     return reduce(lambda left, right: _joined_factors(left, right, all_measures), factors)

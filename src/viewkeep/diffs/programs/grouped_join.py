@@ -8,7 +8,7 @@ from viewkeep.query.algebra import AggregateColumn, GroupBy, Scan
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 from viewkeep.query.expressions import Call, Column, Expression, columns_of
 from viewkeep.query.flatten import Flat, NotConjunctive, flatten, split_equalities
-from viewkeep.query.show import show
+from viewkeep.query.show import formula_text
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.variables import Variables, bound_columns, table_constraints
@@ -106,7 +106,9 @@ def _are_equal_map_types(first: Type, second: Type) -> bool:
 
 def _check_group_key(name: str, expression: Expression, scans: Sequence[Scan]) -> None:
     if len(_scans_of(scans, expression)) != 1:
-        raise NotConjunctive(f'the group key "{name}" ({show(expression)}), not of one table')
+        raise NotConjunctive(
+            f'the group key "{name}" ({formula_text(expression)}), not of one table'
+        )
 
 
 def _aggregate_over_scans(aggregate: AggregateColumn, flat: Flat) -> AggregateColumn:
@@ -166,10 +168,10 @@ def _place_condition(
     """Give a condition to the scan that it reads: it must not fail for rows that meet no others."""
     reads = _scans_of(scans, condition)
     if len(reads) > 1:
-        raise NotConjunctive(f"the condition {show(condition)} between tables, no equality")
+        raise NotConjunctive(f"the condition {formula_text(condition)} between tables, no equality")
     if len(scans) > 1 and not cannot_fail(condition, schema):
         raise NotConjunctive(
-            f"the condition {show(condition)}, which may fail for rows that meet no others"
+            f"the condition {formula_text(condition)}, which may fail for rows that meet no others"
         )
     local[min(reads, default=0)].append(condition)
 

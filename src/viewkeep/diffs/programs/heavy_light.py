@@ -32,7 +32,7 @@ from viewkeep.diffs.programs.levels import (
     size_change,
 )
 from viewkeep.diffs.programs.measures import ONE, ZERO
-from viewkeep.diffs.programs.ring_maps import RingMap, matching, not_matching
+from viewkeep.diffs.programs.ring_maps import RingMap, not_matching, rows_with_keys
 from viewkeep.diffs.rules.build import antijoin, keep, project, select, union_all
 from viewkeep.diffs.rules.common import as_delete, as_insert
 from viewkeep.diffs.schemas import base_diffs, every_change
@@ -48,7 +48,7 @@ BY = "#by"
 """By how many the tuples of a key change."""
 
 
-def plan_heavy_light(view: Node) -> CountProgram:
+def plan_heavy_light_view(view: Node) -> CountProgram:
     """What is kept of a view; an error for one that has no heavy and light parts."""
     try:
         return count_program(view)
@@ -63,7 +63,7 @@ def generate_heavy_light(
 ) -> Script:
     """The script of a view for some kinds of changes, by default for all; `program` saves planning
     anew."""
-    return _HeavyLight(view, program or plan_heavy_light(view)).script(changes)
+    return _HeavyLight(view, program or plan_heavy_light_view(view)).script(changes)
 
 
 class _HeavyLight:
@@ -147,7 +147,7 @@ class _HeavyLight:
         stored = [self._caches.stored(self._program.maps[part.map].name) for part in parts]
         bags = [
             with_count(change, ZERO),
-            *(with_count(matching(s, change, pairs), ONE) for s in stored),
+            *(with_count(rows_with_keys(s, change, pairs), ONE) for s in stored),
         ]
         sums = tuple(AggregateColumn(name, "sum", Column(name)) for name in (rows, was))
         group = GroupBy(union_all(bags), own.ids, sums)
@@ -190,7 +190,7 @@ class _HeavyLight:
         due: list[Node] = []
         if changed:
             touched = self._compute_statement(f"{name} touched", levels.summed(changed))
-            degrees = matching(stored, touched, pairs)
+            degrees = rows_with_keys(stored, touched, pairs)
             rows = self._compute_statement(f"{name} degrees", levels.summed([degrees, touched]))
             due.append(levels.with_new_level(rows, balance))
             others = not_matching(stored, touched, pairs)
@@ -229,7 +229,7 @@ class _HeavyLight:
     def _move_tuples(self, levels: Levels, values: Node, part: Part, other: Part) -> None:
         own, cause = self._program.maps[part.map], f"move to {other.map}"
         pairs = self._program.value_pairs(part.atom, levels)
-        tuples = own.changing(own.summed([matching(self._map_rows_now(own), values, pairs)]))
+        tuples = own.changing(own.summed([rows_with_keys(self._map_rows_now(own), values, pairs)]))
         moved_in = self._compute_statement(f"{cause} by {levels.name} from {part.map}", tuples)
         moved_out = self._compute_statement(f"{moved_in.name}, taken away", own.negated(moved_in))
         self._change_views(part, moved_out, moved_in.name)
@@ -246,7 +246,9 @@ class _HeavyLight:
 
     def _store_map(self, own: RingMap) -> None:
         total = self._compute_statement(f"{own.name} changed", own.summed(self._changes[own.name]))
-        before = matching(self._caches.stored(own.name), total, [(name, name) for name in own.ids])
+        before = rows_with_keys(
+            self._caches.stored(own.name), total, [(name, name) for name in own.ids]
+        )
         after = self._compute_statement(f"{own.name} after", own.summed([before, total]))
         empty = Call("=", (own.rows_column, literal(0)))
         if own.key:
@@ -264,7 +266,7 @@ class _HeavyLight:
         rows = self._program.shown(Stored(f"{result.name} after", sums.schema))
         after = self._compute_statement("view after", rows)
         stored = self._caches.stored(VIEW)
-        touched = matching(stored, Stored(f"{result.name} after", sums.schema), [(ALL, ALL)])
+        touched = rows_with_keys(stored, Stored(f"{result.name} after", sums.schema), [(ALL, ALL)])
         deleted = self._compute_statement("view gone", antijoin(touched, after, (ALL,)))
         self._apply_statement(VIEW, DELETE, deleted, (ALL,))
         names = [name for name in stored.names if name != ALL]

@@ -7,7 +7,7 @@ from viewkeep.diffs.passes.identify import ALL
 from viewkeep.diffs.programs.count_program import CountProgram
 from viewkeep.diffs.programs.levels import ANEW, BALANCE, BALANCE_COLUMNS, Levels, balance_of
 from viewkeep.diffs.programs.measures import ONE
-from viewkeep.diffs.programs.ring_maps import RingMap, matching, not_matching
+from viewkeep.diffs.programs.ring_maps import RingMap, not_matching, rows_with_keys
 from viewkeep.diffs.rules.build import project, select
 from viewkeep.diffs.script import Materialized
 from viewkeep.plan.program import Part
@@ -53,7 +53,7 @@ class KeptParts:
             pairs = self._program.value_pairs(part.atom, levels)
             if level:
                 same = select(stored, Call("=", (own, literal(level))))
-                rows = matching(rows, same, pairs)
+                rows = rows_with_keys(rows, same, pairs)
             else:
                 higher = select(stored, Call(">", (own, literal(0))))
                 rows = not_matching(rows, higher, pairs)

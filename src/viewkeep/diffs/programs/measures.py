@@ -26,7 +26,7 @@ from viewkeep.query.expressions import (
     substitute,
 )
 from viewkeep.query.flatten import NotConjunctive
-from viewkeep.query.show import show
+from viewkeep.query.show import formula_text
 from viewkeep.query.types.data_types import BIGINT, DOUBLE, FLOAT, INTEGRAL, VOID, Type
 from viewkeep.query.types.inference import Schema, find_field, type_of
 from viewkeep.query.types.rules import is_decimal
@@ -65,7 +65,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Reading:
+class AggregateReading:
     """How an aggregate is read from measures."""
 
     aggregate: AggregateColumn
@@ -80,29 +80,29 @@ class Reading:
         yield self.present
 
 
-def reading(join: GroupedJoin, aggregate: AggregateColumn) -> Reading:
+def aggregate_reading(join: GroupedJoin, aggregate: AggregateColumn) -> AggregateReading:
     """The measures of an aggregate, or NotConjunctive if it does not fall into factors."""
     argument = aggregate.argument
     if aggregate.others or aggregate.function not in ("count", SUM, "avg", MIN, MAX):
         raise NotConjunctive(f"the aggregate {aggregate.function}()")
     if argument is None:
-        return Reading(aggregate, (), COUNT)
+        return AggregateReading(aggregate, (), COUNT)
     if aggregate.function in (MIN, MAX):
         factor = _only_scan(join, argument), _safe_factor(join, argument)
-        return Reading(aggregate, (((), Measure(aggregate.function, (factor,))),), COUNT)
+        return AggregateReading(aggregate, (((), Measure(aggregate.function, (factor,))),), COUNT)
     products = [_term_of_product(join, product) for product in _measure_products(join, argument)]
     present = Measure(SUM, tuple(_presence_of_factors(join, products)))
     if aggregate.function == "count":
-        return Reading(aggregate, (), present)
+        return AggregateReading(aggregate, (), present)
     _check_exact_sum(join, aggregate)
     terms = tuple((each.constants, _measure_of_term(join, each, products)) for each in products)
-    return Reading(aggregate, terms, present)
+    return AggregateReading(aggregate, terms, present)
 
 
 def _only_scan(join: GroupedJoin, argument: Expression) -> int:
     scans = join.scans_of(argument)
     if len(scans) != 1:
-        raise NotConjunctive(f"{show(argument)} in an aggregate, which is not of one table")
+        raise NotConjunctive(f"{formula_text(argument)} in an aggregate, which is not of one table")
     return min(scans)
 
 
@@ -110,11 +110,11 @@ def _check_exact_sum(join: GroupedJoin, aggregate: AggregateColumn) -> None:
     assert aggregate.argument is not None
     kind = type_of(aggregate.argument, join.schema).type
     if aggregate.function == "avg" and (kind.precision or 0) > AVERAGED:
-        raise NotConjunctive(f"avg({show(aggregate.argument)}), of {kind}: too many digits")
+        raise NotConjunctive(f"avg({formula_text(aggregate.argument)}), of {kind}: too many digits")
     if kind in (FLOAT, DOUBLE):
         raise NotConjunctive(
-            f"{aggregate.function}({show(aggregate.argument)}), a sum of floats: it depends on the "
-            "order in which parts are rounded"
+            f"{aggregate.function}({formula_text(aggregate.argument)}), a sum of floats: it "
+            "depends on the order in which parts are rounded"
         )
 
 
@@ -169,7 +169,7 @@ def _safe_factor(join: GroupedJoin, factor: Expression) -> Expression:
     if len(join.scans) == 1 or cannot_fail(factor, join.schema):
         return factor
     if not _is_arithmetic(factor, join.schema):
-        raise NotConjunctive(f"{show(factor)}, which may fail for rows that meet no others")
+        raise NotConjunctive(f"{formula_text(factor)}, which may fail for rows that meet no others")
     return substitute(factor, wide)
 
 
@@ -225,7 +225,7 @@ def _any_factor_null(factors: Sequence[Expression]) -> Expression:
 # --- from measures to aggregates ------------------------------------------------------------------
 
 
-def result(read: Reading, kind: Type, sum_kind: Type, value: Value) -> Expression:
+def result(read: AggregateReading, kind: Type, sum_kind: Type, value: Value) -> Expression:
     """The value of an aggregate of type `kind`, whose sum is of type `sum_kind`."""
     count = value(read.present)
     if read.aggregate.function == "count":

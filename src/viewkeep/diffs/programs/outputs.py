@@ -4,7 +4,13 @@ from functools import cached_property
 
 from viewkeep.diffs.programs.factors import Factor
 from viewkeep.diffs.programs.grouped_join import GroupedJoin
-from viewkeep.diffs.programs.measures import SUM, Measure, Reading, reading, result
+from viewkeep.diffs.programs.measures import (
+    SUM,
+    AggregateReading,
+    Measure,
+    aggregate_reading,
+    result,
+)
 from viewkeep.diffs.rules.build import project
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import Call, Cast, Expression, literal
@@ -18,7 +24,7 @@ class Outputs:
 
     def __init__(self, join: GroupedJoin) -> None:
         self._join = join
-        self._readings = [reading(join, each) for each in join.aggregates]
+        self._readings = [aggregate_reading(join, each) for each in join.aggregates]
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -32,7 +38,7 @@ class Outputs:
             columns[each.aggregate.name] = self._result_expression(each, root)
         return project(root.rows, columns)
 
-    def _result_expression(self, read: Reading, root: Factor) -> Expression:
+    def _result_expression(self, read: AggregateReading, root: Factor) -> Expression:
         def value(measure: Measure) -> Expression:
             expression = root.measures[measure]
             if self._join.keys or measure.function != SUM:
@@ -43,7 +49,7 @@ class Outputs:
         kind = find_field(read.aggregate.name, self._join.node.schema).type
         return result(read, kind, self._type_of_sum(read), value)
 
-    def _type_of_sum(self, read: Reading) -> Type:
+    def _type_of_sum(self, read: AggregateReading) -> Type:
         if read.aggregate.function != "avg" or read.aggregate.argument is None:
             return BIGINT
         argument = type_of(read.aggregate.argument, self._join.schema)

@@ -18,7 +18,7 @@ from viewkeep.diffs.programs.factors import (
     Factor,
     as_map,
     as_rows,
-    joined,
+    join_factors,
     only_if_rows,
     scan_factor,
 )
@@ -176,7 +176,7 @@ class _RecursiveMaps:
                 self._factor_of_scan(first),
                 *map(self._map_rows, self._connected_parts(own, first)),
             ]
-        return joined(inputs, self._outputs.measures).summed_to(own.key)
+        return join_factors(inputs, self._outputs.measures).summed_to(own.key)
 
     def _connected_scans(self, scans: frozenset[int]) -> list[int]:
         """Scans in an order in which each shares a variable with one before it, if it can."""

@@ -24,7 +24,7 @@ from viewkeep.query.expressions import (
     literal,
 )
 from viewkeep.query.flatten import NotConjunctive
-from viewkeep.query.show import show
+from viewkeep.query.show import formula_text
 from viewkeep.query.types.data_types import BIGINT, INTEGRAL, Type
 from viewkeep.query.types.inference import type_of
 from viewkeep.query.types.rules import is_decimal
@@ -114,7 +114,7 @@ def ring_map(
     return RingMap(name, prefix, tuple(key), scans, typed)
 
 
-def matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> SemiJoin:
+def rows_with_keys(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> SemiJoin:
     """The rows with the values of some keys, none of which is NULL."""
     names = {other: f"{other}#key" for _, other in columns}
     key_rows = project(keys, {new: Column(old) for old, new in names.items()})
@@ -124,7 +124,7 @@ def matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> Semi
 
 def not_matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> AntiJoin:
     """The rows without the values of any key."""
-    semijoin = matching(rows, keys, columns)
+    semijoin = rows_with_keys(rows, keys, columns)
     return AntiJoin(semijoin.left, semijoin.right, semijoin.condition)
 
 
@@ -132,7 +132,7 @@ def _measure_type(join: GroupedJoin, measure: Measure) -> Type:
     kinds = [type_of(factor, join.schema).type for _, factor in measure.factors]
     for kind, (_, factor) in zip(kinds, measure.factors, strict=True):
         if kind not in INTEGRAL and not is_decimal(kind):
-            raise NotConjunctive(f"{show(factor)}, of {kind}, in a sum")
+            raise NotConjunctive(f"{formula_text(factor)}, of {kind}, in a sum")
     if not any(map(is_decimal, kinds)):
         return BIGINT
     return Type("decimal", MOST_DIGITS, sum(kind.scale or 0 for kind in kinds))

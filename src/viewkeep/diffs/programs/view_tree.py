@@ -20,7 +20,7 @@ from viewkeep.diffs.programs.factors import (
     Factor,
     as_map,
     as_rows,
-    joined,
+    join_factors,
     only_if_rows,
     scan_factor,
 )
@@ -29,7 +29,7 @@ from viewkeep.diffs.programs.outputs import Outputs
 from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Distinct, GroupBy, Join, Node, Scan
 from viewkeep.query.flatten import NotConjunctive
-from viewkeep.query.traversal import rewrite, walk
+from viewkeep.query.traversal import rewrite_tree, walk
 
 
 def with_view_trees(view: Node) -> Node:
@@ -50,7 +50,7 @@ def with_view_trees(view: Node) -> Node:
         trees += 1
         return tree
 
-    rewritten = rewrite(view, rule)
+    rewritten = rewrite_tree(view, rule)
     if not trees:
         raise _view_tree_refusal(problems)
     return share_groups(rewritten)
@@ -86,7 +86,7 @@ class _ViewTree:
         roots = maintenance_order(self.join.query, self._shape)
         factors = [each for root in roots for each in self._output_factors(root)]
         factors += [each for each in self._factors_of_scans() if not each.free]
-        root = joined(self._inputs_of_join(factors), self._measures)
+        root = join_factors(self._inputs_of_join(factors), self._measures)
         if self._trusts_dependencies(root):
             root = self._one_row_per_group(root)
         return self._outputs.rows(root)
@@ -122,7 +122,9 @@ class _ViewTree:
         for further variables."""
         inputs = [*self._leaves_at(order), *map(self._bound_view, order.children)]
         whole = (
-            inputs[0] if len(inputs) == 1 else joined(self._inputs_of_join(inputs), self._measures)
+            inputs[0]
+            if len(inputs) == 1
+            else join_factors(self._inputs_of_join(inputs), self._measures)
         )
         return whole.summed_to(order.depends_on)
 

@@ -58,7 +58,7 @@ def select(node: Node, condition: Expression) -> Node:
     return node if condition == TRUE else Select(node, condition)
 
 
-def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+def rename_columns(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The expression over other columns; those not named stay."""
     return substitute(expression, lambda column: Column(names.get(column.name, column.name)))
 
@@ -94,27 +94,27 @@ def equal(left: str, right: str, schema: Schema) -> Expression:
     return Call("<=>" if nullable else "=", (Column(left), Column(right)))
 
 
-def keyed(node: Node, columns: Iterable[str], distinct: bool = False) -> Node:
+def key_columns(node: Node, columns: Iterable[str], distinct: bool = False) -> Node:
     """The columns that rows are matched by, under names of their own."""
     keys = project(node, {f"{c}{KEY}": Column(c) for c in columns} or {KEY: literal(1)})
     return Distinct(keys) if distinct else keys
 
 
 def on_columns(left: Node, right: Node, columns: Iterable[str]) -> Expression:
-    """The condition that columns of the left equal those of a `keyed` right side."""
+    """The condition that columns of the left equal those of a `key_columns` right side."""
     schema = left.schema + right.schema
     return conjunction(equal(c, f"{c}{KEY}", schema) for c in columns)
 
 
 def semijoin(left: Node, right: Node, columns: Sequence[str]) -> Node:
     """The left rows that some right row equals in these columns."""
-    keys = keyed(right, columns)
+    keys = key_columns(right, columns)
     return SemiJoin(left, keys, on_columns(left, keys, columns))
 
 
 def antijoin(left: Node, right: Node, columns: Sequence[str]) -> Node:
     """The left rows that no right row equals in these columns."""
-    keys = keyed(right, columns)
+    keys = key_columns(right, columns)
     return AntiJoin(left, keys, on_columns(left, keys, columns))
 
 

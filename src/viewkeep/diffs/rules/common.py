@@ -12,7 +12,7 @@ from viewkeep.diffs.rules.build import (
     join_on,
     keep,
     project,
-    renamed,
+    rename_columns,
     select,
     semijoin,
 )
@@ -50,12 +50,12 @@ class Change:
     def before(self, expression: Expression) -> Expression:
         """An expression over the values before the change."""
         names = {c: pre(c) for c in self.schema.before}
-        return renamed(expression, names)
+        return rename_columns(expression, names)
 
     def after(self, expression: Expression) -> Expression:
         """An expression over the values after the change."""
         names = {c: post(c) for c in self.schema.after}
-        return renamed(expression, names)
+        return rename_columns(expression, names)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def as_delete(node: Node, ids: Sequence[str], attributes: Sequence[str]) -> tupl
     return schema, project(node, values)
 
 
-def compare(
+def compare_states(
     operator: Operator, rule: str, before: Node, after: Node, sources: Iterable[int]
 ) -> None:
     """The exact changes between two states of some rows: came, went, and became different."""
@@ -205,7 +205,7 @@ def recompute(
     """The exact changes of the output rows with these values in some of their IDs."""
     before = operator.helper(rule, semijoin(operator.output(PRE), keys, columns))
     after = operator.helper(rule, semijoin(operator.output(NEW), keys, columns))
-    compare(operator, rule, before.leaf, after.leaf, sources)
+    compare_states(operator, rule, before.leaf, after.leaf, sources)
 
 
 def pass_on(operator: Operator, change: Change, rule: str = "pass", exact: bool = False) -> None:

@@ -17,7 +17,7 @@ from viewkeep.diffs.rules.build import (
     join_on,
     keep,
     project,
-    renamed,
+    rename_columns,
     select,
     semijoin,
     union_all,
@@ -28,7 +28,7 @@ from viewkeep.diffs.rules.common import (
     Change,
     Operator,
     as_insert,
-    compare,
+    compare_states,
 )
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
@@ -285,10 +285,10 @@ def _old_rows_beside_new(
     if are_whole_rows(operator.plan.ids[node.child], [change], reads):
         values = {c: Column(schema.value_before(c)) for c in reads}
         values |= {new: Column(new) for new in changed.values()}
-        return project(change.leaf, values), lambda e: renamed(e, changed)
+        return project(change.leaf, values), lambda e: rename_columns(e, changed)
     old = keep(operator.input(node.child, PRE), dict.fromkeys((*schema.ids, *reads)))
     new = keep(change.leaf, (*schema.ids, *changed.values()))
-    return join_on(old, new, schema.ids), lambda e: renamed(e, changed)
+    return join_on(old, new, schema.ids), lambda e: rename_columns(e, changed)
 
 
 def _difference_of_update(
@@ -322,4 +322,4 @@ def _recomputed_groups(operator: Operator, node: GroupBy, changes: Sequence[Chan
     if not node.keys:
         new = semijoin(new, affected.leaf, operator.ids)
     after = operator.helper("group: after", new)
-    compare(operator, "group any", before.leaf, after.leaf, sources)
+    compare_states(operator, "group any", before.leaf, after.leaf, sources)

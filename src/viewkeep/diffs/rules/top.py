@@ -19,7 +19,7 @@ from dataclasses import replace
 from viewkeep.diffs.model import DELETE
 from viewkeep.diffs.rules.affected import are_whole_rows, sources_of, touched_keys, whole_rows_after
 from viewkeep.diffs.rules.build import antijoin, keep, project, select, semijoin, union_all
-from viewkeep.diffs.rules.common import POST, PRE, Change, Helper, Operator, compare
+from viewkeep.diffs.rules.common import POST, PRE, Change, Helper, Operator, compare_states
 from viewkeep.query.algebra import AggregateColumn, Distinct, GroupBy, Node, Window
 from viewkeep.query.expressions import Call, Column, Expression, literal
 from viewkeep.query.windows import WHOLE, WindowColumn
@@ -40,7 +40,7 @@ def top_rules(operator: Operator, changes: Sequence[Change]) -> None:
     many = semijoin(operator.input(node.child, POST), short.leaf, by)
     numbered = [replace(node, child=rows, reserve=0) for rows in (few, many)]
     after = operator.helper("top: after", union_all(numbered))
-    compare(operator, "top", before, after.leaf, sources_of(changes))
+    compare_states(operator, "top", before, after.leaf, sources_of(changes))
 
 
 def _top_rows_before(operator: Operator, node: Window, changes: Sequence[Change]) -> Node:

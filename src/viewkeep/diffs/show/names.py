@@ -57,7 +57,7 @@ def note_text(note: str) -> str:
     return _MENTIONED.sub(lambda match: relation_text(match[0]), note)
 
 
-def expression_text(expression: Expression) -> str:
+def readable_expression(expression: Expression) -> str:
     """An expression over readable names.
 
     >>> expression_text(Call("not", (Call("<=>", (Column("x#pre"), Column("x#post"))),)))
@@ -70,7 +70,7 @@ def condition_text(condition: Expression) -> str:
     """A condition; an equality of two columns with the same name is that name."""
     match conjuncts(condition):
         case (Call("or"),):
-            return expression_text(condition)
+            return readable_expression(condition)
         case several:
             parts = list(map(_conjunct_text, several))
     columns = map(column_text, columns_of(condition))
@@ -83,8 +83,8 @@ def _conjunct_text(condition: Expression) -> str:
             first, second = column_text(left), column_text(right)
             return first if first == second else f"{first} = {second}"
         case Call("or"):
-            return f"({expression_text(condition)})"
-    return expression_text(condition)
+            return f"({readable_expression(condition)})"
+    return readable_expression(condition)
 
 
 def _readable_expression(expression: Expression) -> Expression:

@@ -4,8 +4,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeep.diffs.rules.build import KEY, project, renamed
-from viewkeep.diffs.show.names import column_text, condition_text, expression_text, relation_text
+from viewkeep.diffs.rules.build import KEY, project, rename_columns
+from viewkeep.diffs.show.names import (
+    column_text,
+    condition_text,
+    readable_expression,
+    relation_text,
+)
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -73,7 +78,7 @@ def _operator_details(node: Node) -> str:
         case Stored():
             return relation_text(node.name)
         case Values():
-            return f"values {print_values(node, expression_text)}"
+            return f"values {print_values(node, readable_expression)}"
         case Select() | SemiJoin() | AntiJoin() | Join():
             text = "" if node.condition == TRUE else condition_text(node.condition)
             return _COMPARISON.sub(lambda match: match[0].replace(" ", TIE), text)
@@ -87,9 +92,9 @@ def _operator_details(node: Node) -> str:
         case UnionAll() | Distinct():
             return ""
         case Window():
-            return print_window(node, expression_text)
+            return print_window(node, readable_expression)
         case Unnest():
-            return print_unnest(node, expression_text)
+            return print_unnest(node, readable_expression)
 
 
 def _comma_list(items: Iterable[str]) -> str:
@@ -102,11 +107,11 @@ def _scan_alias(node: Scan) -> str:
 
 
 def _output_text(output: Output) -> str:
-    return _text_with_name(expression_text(output.expression), output.name)
+    return _text_with_name(readable_expression(output.expression), output.name)
 
 
 def _aggregate_text(aggregate: AggregateColumn) -> str:
-    return _text_with_name(print_aggregate(aggregate, expression_text, "*"), aggregate.name)
+    return _text_with_name(print_aggregate(aggregate, readable_expression, "*"), aggregate.name)
 
 
 def _text_with_name(text: str, name: str) -> str:
@@ -145,7 +150,7 @@ def _is_renaming_of_marks(node: Project) -> bool:
     """Whether a projection only drops the marks of columns that rows are matched by."""
     label = [column_text(o.name) for o in node.outputs if isinstance(o.expression, Column)]
     return label == [column_text(name) for name in node.child.names] and all(
-        column_text(o.name) == expression_text(o.expression) for o in node.outputs
+        column_text(o.name) == readable_expression(o.expression) for o in node.outputs
     )
 
 
@@ -165,7 +170,7 @@ def _keys_in_condition(node: SemiJoin | AntiJoin) -> Node:
         return node
     left_names, names = set(node.left.names), right.child.names
     marked = {name: f"{name}{KEY}" if name in left_names else name for name in names}
-    below = {o.name: renamed(o.expression, marked) for o in right.outputs}
+    below = {o.name: rename_columns(o.expression, marked) for o in right.outputs}
     condition = substitute(node.condition, lambda column: below.get(column.name, column))
     child = project(right.child, {own: Column(name) for name, own in marked.items()})
     return replace(node, right=child, condition=condition)

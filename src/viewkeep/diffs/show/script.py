@@ -18,7 +18,7 @@ from viewkeep.diffs.script import Apply, Compute, Script, Statement
 from viewkeep.diffs.show.names import relation_text
 from viewkeep.diffs.show.operators import TIE, head, simpler
 from viewkeep.query.algebra import Node, Scan, Stored
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.traversal import inputs_of, walk
 
 WIDTH = 76
 """Statements fit on a page of 80 columns, indented twice."""
@@ -48,7 +48,7 @@ def statement_text(statement: Statement) -> str:
     return "; ".join(line.strip() for line in lines)
 
 
-def reads(statement: Statement, script: Script) -> tuple[str, ...]:
+def relations_read(statement: Statement, script: Script) -> tuple[str, ...]:
     """Tables, caches and the view that a statement reads, in order; diffs are at hand anyway."""
     if isinstance(statement, Apply):
         return ()
@@ -70,7 +70,7 @@ class _Layout:
 
     def __init__(self, query: Node, width: int) -> None:
         self._query, self._width = query, width
-        uses = Counter(child for node in walk(query) for child in children(node))
+        uses = Counter(child for node in walk(query) for child in inputs_of(node))
         self._shared = {n for n, count in uses.items() if count > 1 and _is_deep_subtree(n)}
         self._names: dict[Node, str] = {}
         self._lines_of: dict[Node, str] = {}
@@ -107,7 +107,7 @@ class _Layout:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        below = [line for c in children(node) for line in self._node_lines(c, depth + 2, width)]
+        below = [line for c in inputs_of(node) for line in self._node_lines(c, depth + 2, width)]
         return [*first, *below]
 
     def _node_inline(self, node: Node) -> str:
@@ -122,7 +122,7 @@ class _Layout:
         return self._lines_of[node]
 
     def _node_text(self, node: Node) -> str:
-        inputs = [self._node_inline(child) for child in children(node)]
+        inputs = [self._node_inline(child) for child in inputs_of(node)]
         match inputs:
             case []:
                 return head(node)
@@ -133,7 +133,7 @@ class _Layout:
 
 def _is_deep_subtree(node: Node) -> bool:
     """Whether a subtree is long enough to deserve a name."""
-    return any(children(child) for child in children(node))
+    return any(inputs_of(child) for child in inputs_of(node))
 
 
 def _text_without_brackets(text: str) -> str:

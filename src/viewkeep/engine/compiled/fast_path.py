@@ -15,7 +15,7 @@ from viewkeep.engine.compiled.llvm.python_rows import (
 from viewkeep.engine.compiled.rings import Shape
 from viewkeep.engine.compiled.table_intake import Batches, ColumnIntake
 from viewkeep.engine.compiled.values import Coder
-from viewkeep.plan.payload import Payload, distinct
+from viewkeep.plan.payload import Payload, distinct_variables
 from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
@@ -52,7 +52,9 @@ class Inlets:
         """
         return {
             atom: single_words(
-                self._lifted[atom], distinct(self._query.atoms[atom].variables), self._shape
+                self._lifted[atom],
+                distinct_variables(self._query.atoms[atom].variables),
+                self._shape,
             )
             for atom in dict.fromkeys(trigger.atom for trigger in self._program.triggers)
             if self._lifted is not None and self._query.atoms[atom].relation in self._direct

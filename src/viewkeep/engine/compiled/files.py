@@ -19,7 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.engine.compiled.engine import CompiledEngine
 from viewkeep.engine.compiled.memory import Words, blocks, words_at
 from viewkeep.engine.compiled.values import Coder
-from viewkeep.engine.save import damaged, put_in_place
+from viewkeep.engine.save import damaged_file_error, put_in_place
 from viewkeep.errors import ViewkeepError
 
 _KEY, _COLUMN = b"viewkeep", "words"
@@ -59,7 +59,7 @@ def read_engine(path: str | os.PathLike[str], make: Make) -> tuple[CompiledEngin
         header: Header = pickle.loads(reader.schema.metadata[_KEY])
         coder, layout = header["coder"], header["layout"]
     except Exception as error:  # a damaged file may raise anything
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error
     try:
         engine = make(header, coder)
     except Exception as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from viewkeep.engine.compiled.emit.program import write
+from viewkeep.engine.compiled.emit.program import emit_program
 from viewkeep.engine.compiled.fast_path import Inlets
 from viewkeep.engine.compiled.layout import Store, unread_inputs
 from viewkeep.engine.compiled.llvm import machine
@@ -38,7 +38,7 @@ class Instance:
         self.coder = Coder(query) if coder is None else coder
         self.inlets = Inlets(program, payload, query, self.coder, shape)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
-        self.source = write(program, shape, self.inlets.lifts(), self.dropped)
+        self.source = emit_program(program, shape, self.inlets.lifts(), self.dropped)
         self.code = machine.load(self.source.main, self.inlets.module())
         self.state = State(self.source.memory, self.code.function("start", 1))
         self.functions: dict[str, Callable[..., int]] = {}

@@ -133,7 +133,9 @@ class Lifter:
         total = counts
         for factor in word:
             values = np.int64(factor) if isinstance(factor, int) else codes[factor]
-            if isinstance(factor, str) and not (factor in whole and is_plain(codes[factor])):
+            if isinstance(factor, str) and not (
+                factor in whole and is_integer_column(codes[factor])
+            ):
                 return None
             if _largest_magnitude(total) * _largest_magnitude(values) >= 2**63:
                 return None
@@ -153,7 +155,7 @@ class Lifter:
         for factor in word:
             if isinstance(factor, int):
                 total = total * factor
-            elif is_plain(codes[factor]):
+            elif is_integer_column(codes[factor]):
                 total = total * codes[factor]
             elif factor in numbers:
                 total = total * numbers[factor]
@@ -162,7 +164,7 @@ class Lifter:
         return np.ascontiguousarray(total)
 
 
-def is_plain(codes: Column) -> bool:
+def is_integer_column(codes: Column) -> bool:
     """Whether a column holds nothing but integers."""
     return not len(codes) or int(codes.max()) < PLAIN
 

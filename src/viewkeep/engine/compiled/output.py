@@ -35,7 +35,7 @@ def batches_of(
     domains = engine.domains(query.outputs)
     for count, columns in engine.portions(inputs, max(rows, 2)):
         keys = [
-            decoded(engine.coder, column[:count], domain)
+            decode_column(engine.coder, column[:count], domain)
             for column, domain in zip(columns, domains)  # noqa: B905 - inputs and payloads follow
         ]
         words = [column[:count] for column in columns[-engine.shape.width :]]
@@ -47,7 +47,7 @@ def batches_of(
         yield pa.RecordBatch.from_arrays([*keys, *results], names=names)
 
 
-def decoded(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.Array:
+def decode_column(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.Array:
     """A column of values; integers are copied as they are, others by their dictionary."""
     if len(codes) and int(codes.max()) >= PLAIN:
         distinct, places = np.unique(codes, return_inverse=True)

@@ -16,7 +16,7 @@ from viewkeep.engine.compiled.llvm.python_rows import MOST_COLUMNS, available, p
 from viewkeep.engine.compiled.rings import Shape
 from viewkeep.engine.compiled.values import PLAIN, Coder, Column, Domain
 from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
-from viewkeep.plan.payload import distinct
+from viewkeep.plan.payload import distinct_variables
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.expressions import columns_of
 
@@ -83,7 +83,7 @@ class ColumnIntake:
         coded: list["_Coded"],
         counts: Column,
     ) -> tuple[int, Columns] | None:
-        variables, codes = distinct(names), [each.codes for each in coded]
+        variables, codes = distinct_variables(names), [each.codes for each in coded]
         by_name = {v: codes[names.index(v)] for v in variables}
         values = {v: n for v in variables if (n := coded[names.index(v)].numbers) is not None}
         whole = {v for v in variables if coded[names.index(v)].whole}

@@ -17,19 +17,19 @@ class InvariantError(ViewkeepError):
     """A partition or a view that is not what it must be: a defect of the engine."""
 
 
-class Checked(Protocol):
+class CheckedEngine(Protocol):
     """What is checked of an engine, whichever it is."""
 
     @property
     def maps(self) -> Mapping[str, Relation[Any]]: ...
 
     @property
-    def partitions(self) -> "Balanced | None": ...
+    def partitions(self) -> "CheckedParts | None": ...
 
     def inputs(self) -> Iterator[tuple[int, Row, Any]]: ...
 
 
-class Balanced(Protocol):
+class CheckedParts(Protocol):
     """What is checked of its heavy and light parts."""
 
     @property
@@ -54,7 +54,7 @@ class Checker:
     def __init__(self, program: Program, ring: Ring[Any]) -> None:
         self._fresh = ReferenceEngine(program, ring)
 
-    def check(self, engine: Checked) -> None:
+    def check(self, engine: CheckedEngine) -> None:
         """Size, domain partition, heavy and light conditions, views equal to their definitions."""
         partitions = engine.partitions
         if partitions is None:
@@ -64,7 +64,7 @@ class Checker:
             _check_split_levels(engine, partitions, number)
         self._check_view_contents(engine, partitions)
 
-    def _check_view_contents(self, engine: Checked, partitions: Balanced) -> None:
+    def _check_view_contents(self, engine: CheckedEngine, partitions: CheckedParts) -> None:
         """Every map equals what it is computed to from the same parts."""
         fresh = self._fresh.maps
         for relation in fresh.values():
@@ -78,13 +78,13 @@ class Checker:
             _require_invariant(relation == fresh[name], problem)
 
 
-def _check_partition_size(engine: Checked, partitions: Balanced) -> None:
+def _check_partition_size(engine: CheckedEngine, partitions: CheckedParts) -> None:
     size, base = sum(1 for _ in engine.inputs()), partitions.base
     _require_invariant(size == partitions.size, f"{size} tuples, {partitions.size} counted")
     _require_invariant(base // 4 <= size < base, f"size {size} is not within [{base // 4}, {base})")
 
 
-def _check_split_levels(engine: Checked, partitions: Balanced, number: int) -> None:
+def _check_split_levels(engine: CheckedEngine, partitions: CheckedParts, number: int) -> None:
     """Every value at one level, and its largest degree within the slack of that level."""
     split, levels = partitions.splits[number], dict[Row, set[int]]()
     degrees: dict[int, Counter[Row]] = {atom: Counter() for atom in split.atoms}

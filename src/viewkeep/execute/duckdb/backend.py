@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.diffs.script import Script
-from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, Written
-from viewkeep.execute.budget import budgeted, watched
+from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, WrittenFiles
+from viewkeep.execute.budget import interrupt_after, watch_budget
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors, open_connection
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.key_look_ups import KeyLookUps
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.script_run import DuckdbRun, PreparedRun, prepare_run
@@ -40,14 +40,14 @@ class DuckdbBackend:
         self._prepared: dict[int, PreparedRun] = {}
         self._pruned: dict[int, PrunedQueries] = {}
 
-    def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
+    def write(self, place: str, query: Query, relations: Relations, target: Target) -> WrittenFiles:
         """Write the rows of a query; errors name the place."""
         query = _algebra_of_query(query)
-        with connected() as connection, duckdb_errors(place):
+        with open_connection() as connection, duckdb_errors(place):
             text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
             files = write_query(connection, text, query.schema, target)
         self.is_warm = True
-        return Written(files)
+        return WrittenFiles(files)
 
     @contextmanager
     def run(
@@ -59,7 +59,7 @@ class DuckdbBackend:
             if small is not None:
                 yield small
                 return
-        with connected() as connection, budgeted(budget, connection.interrupt):
+        with open_connection() as connection, interrupt_after(budget, connection.interrupt):
             yield DuckdbRun(connection, self._prepared_script(script), relations)
 
     def _few_rows_run(
@@ -74,7 +74,7 @@ class DuckdbBackend:
         if not is_small(queries, relations):
             return None
         try:
-            with watched(budget):
+            with watch_budget(budget):
                 return FewRowsRun(queries, relations, KeyLookUps(relations, stack))
         except LeftToEngineError:
             return None
@@ -93,20 +93,20 @@ class DuckdbBackend:
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
         query = _algebra_of_query(query)
-        with connected() as connection, duckdb_errors(place):
+        with open_connection() as connection, duckdb_errors(place):
             sources = OpenRelations(connection, relations)
             expected = f"({statements.query(query, sources.of_leaf)})"
             columns = _duckdb_comparable_columns(query.schema)
             sides = [
-                f"SELECT {columns}, {sign} AS {quote(_SIDE)} FROM {rows}"
+                f"SELECT {columns}, {sign} AS {quote_name(_SIDE)} FROM {rows}"
                 for sign, rows in ((1, expected), (-1, sources.text(table_rows)))
             ]
-            names = ", ".join(map(quote, query.names))
+            names = ", ".join(map(quote_name, query.names))
             differences = arrow_rows(
                 connection,
-                f"SELECT {names}, sum({quote(_SIDE)}) AS {quote(_SIDE)} "
+                f"SELECT {names}, sum({quote_name(_SIDE)}) AS {quote_name(_SIDE)} "
                 f"FROM ({' UNION ALL '.join(sides)}) GROUP BY {names} "
-                f"HAVING sum({quote(_SIDE)}) <> 0 LIMIT {most}",
+                f"HAVING sum({quote_name(_SIDE)}) <> 0 LIMIT {most}",
             )
         return {row[:-1]: int(row[-1]) for row in to_rows(differences)}
 
@@ -115,11 +115,11 @@ class DuckdbBackend:
     ) -> pa.Table:
         """The first rows of a query, or all of them, in the order of a column."""
         query = _algebra_of_query(query)
-        with connected() as connection, duckdb_errors(place):
+        with open_connection() as connection, duckdb_errors(place):
             text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
             fields = [field for field in query.schema if field.name != order]
-            names = ", ".join(quote(field.name) for field in fields)
-            by_order = "" if order is None else f" ORDER BY {quote(order)}"
+            names = ", ".join(quote_name(field.name) for field in fields)
+            by_order = "" if order is None else f" ORDER BY {quote_name(order)}"
             limit = "" if most is None else f" LIMIT {most}"
             rows = arrow_rows(connection, f"SELECT {names} FROM ({text}){by_order}{limit}")
         return rows.cast(arrow_schema(fields))
@@ -132,12 +132,14 @@ def _algebra_of_query(query: Query) -> Node:
 
 
 def _duckdb_comparable_columns(schema: tuple[Field, ...]) -> str:
-    return ", ".join(f"{_duckdb_rounded_column(field)} AS {quote(field.name)}" for field in schema)
+    return ", ".join(
+        f"{_duckdb_rounded_column(field)} AS {quote_name(field.name)}" for field in schema
+    )
 
 
 def _duckdb_rounded_column(field: Field) -> str:
     """Sums of floats depend on the order of their rows, so floats have nine digits."""
-    value = quote(field.name)
+    value = quote_name(field.name)
     if field.type not in (DOUBLE, FLOAT):
         return value
     return f"CAST(format('{{:.9e}}', CAST({value} AS DOUBLE)) AS DOUBLE) + 0.0"

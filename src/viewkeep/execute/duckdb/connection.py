@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.errors import cause
-from viewkeep.execute.duckdb.dialect.python_functions import register
+from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
 from viewkeep.execute.errors import RunError
 
 
@@ -23,13 +23,13 @@ def _process_database(process: int) -> duckdb.DuckDBPyConnection:
         ":memory:", config={"temp_directory": spill, "autoinstall_known_extensions": "false"}
     )
     database.execute("SET GLOBAL TimeZone = 'UTC'")
-    register(database)
+    register_python_functions(database)
     atexit.register(database.close)  # what is open at the end keeps the functions alive
     return database
 
 
 @contextmanager
-def connected() -> Iterator[duckdb.DuckDBPyConnection]:
+def open_connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection whose temporary tables and registered rows nobody else sees."""
     with closing(_process_database(os.getpid()).cursor()) as connection:
         yield connection

@@ -27,13 +27,13 @@ from viewkeep.query.algebra import (
     aggregate_of,
 )
 from viewkeep.query.expressions import Call, Cast, Expression, OpaqueCall, subexpressions
-from viewkeep.query.show import print_aggregate, show
+from viewkeep.query.show import formula_text, print_aggregate
 from viewkeep.query.traversal import walk
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
 from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.rules import digits
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 
 ONLY_SPARK = "only Spark computes it"
 MATHEMATICS = "the last digit differs between the mathematics of Java and of C"
@@ -52,7 +52,7 @@ _JAVA_EXACT_DIGITS = 16
 
 _FLOATING = (DOUBLE, FLOAT)
 
-Applies = Callable[[Sequence[Typed]], bool]
+Applies = Callable[[Sequence[TypedValue]], bool]
 """Whether an entry holds for arguments of these types and values."""
 
 
@@ -64,16 +64,16 @@ class Entry:
     applies: Applies = lambda arguments: True
 
 
-def _has_floating_argument(arguments: Sequence[Typed]) -> bool:
+def _has_floating_argument(arguments: Sequence[TypedValue]) -> bool:
     return any(argument.type in _FLOATING for argument in arguments)
 
 
-def _rounds_floating_to_tens(arguments: Sequence[Typed]) -> bool:
+def _rounds_floating_to_tens(arguments: Sequence[TypedValue]) -> bool:
     places = arguments[1].value if len(arguments) > 1 else 0
     return _has_floating_argument(arguments[:1]) and isinstance(places, int) and places < 0
 
 
-def _interpolates_exactly(arguments: Sequence[Typed]) -> bool:
+def _interpolates_exactly(arguments: Sequence[TypedValue]) -> bool:
     """Whether places between integers have few digits, so that interpolation is exact."""
     share = arguments[1].value
     if not isinstance(share, int | float | Decimal) or arguments[0].type not in INTEGRAL[:3]:
@@ -139,7 +139,7 @@ def inexact(node: Node) -> str | None:
             for part in subexpressions(expression):
                 reason = inexact_part(part, schema)
                 if reason is not None:
-                    return f"{show(part)}: {reason}"
+                    return f"{formula_text(part)}: {reason}"
     return None
 
 
@@ -154,7 +154,7 @@ def inexact_part(expression: Expression, schema: Schema) -> str | None:
         case Cast(argument, target):
             source = type_of(argument, schema)
             entry = CASTS.get((source.type.name, target.name))
-            types = [source, Typed(target, True)]
+            types = [source, TypedValue(target, True)]
         case _:
             return None
     return entry.reason if entry is not None and entry.applies(types) else None

@@ -7,8 +7,8 @@ from functools import cached_property
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source, Target
-from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors, open_connection
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.types.inference import Schema
@@ -25,7 +25,7 @@ class KeyLookUps:
 
     @cached_property
     def _open_relations(self) -> OpenRelations:
-        return OpenRelations(self._stack.enter_context(connected()), self._relations)
+        return OpenRelations(self._stack.enter_context(open_connection()), self._relations)
 
     def look_up(self, source: Source, names: Sequence[str], keys: pa.Table, most: int) -> pa.Table:
         """Columns of the rows of a relation that have one of some keys: at most so many."""
@@ -47,11 +47,11 @@ class KeyLookUps:
         self, rows: str, names: Sequence[str], keys: pa.Table, most: int, placed: bool
     ) -> pa.Table:
         same = " AND ".join(
-            f"stored.{quote(each)} {_sql_equality_of_keys(keys[each])} keys.{quote(each)}"
+            f"stored.{quote_name(each)} {_sql_equality_of_keys(keys[each])} keys.{quote_name(each)}"
             for each in keys.column_names
         )
         read = [*names, *((FILE, ROW) if placed else ())]
-        columns = ", ".join(f"stored.{quote(each)}" for each in read)
+        columns = ", ".join(f"stored.{quote_name(each)}" for each in read)
         with duckdb_errors("looking rows up"):
             return arrow_rows(
                 self._open_relations.connection,

@@ -32,7 +32,7 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.evaluate.rows import equal_columns
 from viewkeep.query.expressions import Call, Column, Expression
-from viewkeep.query.traversal import children, rewrite
+from viewkeep.query.traversal import inputs_of, rewrite_tree
 from viewkeep.query.types.inference import find_field
 
 Columns = tuple[str, ...]
@@ -65,7 +65,7 @@ class _Sharing:
     def run(self) -> SharedLookUps:
         self.queries = {each.name: each.query for each in self.script.computes()}
         for each in self.script.computes():
-            query = rewrite(each.query, self._node_over_look_ups)
+            query = rewrite_tree(each.query, self._node_over_look_ups)
             self.statements.append(replace(each, query=query))
         self.statements += self.script.applies()
         return SharedLookUps(replace(self.script, statements=tuple(self.statements)), self.sources)
@@ -165,7 +165,7 @@ class _Sharing:
                 yield from self._origins_of_join(node, columns)
             case UnionAll():
                 first, *rest = (
-                    list(self._origins_of_node(each, columns)) for each in children(node)
+                    list(self._origins_of_node(each, columns)) for each in inputs_of(node)
                 )
                 yield from (each for each in first if all(each in others for others in rest))
             case Scan() | Values():

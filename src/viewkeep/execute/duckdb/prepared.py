@@ -11,7 +11,7 @@ from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute, Materialized, Script
 from viewkeep.execute.duckdb import statements
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.errors import RunError
 from viewkeep.query.algebra import Leaf, Node, Scan, Stored
 from viewkeep.query.traversal import walk
@@ -58,8 +58,8 @@ class Names:
     def stored(self, name: str) -> str:
         """The relation of a diff, a cache or the view."""
         if name in self._computed:
-            return f"temp.{quote(_TEMPORARY + name)}"
-        return self._sources.get(name, quote(name))
+            return f"temp.{quote_name(_TEMPORARY + name)}"
+        return self._sources.get(name, quote_name(name))
 
     def is_kept(self, leaf: Leaf) -> bool:
         """Whether reading it costs accesses: tables, caches and the view do, diffs do not."""
@@ -76,10 +76,10 @@ class Names:
                 f'no relation for table "{scan.name}" as it was before the changes; '
                 f"give sources[({scan.name!r}, {scan.state!r})]"
             )
-        return relation or quote(scan.name)
+        return relation or quote_name(scan.name)
 
 
-class Prepared:
+class PreparedScript:
     """A script for relations that stay where they are."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Prepared:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
         diff = self.names.stored(statement.diff)
         relation = self._targets.get(target.name) or self.names.stored(target.name)
-        texts = statements.changes(diff, relation, statement.schema, target)
+        texts = statements.statements_of_diff(diff, relation, statement.schema, target)
         return Change(statement, _conflict_query(statement, diff, target), tuple(texts))
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source, source_of
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.file_schemas import FILE_SCHEMAS
-from viewkeep.execute.duckdb.statements import typed
+from viewkeep.execute.duckdb.statements import typed_value
 from viewkeep.query.algebra import Leaf
 from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import Field
@@ -26,8 +26,8 @@ from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
-FILE_PLACE = f"CAST(file_index AS BIGINT) AS {quote(FILE)}"
-ROW_PLACE = f"file_row_number AS {quote(ROW)}"
+FILE_PLACE = f"CAST(file_index AS BIGINT) AS {quote_name(FILE)}"
+ROW_PLACE = f"file_row_number AS {quote_name(ROW)}"
 _FILE, _ROW = "viewkeep#file", "viewkeep#row"
 NEAR_SHARE = 0.5
 """Row groups that may hold some keys are read one by one if they have at most this share of the
@@ -39,7 +39,7 @@ class RelationNames(Mapping[Source, str]):
 
     def __getitem__(self, source: Source) -> str:
         name = source if isinstance(source, str) else " ".join(source)
-        return f"temp.{quote(f'viewkeep relation {name}')}"
+        return f"temp.{quote_name(f'viewkeep relation {name}')}"
 
     def __iter__(self) -> Iterator[Source]:
         return iter(())
@@ -144,7 +144,7 @@ class OpenRelations:
         self._registered += 1
         name = f"viewkeep rows {self._registered}"
         self.connection.register(name, rows)
-        return quote(name)
+        return quote_name(name)
 
     def _stored_rows_text(self, rows: StoredRows) -> str:
         fields = {field.name: field for field in rows.snapshot.fields}
@@ -180,8 +180,8 @@ class OpenRelations:
         deleted_rows = pa.table({_FILE: numbers, _ROW: np.concatenate(deleted)})
         return (
             f"{text} AS stored ANTI JOIN {self.registered(deleted_rows)} AS deleted "
-            f"ON stored.file_row_number = deleted.{quote(_ROW)} "
-            f"AND stored.file_index = deleted.{quote(_FILE)}"
+            f"ON stored.file_row_number = deleted.{quote_name(_ROW)} "
+            f"AND stored.file_index = deleted.{quote_name(_FILE)}"
         )
 
     def _files_text(self, rows: StoredRows) -> str:
@@ -227,17 +227,17 @@ class OpenRelations:
 
     def _numbered_rows_text(self, rows: NumberedRows) -> str:
         """DuckDB filters by columns before it numbers, and numbers nothing that is not read."""
-        names = ", ".join(map(quote, rows.base.names))
-        number = f"row_number() OVER (PARTITION BY {names}) AS {quote(COPY)}"
+        names = ", ".join(map(quote_name, rows.base.names))
+        number = f"row_number() OVER (PARTITION BY {names}) AS {quote_name(COPY)}"
         return f"(SELECT {names}, {number} FROM {self._stored_rows_text(rows.base)})"
 
     def _overlaid_rows_text(self, rows: OverlaidRows) -> str:
         base, live, covered = map(self.text, (rows.base, rows.live, rows.covered))
         same = " AND ".join(
-            f"base.{quote(name)} IS NOT DISTINCT FROM covered.{quote(name)}"
+            f"base.{quote_name(name)} IS NOT DISTINCT FROM covered.{quote_name(name)}"
             for name in rows.covered.column_names
         )
-        names = ", ".join(map(quote, rows.base.names))
+        names = ", ".join(map(quote_name, rows.base.names))
         return (
             f"(SELECT {names} FROM {base} AS base "
             f"ANTI JOIN {covered} AS covered ON {same or 'TRUE'} "
@@ -270,7 +270,7 @@ def _paths_have_wildcards(places: list[str]) -> bool:
 
 
 def _renamed_column_sql(field: Field, name: str) -> str:
-    return f"{typed(quote(field.name), field.type)} AS {quote(name)}"
+    return f"{typed_value(quote_name(field.name), field.type)} AS {quote_name(name)}"
 
 
 def _path_literal(value: str) -> str:

@@ -17,8 +17,8 @@ from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Apply, Compute
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
-from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.prepared import Change, Prepared, Query
+from viewkeep.execute.duckdb.dialect.text import quote_name
+from viewkeep.execute.duckdb.prepared import Change, PreparedScript, Query
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import StatementReport
 from viewkeep.query.algebra import Leaf, Node, Stored
@@ -33,7 +33,7 @@ class StatementRunner:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        prepared: Prepared,
+        prepared: PreparedScript,
         counts_accesses: bool,
         sizes: bool = True,
         open_: Callable[[Iterable[Leaf]], None] = lambda leaves: None,
@@ -116,7 +116,7 @@ class StatementRunner:
 
     def _create_empty_table(self, name: str, schema: Schema) -> None:
         relation = self._names.stored(name)
-        self._connection.execute(statements.create_table(relation, schema, "TEMP TABLE"))
+        self._connection.execute(statements.create_relation(relation, schema, "TEMP TABLE"))
         self._temporary.add(name)
 
     def _note_row_count(self, name: str, rows: int) -> None:
@@ -155,7 +155,7 @@ class StatementRunner:
         """A look-up per diff tuple and an access per row changed; an insert looks nothing up."""
         if statement.schema.kind == INSERT or not self._rows[statement.diff]:
             return rows
-        ids = ", ".join(map(quote, statement.schema.ids)) or "1"
+        ids = ", ".join(map(quote_name, statement.schema.ids)) or "1"
         diff = self._names.stored(statement.diff)
         return rows + self._number_of_statement(
             f"SELECT count(*) FROM (SELECT DISTINCT {ids} FROM {diff})"

@@ -22,9 +22,9 @@ import duckdb
 from viewkeep.diffs.script import Script
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
-from viewkeep.execute.duckdb.dialect.python_functions import register
-from viewkeep.execute.duckdb.dialect.text import quote
-from viewkeep.execute.duckdb.prepared import Names, Prepared, Sources
+from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
+from viewkeep.execute.duckdb.dialect.text import quote_name
+from viewkeep.execute.duckdb.prepared import Names, PreparedScript, Sources
 from viewkeep.execute.duckdb.run import StatementRunner
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import RunReport
@@ -33,7 +33,7 @@ from viewkeep.execute.report import RunReport
 def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
     """Create the caches and the view, filled, in one transaction."""
     names = Names(script, sources)
-    register(connection)
+    register_python_functions(connection)
     with _connection_transaction(connection):
         for relation in script.materialized:
             rows = statements.query(relation.definition, names.resolve)
@@ -41,7 +41,7 @@ def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sourc
                 connection.execute(f"CREATE TABLE {names.stored(relation.name)} AS {rows}")
 
 
-def run(
+def run_in_connection(
     connection: duckdb.DuckDBPyConnection,
     script: Script,
     sources: Sources,
@@ -51,15 +51,15 @@ def run(
     return run_prepared(connection, prepare(script, sources), count_accesses)
 
 
-def prepare(script: Script, sources: Sources) -> Prepared:
+def prepare(script: Script, sources: Sources) -> PreparedScript:
     """The script for relations that stay where they are; any number of refreshes can use it."""
-    return Prepared(script, sources)
+    return PreparedScript(script, sources)
 
 
 def run_prepared(
-    connection: duckdb.DuckDBPyConnection, prepared: Prepared, count_accesses: bool = False
+    connection: duckdb.DuckDBPyConnection, prepared: PreparedScript, count_accesses: bool = False
 ) -> RunReport:
-    """What `run` does, by a prepared script."""
+    """What `run_in_connection` does, by a prepared script."""
     start = perf_counter()
     this = StatementRunner(connection, prepared, count_accesses)
     with _connection_transaction(connection):
@@ -74,7 +74,9 @@ def read(
     connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources | None = None
 ) -> duckdb.DuckDBPyRelation:
     """The view with the columns that its definition asked for, under the user's names."""
-    columns = ", ".join(f"{quote(stored)} AS {quote(name)}" for name, stored in script.visible)
+    columns = ", ".join(
+        f"{quote_name(stored)} AS {quote_name(name)}" for name, stored in script.visible
+    )
     view = Names(script, sources or {}).stored(script.view.name)
     return connection.sql(f"SELECT {columns} FROM {view}")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Target
-from viewkeep.execute.duckdb.connection import arrow_rows, connected, duckdb_errors
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors, open_connection
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.relations import FILE_PLACE, ROW_PLACE, OpenRelations
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import COPY, Table
@@ -32,7 +32,7 @@ class DuckdbScans:
 
     def rows_near(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The rows that have one of the keys."""
-        with connected() as connection, duckdb_errors(rows.table.uri):
+        with open_connection() as connection, duckdb_errors(rows.table.uri):
             query = _rows_by_keys_sql(connection, rows, keys, "SEMI")
             return arrow_rows(connection, query).cast(arrow_schema(rows.fields))
 
@@ -48,7 +48,7 @@ class DuckdbScans:
             group_rows=_row_group_size(rows),
             is_sorted=True,  # as they are
         )
-        with connected() as connection, duckdb_errors(rows.table.uri):
+        with open_connection() as connection, duckdb_errors(rows.table.uri):
             return write_query(
                 connection, _rows_by_keys_sql(connection, rows, keys, "ANTI"), fields, target
             )
@@ -67,7 +67,7 @@ class DuckdbScans:
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The places of the rows that have one of the keys: `FILE` and `ROW`."""
-        with connected() as connection, duckdb_errors(rows.table.uri):
+        with open_connection() as connection, duckdb_errors(rows.table.uri):
             relations = OpenRelations(connection, {})
             files = relations.numbered_files(rows)
             if files is None:
@@ -81,9 +81,9 @@ class DuckdbScans:
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
-        names, copies = ", ".join(map(quote, new.names)), quote(_COPIES)
+        names, copies = ", ".join(map(quote_name, new.names)), quote_name(_COPIES)
         limit = "" if most is None else f" LIMIT {most}"
-        with connected() as connection, duckdb_errors(new.table.uri):
+        with open_connection() as connection, duckdb_errors(new.table.uri):
             relations = OpenRelations(connection, {})
             sides = [
                 f"SELECT {names}, {sign} AS {copies} FROM {relations.text(rows)}"
@@ -107,17 +107,17 @@ class DuckdbScans:
 
     def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
         """The rows that are one of the values, once each, and their number as `COPY`."""
-        names = ", ".join(map(quote, rows.names))
-        with connected() as connection, duckdb_errors(rows.table.uri):
+        names = ", ".join(map(quote_name, rows.names))
+        with open_connection() as connection, duckdb_errors(rows.table.uri):
             near = _rows_by_keys_sql(connection, rows, values, "SEMI")
-            query = f"SELECT {names}, count(*) AS {quote(COPY)} FROM ({near}) GROUP BY {names}"
+            query = f"SELECT {names}, count(*) AS {quote_name(COPY)} FROM ({near}) GROUP BY {names}"
             counts = arrow_rows(connection, query)
         return counts.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""
-        names = ", ".join(map(quote, key))
-        with connected() as connection, duckdb_errors(rows.table.uri):
+        names = ", ".join(map(quote_name, key))
+        with open_connection() as connection, duckdb_errors(rows.table.uri):
             text = OpenRelations(connection, {}).text(rows)
             query = f"SELECT {names} FROM {text} GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
             keys = to_rows(arrow_rows(connection, query))
@@ -127,8 +127,8 @@ class DuckdbScans:
         """Those of the columns that have a NULL."""
         if not names:
             return []
-        flags = ", ".join(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)" for name in names)
-        with connected() as connection, duckdb_errors(rows.table.uri):
+        flags = ", ".join(f"coalesce(bool_or({quote_name(name)} IS NULL), FALSE)" for name in names)
+        with open_connection() as connection, duckdb_errors(rows.table.uri):
             text = OpenRelations(connection, {}).text(rows)
             [null_flags] = connection.execute(f"SELECT {flags} FROM {text}").fetchall()
         return [name for name, has_null in zip(names, null_flags, strict=True) if has_null]
@@ -155,7 +155,7 @@ def _rows_by_keys_sql(
     """The rows that have one of the keys, or none of them; NULL and NaN are values of keys."""
     relations = OpenRelations(connection, {})
     key_rows, same = _keys_and_condition(relations, keys)
-    names = ", ".join(f"stored.{quote(each.name)}" for each in rows.fields)
+    names = ", ".join(f"stored.{quote_name(each.name)}" for each in rows.fields)
     return (
         f"SELECT {names} FROM {relations.text(rows)} AS stored "
         f"{kind} JOIN {key_rows} AS keys ON {same}"
@@ -165,7 +165,7 @@ def _rows_by_keys_sql(
 def _keys_and_condition(relations: OpenRelations, keys: pa.Table) -> tuple[str, str]:
     """A name for keys, and whether a stored row has one of them."""
     same = " AND ".join(
-        f"stored.{quote(name)} IS NOT DISTINCT FROM keys.{quote(name)}"
+        f"stored.{quote_name(name)} IS NOT DISTINCT FROM keys.{quote_name(name)}"
         for name in keys.column_names
     )
     return relations.registered(keys if keys.num_columns else _one_key_row(keys)), same or "TRUE"

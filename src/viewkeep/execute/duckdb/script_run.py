@@ -17,10 +17,10 @@ from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.backend import Relations, Target
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.look_ups import share_look_ups
 from viewkeep.execute.duckdb.narrow import narrow
-from viewkeep.execute.duckdb.prepared import Prepared
+from viewkeep.execute.duckdb.prepared import PreparedScript
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
 from viewkeep.execute.duckdb.write import write_query
@@ -40,7 +40,7 @@ class PreparedRun:
     all the rows which it names."""
 
     script: Script
-    prepared: Prepared
+    prepared: PreparedScript
     sources: Mapping[Apply, str]
 
 
@@ -49,7 +49,7 @@ def prepare_run(script: Script) -> PreparedRun:
     targets = {each.name: _temporary_name("new", each.name) for each in script.materialized}
     shared = share_look_ups(script)
     script_read = narrow(shared.script, frozenset(shared.sources.values()))
-    prepared = Prepared(script_read, OpenRelations.names, targets)
+    prepared = PreparedScript(script_read, OpenRelations.names, targets)
     return PreparedRun(script, prepared, shared.sources)
 
 
@@ -83,7 +83,7 @@ class DuckdbRun:
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
         relation = self._materialized[name]
-        names = ", ".join(map(quote, relation.definition.names))
+        names = ", ".join(map(quote_name, relation.definition.names))
         same = _equal_ids_sql(relation.ids, relation.ids, "old", null_safe=True)
         rows = (
             f"SELECT {names} FROM {self._stored_relation_of_run(name)} AS target "
@@ -122,7 +122,7 @@ class DuckdbRun:
         for each in applies:
             ids = matched_ids(target, each.schema)
             columns = ", ".join(
-                f"{quote(each.schema.value_after(name))} AS {quote(name)}" for name in ids
+                f"{quote_name(each.schema.value_after(name))} AS {quote_name(name)}" for name in ids
             )
             diff = self._prepared.names.stored(each.diff)
             keys = parts.setdefault((ids, self._sources.get(each)), [])
@@ -130,7 +130,7 @@ class DuckdbRun:
         matches = [self._rows_of_keys(target, *place, keys) for place, keys in parts.items()]
         rows = " UNION ALL ".join(matches)
         if len(matches) > 1:
-            once = ", ".join(map(quote, target.ids)) or "1"
+            once = ", ".join(map(quote_name, target.ids)) or "1"
             rows = f"SELECT DISTINCT ON ({once}) * FROM ({rows})"
         old, new = _temporary_name("old", target.name), _temporary_name("new", target.name)
         self._connection.execute(f"CREATE TEMP TABLE {old} AS {rows}")
@@ -140,11 +140,11 @@ class DuckdbRun:
         self, target: Materialized, ids: tuple[str, ...], source: str | None, keys: list[str]
     ) -> str:
         """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
-        names = ", ".join(f"target.{quote(name)}" for name in target.definition.names)
+        names = ", ".join(f"target.{quote_name(name)}" for name in target.definition.names)
         key_rows = f"({' UNION '.join(keys)})"
         schema = target.definition.schema
         nullable = [each for each in ids if find_field(each, schema).nullable]
-        nulls = " OR ".join(f"{quote(each)} IS NULL" for each in nullable)
+        nulls = " OR ".join(f"{quote_name(each)} IS NULL" for each in nullable)
         null_safe = bool(nulls) and self._query_has_rows(f"SELECT 1 FROM {key_rows} WHERE {nulls}")
         same = _equal_ids_sql(ids, ids, "keys", null_safe)
         if source is None:
@@ -183,13 +183,15 @@ class DuckdbRun:
 
 
 def _temporary_name(what: str, name: str) -> str:
-    return f"temp.{quote(f'viewkeep {what} {name}')}"
+    return f"temp.{quote_name(f'viewkeep {what} {name}')}"
 
 
 def _equal_ids_sql(ids: Iterable[str], others: Iterable[str], other: str, null_safe: bool) -> str:
     equal = "IS NOT DISTINCT FROM" if null_safe else "="
     pairs = zip(ids, others, strict=True)
     return (
-        " AND ".join(f"target.{quote(one)} {equal} {other}.{quote(two)}" for one, two in pairs)
+        " AND ".join(
+            f"target.{quote_name(one)} {equal} {other}.{quote_name(two)}" for one, two in pairs
+        )
         or "TRUE"
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.duckdb.dialect.queries import DUCKDB
-from viewkeep.execute.duckdb.dialect.text import quote, type_name
+from viewkeep.execute.duckdb.dialect.text import quote_name, type_name
 from viewkeep.query.algebra import Leaf, Node
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.inference import Schema
@@ -22,23 +22,23 @@ Resolve = Callable[[Leaf], str]
 def query(node: Node, resolve: Resolve) -> str:
     """The query of a node, with its columns cast to the types that the node says."""
     text = to_sql(node, resolve, DUCKDB)
-    columns = ", ".join(_typed_column_sql(quote(f.name), f.type) for f in node.schema)
-    names = ", ".join(map(quote, node.names))
+    columns = ", ".join(_typed_column_sql(quote_name(f.name), f.type) for f in node.schema)
+    names = ", ".join(map(quote_name, node.names))
     return f"SELECT {columns} FROM ({text}) AS result ({names})"
 
 
 def _typed_column_sql(name: str, type_: Type) -> str:
-    return f"{typed(name, type_)} AS {name}"
+    return f"{typed_value(name, type_)} AS {name}"
 
 
-def typed(value: str, type_: Type) -> str:
+def typed_value(value: str, type_: Type) -> str:
     """A value as one of a type; those that are only carried stay as they are."""
     return value if type_.is_nested else f"CAST({value} AS {type_name(type_)})"
 
 
-def create_table(relation: str, schema: Schema, kind: str = "TABLE") -> str:
+def create_relation(relation: str, schema: Schema, kind: str = "TABLE") -> str:
     """An empty table with the columns of a schema."""
-    columns = ", ".join(f"{quote(f.name)} {type_name(f.type)}" for f in schema)
+    columns = ", ".join(f"{quote_name(f.name)} {type_name(f.type)}" for f in schema)
     return f"CREATE {kind} {relation} ({columns})"
 
 
@@ -53,14 +53,16 @@ def counts(relations: Iterable[str]) -> str:
 
 def conflicts(diff: str, schema: DiffSchema, ids: Iterable[str]) -> str:
     """Rows of a diff that set the same target row differently; an effective diff has none."""
-    keys = [quote(schema.value_after(name)) for name in ids]
-    new_values = [quote(schema.value_after(c)) for c in _columns_of_update(schema)]
+    keys = [quote_name(schema.value_after(name)) for name in ids]
+    new_values = [quote_name(schema.value_after(c)) for c in _columns_of_update(schema)]
     distinct = f"SELECT DISTINCT {', '.join([*keys, *new_values])} FROM {diff}"
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT 1 FROM ({distinct}) AS new_values{grouped} HAVING count(*) > 1 LIMIT 1"
 
 
-def changes(diff: str, target: str, schema: DiffSchema, materialized: Materialized) -> list[str]:
+def statements_of_diff(
+    diff: str, target: str, schema: DiffSchema, materialized: Materialized
+) -> list[str]:
     """The statements that change a target by a diff; the last one tells how many rows changed."""
     if schema.kind == DELETE:
         return [_delete_statement(diff, target, {name: name for name in schema.ids})]
@@ -78,7 +80,9 @@ def _columns_of_update(schema: DiffSchema) -> tuple[str, ...]:
 
 def _equal_ids_of_diff(ids: Mapping[str, str]) -> str:
     """The condition that a diff row targets a row; without IDs it targets every row."""
-    equal = [f"target.{quote(t)} IS NOT DISTINCT FROM diff.{quote(d)}" for t, d in ids.items()]
+    equal = [
+        f"target.{quote_name(t)} IS NOT DISTINCT FROM diff.{quote_name(d)}" for t, d in ids.items()
+    ]
     return " AND ".join(equal) or "TRUE"
 
 
@@ -89,8 +93,8 @@ def _delete_statement(diff: str, target: str, ids: Mapping[str, str]) -> str:
 
 def _update_statement(diff: str, target: str, schema: DiffSchema) -> str:
     values = [*schema.ids, *map(post, schema.changed)]
-    rows = f"SELECT DISTINCT {', '.join(map(quote, values))} FROM {diff}"
-    sets = ", ".join(f"{quote(c)} = diff.{quote(post(c))}" for c in schema.changed)
+    rows = f"SELECT DISTINCT {', '.join(map(quote_name, values))} FROM {diff}"
+    sets = ", ".join(f"{quote_name(c)} = diff.{quote_name(post(c))}" for c in schema.changed)
     same = _equal_ids_of_diff({name: name for name in schema.ids})
     return f"UPDATE {target} AS target SET {sets} FROM ({rows}) AS diff WHERE {same}"
 
@@ -98,6 +102,8 @@ def _update_statement(diff: str, target: str, schema: DiffSchema) -> str:
 def _insert_statement(
     diff: str, target: str, schema: DiffSchema, materialized: Materialized
 ) -> str:
-    columns = ", ".join(map(quote, materialized.definition.names))
-    values = ", ".join(quote(schema.value_after(name)) for name in materialized.definition.names)
+    columns = ", ".join(map(quote_name, materialized.definition.names))
+    values = ", ".join(
+        quote_name(schema.value_after(name)) for name in materialized.definition.names
+    )
     return f"INSERT INTO {target} ({columns}) SELECT DISTINCT {values} FROM {diff}"

@@ -13,7 +13,7 @@ import duckdb
 
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows
-from viewkeep.execute.duckdb.dialect.text import quote
+from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, INTEGRAL, TIMESTAMP, Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.parquet import ROW_GROUP, Folder
@@ -36,7 +36,7 @@ def write_query(
     )
     text = f"SELECT {columns} FROM ({query}) AS rows"
     if target.is_sorted and target.order:
-        text += f" ORDER BY {', '.join(f'rows.{quote(name)}' for name in target.order)}"
+        text += f" ORDER BY {', '.join(f'rows.{quote_name(name)}' for name in target.order)}"
     folder = local_path(target.table.uri)
     if folder is None:
         rows = arrow_rows(connection, text)
@@ -77,7 +77,7 @@ def _renamed_field(field: Field, name: str) -> Field:
 
 def _stored_column_sql(field: Field, public: str) -> str:
     """A column as Delta stores it: moments are in UTC."""
-    value = quote(field.name)
+    value = quote_name(field.name)
     if field.type == TIMESTAMP:
         value = f"CAST({value} AS TIMESTAMPTZ)"
-    return f"{value} AS {quote(public)}"
+    return f"{value} AS {quote_name(public)}"

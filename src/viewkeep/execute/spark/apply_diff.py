@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema
 from viewkeep.diffs.script import Materialized
 from viewkeep.execute.apply_rows import matched_ids
-from viewkeep.execute.spark.driver.collect import Relation, distinct
+from viewkeep.execute.spark.driver.collect import Relation, distinct_frame
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.inference import find_field
 
 _MATCHED = "viewkeep#matched"
@@ -54,7 +54,7 @@ class TargetChanges:
     def old_rows(self) -> DataFrame:
         """The old rows that are deleted, updated or replaced, as they were."""
         if len(self.parts) == 1:
-            return matching(self.before, self.target, self.parts[0])
+            return target_rows(self.before, self.target, self.parts[0])
         return matching_any(self.before, self.target, self.parts)
 
     @cached_property
@@ -65,26 +65,26 @@ class TargetChanges:
     def applied(self, rows: DataFrame) -> DataFrame:
         """Some old rows after the changes, with the inserted ones."""
         for part in self.parts:
-            rows = apply(rows, self.target, part)
+            rows = apply_diff(rows, self.target, part)
         return rows
 
 
-def apply(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
+def apply_diff(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     """Rows changed by one diff."""
     if part.schema.kind == UPDATE:
         return _updated_frame(rows, target, part)
-    rest = matching(rows, target, part, kind="left_anti")
-    return rest if part.schema.kind == DELETE else rest.union(inserted(target, part))
+    rest = target_rows(rows, target, part, kind="left_anti")
+    return rest if part.schema.kind == DELETE else rest.union(rows_of_insert(target, part))
 
 
-def inserted(target: Materialized, part: Part) -> DataFrame:
+def rows_of_insert(target: Materialized, part: Part) -> DataFrame:
     """The rows of an insert; identical ones count once."""
     names = target.definition.names
     columns = [_cast_column(target, part.schema.value_after(name), name, name) for name in names]
-    return distinct(part.diff.frame.selectExpr(*columns))
+    return distinct_frame(part.diff.frame.selectExpr(*columns))
 
 
-def matching(
+def target_rows(
     rows: DataFrame, target: Materialized, part: Part, kind: str = "left_semi"
 ) -> DataFrame:
     """The rows that a diff means, or (`left_anti`) the others; NULL is a value of an ID."""
@@ -105,19 +105,19 @@ def matching_any(rows: DataFrame, target: Materialized, parts: Sequence[Part]) -
         sources = _id_sources(target, part)
         near, exact = _target_filters(sources, part)
         if not sources:
-            return rows.selectExpr(*map(quote, target.definition.names))
+            return rows.selectExpr(*map(back_quote, target.definition.names))
         if exact:
             conditions += near
             continue
         keys = _diff_keys(target, part, sources, start=len(target.ids) * number)
-        flag = quote(f"{_MATCHED}{number}")
+        flag = back_quote(f"{_MATCHED}{number}")
         right = _broadcast_hint(keys.selectExpr("*", f"TRUE AS {flag}"), part)
         rows = rows.join(
             right, F.expr(_equal_keys_condition(list(sources), len(target.ids) * number)), "left"
         )
         conditions.append(F.expr(flag))
     matches = rows.where(reduce(operator.or_, conditions))
-    return matches.selectExpr(*map(quote, target.definition.names))
+    return matches.selectExpr(*map(back_quote, target.definition.names))
 
 
 def _id_sources(target: Materialized, part: Part) -> dict[str, str]:
@@ -168,17 +168,17 @@ def _updated_frame(rows: DataFrame, target: Materialized, part: Part) -> DataFra
         _cast_column(target, schema.value_after(name), name, _value_name(i))
         for i, name in enumerate(schema.changed)
     ]
-    right = distinct(part.diff.frame.selectExpr(*keys, *values))
-    right = _broadcast_hint(right.selectExpr("*", f"TRUE AS {quote(_MATCHED)}"), part)
+    right = distinct_frame(part.diff.frame.selectExpr(*keys, *values))
+    right = _broadcast_hint(right.selectExpr("*", f"TRUE AS {back_quote(_MATCHED)}"), part)
     joined = rows.join(right, F.expr(_equal_keys_condition(schema.ids)), "left")
     return joined.selectExpr(*(_new_value_column(schema, name) for name in target.definition.names))
 
 
 def _new_value_column(schema: DiffSchema, name: str) -> str:
     if name not in schema.changed:
-        return quote(name)
-    new, flag = quote(_value_name(schema.changed.index(name))), quote(_MATCHED)
-    return f"CASE WHEN {flag} THEN {new} ELSE {quote(name)} END AS {quote(name)}"
+        return back_quote(name)
+    new, flag = back_quote(_value_name(schema.changed.index(name))), back_quote(_MATCHED)
+    return f"CASE WHEN {flag} THEN {new} ELSE {back_quote(name)} END AS {back_quote(name)}"
 
 
 def _broadcast_hint(right: DataFrame, part: Part) -> DataFrame:
@@ -186,13 +186,15 @@ def _broadcast_hint(right: DataFrame, part: Part) -> DataFrame:
 
 
 def _equal_keys_condition(ids: Sequence[str], start: int = 0) -> str:
-    equal = [f"{quote(name)} <=> {quote(_key_name(i))}" for i, name in enumerate(ids, start)]
+    equal = [
+        f"{back_quote(name)} <=> {back_quote(_key_name(i))}" for i, name in enumerate(ids, start)
+    ]
     return " AND ".join(equal) or "TRUE"
 
 
 def _cast_column(target: Materialized, source: str, column: str, name: str) -> str:
     kind = find_field(column, target.definition.schema).type
-    return f"CAST({quote(source)} AS {kind}) AS {quote(name)}"
+    return f"CAST({back_quote(source)} AS {kind}) AS {back_quote(name)}"
 
 
 def _key_name(number: int) -> str:

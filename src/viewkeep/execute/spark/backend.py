@@ -10,21 +10,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.script import Script
-from viewkeep.execute.backend import Counted, Relations, Source, Target, Written, source_of
-from viewkeep.execute.budget import budgeted
+from viewkeep.execute.backend import Counted, Relations, Source, Target, WrittenFiles, source_of
+from viewkeep.execute.budget import interrupt_after
 from viewkeep.execute.spark.driver import collect
-from viewkeep.execute.spark.driver.layered import Layered
-from viewkeep.execute.spark.driver.scanned import Scanned
+from viewkeep.execute.spark.driver.layered import LayeredRows
+from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.execute.spark.files import write_frame
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.report import named
+from viewkeep.execute.spark.report import name_in_errors
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.execute.spark.script_relations import Input
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.execute.spark.verbatim import verbatim_frame
 from viewkeep.query.algebra import Leaf
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, Field
 from viewkeep.query.verbatim import Query, Verbatim
@@ -44,14 +44,14 @@ class SparkBackend:
         self._spark = spark
         self.is_warm = False
 
-    def write(self, place: str, query: Query, relations: Relations, target: Target) -> Written:
+    def write(self, place: str, query: Query, relations: Relations, target: Target) -> WrittenFiles:
         """Write the rows of a query; errors name the place."""
-        with counted_jobs(self._spark) as jobs, named(place):
+        with counted_jobs(self._spark) as jobs, name_in_errors(place):
             files = _write_sorted(
                 _query_frame(self._query_session(query), query, relations), target
             )
         self.is_warm = True
-        return Written(files, jobs.count)
+        return WrittenFiles(files, jobs.count)
 
     @contextmanager
     def run(
@@ -63,7 +63,7 @@ class SparkBackend:
         context.addJobTag(tag)
         try:
             with (
-                budgeted(budget, lambda: context.cancelJobsWithTag(tag)),
+                interrupt_after(budget, lambda: context.cancelJobsWithTag(tag)),
                 run_script(self._spark, script, frames, find_changed=True) as done,
             ):
                 yield SparkRun(done)
@@ -74,13 +74,13 @@ class SparkBackend:
         self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int
     ) -> Counted:
         """Rows that a table lacks (> 0), or has too many of (< 0)."""
-        with named(place):
+        with name_in_errors(place):
             spark = self._query_session(query)
             expected = _spark_comparable_columns(
                 _query_frame(spark, query, relations), query.schema
             )
             rows = SparkRelations(spark, {"shown": table_rows})["shown"]
-            assert isinstance(rows, Scanned)
+            assert isinstance(rows, ScannedFiles)
             differences = _count_differences(
                 expected, _spark_comparable_columns(rows.frame, query.schema), most
             ).collect()
@@ -90,10 +90,10 @@ class SparkBackend:
         self, place: str, query: Query, relations: Relations, order: str | None, most: int | None
     ) -> pa.Table:
         """The first rows of a query, or all of them, in the order of a column."""
-        with named(place):
+        with name_in_errors(place):
             frame = _query_frame(self._query_session(query), query, relations)
             if order is not None:
-                frame = frame.orderBy(quote(order)).drop(quote(order))
+                frame = frame.orderBy(back_quote(order)).drop(back_quote(order))
             rows = (frame if most is None else frame.limit(most)).toArrow()
         return rows.cast(arrow_schema([field for field in query.schema if field.name != order]))
 
@@ -162,7 +162,7 @@ class SparkRelations(Mapping[Source, Input]):
 
     def _source_frame(self, source: Source) -> DataFrame:
         rows = self[source]
-        if isinstance(rows, Scanned | Layered):
+        if isinstance(rows, ScannedFiles | LayeredRows):
             return rows.frame
         return rows if isinstance(rows, DataFrame) else collect.local(self._spark, rows).frame
 
@@ -172,20 +172,20 @@ class SparkRelations(Mapping[Source, Input]):
                 return self._scanned_rows(relation)
             case OverlaidRows():
                 base = self._scanned_rows(relation.base)
-                return Layered(self._spark, base, relation.live, relation.covered)
+                return LayeredRows(self._spark, base, relation.live, relation.covered)
             case NumberedRows():
                 return self._numbered_frame(relation)
         return relation
 
     def _numbered_frame(self, rows: NumberedRows) -> DataFrame:
         """Spark filters by columns before it numbers, and numbers nothing that is not read."""
-        names = [quote(name) for name in rows.base.names]
+        names = [back_quote(name) for name in rows.base.names]
         over = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {names[0]})"
-        number = f"CAST(row_number() {over} AS BIGINT) AS {quote(COPY)}"
+        number = f"CAST(row_number() {over} AS BIGINT) AS {back_quote(COPY)}"
         return self._scanned_rows(rows.base).frame.selectExpr(*names, number)
 
-    def _scanned_rows(self, rows: StoredRows) -> Scanned:
-        return Scanned(self._spark, rows.table, rows.snapshot, rows.files, rows.names)
+    def _scanned_rows(self, rows: StoredRows) -> ScannedFiles:
+        return ScannedFiles(self._spark, rows.table, rows.snapshot, rows.files, rows.names)
 
 
 def _query_frame(spark: SparkSession, query: Query, relations: Relations) -> DataFrame:
@@ -200,30 +200,30 @@ def _query_frame(spark: SparkSession, query: Query, relations: Relations) -> Dat
 def _write_sorted(frame: DataFrame, target: Target) -> list[DataFile]:
     """Write rows, sorted by the look-up columns so that each file holds a range of keys."""
     if target.order:
-        frame = frame.repartitionByRange(*(F.col(quote(name)) for name in target.order))
-        frame = frame.sortWithinPartitions(*(F.col(quote(name)) for name in target.order))
-    columns = [f"{quote(stored)} AS {quote(public)}" for public, stored in target.columns]
+        frame = frame.repartitionByRange(*(F.col(back_quote(name)) for name in target.order))
+        frame = frame.sortWithinPartitions(*(F.col(back_quote(name)) for name in target.order))
+    columns = [f"{back_quote(stored)} AS {back_quote(public)}" for public, stored in target.columns]
     return write_frame(frame.selectExpr(*columns), target.table, (), target.group_rows)
 
 
 def _spark_comparable_columns(rows: DataFrame, schema: tuple[Field, ...]) -> DataFrame:
     columns = []
     for name, field in zip(rows.columns, schema, strict=True):
-        value = quote(name)
+        value = back_quote(name)
         if field.type in (DOUBLE, FLOAT):
             # The exponent decides how many digits after the point are sure.
             nine = f"CAST(format_string('%.9e', CAST({value} AS DOUBLE)) AS DOUBLE) + 0.0D"
             value = f"CASE WHEN {value} IS NOT NULL THEN {nine} END"
-        columns.append(f"{value} AS {quote(field.name)}")
+        columns.append(f"{value} AS {back_quote(field.name)}")
     return rows.selectExpr(*columns)
 
 
 def _count_differences(expected: DataFrame, table_rows: DataFrame, most: int) -> DataFrame:
     """Rows with how many more of them there should be; few, if any."""
     both = expected.withColumn(_SIDE, F.lit(1)).union(table_rows.withColumn(_SIDE, F.lit(-1)))
-    columns = [F.col(quote(name)) for name in expected.columns]
-    counts = both.groupBy(*columns).agg(F.sum(quote(_SIDE)).alias(_COUNT))
-    return counts.where(f"{quote(_COUNT)} <> 0").limit(most)
+    columns = [F.col(back_quote(name)) for name in expected.columns]
+    counts = both.groupBy(*columns).agg(F.sum(back_quote(_SIDE)).alias(_COUNT))
+    return counts.where(f"{back_quote(_COUNT)} <> 0").limit(most)
 
 
 def _hashable_value(value: Any) -> Any:

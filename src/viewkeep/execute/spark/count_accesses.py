@@ -9,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.diffs.accesses import count_accesses
 from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Compute, Materialized
-from viewkeep.execute.spark.apply_diff import Part, apply, inserted, matching
+from viewkeep.execute.spark.apply_diff import Part, apply_diff, rows_of_insert, target_rows
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.query.algebra import Leaf, Node, Scan
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 
 
 def compute_accesses(
@@ -48,20 +48,20 @@ def apply_accesses(
             continue
         rows = states[target.name]
         sizes[part.name] = [_rows_changed_by_part(rows, target, part), *_accesses_of_look_up(part)]
-        states[target.name] = apply(rows, target, part)
+        states[target.name] = apply_diff(rows, target, part)
     return _access_counts(sizes)
 
 
 def _rows_changed_by_part(rows: DataFrame, target: Materialized, part: Part) -> DataFrame:
     if part.schema.kind == INSERT:
-        return inserted(target, part)
-    return matching(rows, target, part)
+        return rows_of_insert(target, part)
+    return target_rows(rows, target, part)
 
 
 def _accesses_of_look_up(part: Part) -> list[DataFrame]:
     if part.schema.kind == INSERT:
         return []
-    ids = map(quote, part.schema.ids)
+    ids = map(back_quote, part.schema.ids)
     return [part.diff.frame.selectExpr(*(list(ids) or ["1"])).distinct()]
 
 

@@ -13,7 +13,7 @@ from viewkeep.changes import MisfitError, column_converter
 from viewkeep.changes.values import EXACT_INTS
 from viewkeep.errors import SchemaError
 from viewkeep.execute.spark.driver.collect import spark_type, type_text
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field
 
@@ -34,10 +34,10 @@ class ExactColumn:
     def sql(self) -> str:
         """The value, or an error in the middle of the job."""
         if self.fits == "TRUE":
-            return f"{self.value} AS {quote(self.field.name)}"
+            return f"{self.value} AS {back_quote(self.field.name)}"
         error_text = "raise_error('a value does not fit its column')"
         guarded = f"CASE WHEN {self.fits} THEN {self.value} ELSE {error_text} END"
-        return f"{guarded} AS {quote(self.field.name)}"
+        return f"{guarded} AS {back_quote(self.field.name)}"
 
 
 def exact_columns(frame: DataFrame, table: Table) -> list[ExactColumn]:
@@ -54,7 +54,9 @@ def refuse_misfit(name: str, table: Table, frame: DataFrame) -> None:
         if column.fits == "TRUE":
             continue
         field = column.field
-        [*bad] = frame.where(f"NOT ({column.fits})").select(quote(field.name)).limit(1).collect()
+        [*bad] = (
+            frame.where(f"NOT ({column.fits})").select(back_quote(field.name)).limit(1).collect()
+        )
         if not bad:
             continue
         try:
@@ -66,7 +68,7 @@ def refuse_misfit(name: str, table: Table, frame: DataFrame) -> None:
 
 
 def _exact_column(field: Field, source: DataType, in_key: bool) -> ExactColumn:
-    name = quote(field.name)
+    name = back_quote(field.name)
     fits, value = _exact_value(name, source, field)
     conditions = [] if fits == "TRUE" else [f"({name} IS NULL OR {fits})"]
     if in_key and field.type.name in _FLOATS:

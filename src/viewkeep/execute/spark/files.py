@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.errors import reason
 from viewkeep.execute.spark.driver.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
 from viewkeep.tables.files.parquet import Folder
@@ -41,7 +41,7 @@ def read_frame(
     frames = [_read_files(spark, snapshot, whole)[0]] if whole else []
     if marked:
         frames.append(_live_rows_frame(spark, table, snapshot, marked))
-    names = [quote(each.name) for each in snapshot.fields]
+    names = [back_quote(each.name) for each in snapshot.fields]
     return reduce(DataFrame.union, (each.selectExpr(*names) for each in frames))
 
 
@@ -107,7 +107,7 @@ def write_frame(
     """Write a DataFrame into new files of a table, by one Spark job; not committed yet."""
     folder = f"spark-{int(time.time())}-{uuid4()}"
     if order:
-        frame = frame.sortWithinPartitions(*(F.col(quote(name)) for name in order))
+        frame = frame.sortWithinPartitions(*(F.col(back_quote(name)) for name in order))
     writer = frame.write.mode("error")
     for option, value in _WRITE_OPTIONS.items():
         writer = writer.option(option, value)
@@ -151,8 +151,8 @@ def _joined_files(rows: DataFrame, files: DataFrame, mark: str) -> DataFrame:
     """Rows with what the log tells of their files, where the column `mark` is never NULL."""
     placed = rows.withColumn(_FILE, F.col("_metadata.file_path"))
     joined = placed.join(F.broadcast(files), _FILE, "left")
-    error_text = f"raise_error(concat('not in the log: ', {quote(_FILE)}))"
-    is_known = f"CASE WHEN {quote(mark)} IS NOT NULL THEN TRUE ELSE {error_text} END"
+    error_text = f"raise_error(concat('not in the log: ', {back_quote(_FILE)}))"
+    is_known = f"CASE WHEN {back_quote(mark)} IS NOT NULL THEN TRUE ELSE {error_text} END"
     return joined.where(is_known).drop(_FILE)
 
 

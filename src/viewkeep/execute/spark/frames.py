@@ -12,7 +12,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.execute.spark.driver.collect import Relation, distinct
+from viewkeep.execute.spark.driver.collect import Relation, distinct_frame
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
 from viewkeep.query.algebra import (
     AggregateColumn,
@@ -33,7 +33,7 @@ from viewkeep.query.algebra import (
     Window,
 )
 from viewkeep.query.evaluate.rows import Pair, equal_columns
-from viewkeep.query.expressions import TRUE, Column, conjuncts, quote
+from viewkeep.query.expressions import TRUE, Column, back_quote, conjuncts
 from viewkeep.query.traversal import walk
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.windows import Order
@@ -65,10 +65,10 @@ class Builder:
     def _node_frame(self, node: Node) -> DataFrame:
         match node:
             case Scan():
-                columns = map(_named_expression, map(quote, node.table.names), node.names)
+                columns = map(_named_expression, map(back_quote, node.table.names), node.names)
                 return self._relation(node).frame.selectExpr(*columns)
             case Stored():
-                return self._relation(node).frame.selectExpr(*map(quote, node.names))
+                return self._relation(node).frame.selectExpr(*map(back_quote, node.names))
             case Values():
                 return self._spark.sql(f"SELECT * FROM {values_text(node)}")
             case Select():
@@ -81,18 +81,18 @@ class Builder:
             case GroupBy():
                 return self._group_frame(node)
             case Distinct():
-                return distinct(self.frame(node.child))
+                return distinct_frame(self.frame(node.child))
             case Window():
                 computed = [
                     _named_expression(SPARK.window(node, each), each.name) for each in node.columns
                 ]
-                names = map(quote, node.child.names)
+                names = map(back_quote, node.child.names)
                 rows = self._window_rows_frame(node).selectExpr(*names, *computed)
                 if node.limit is None or not node.partition_by:
                     return rows
-                return rows.where(f"{quote(node.columns[0].name)} <= {node.limit}")
+                return rows.where(f"{back_quote(node.columns[0].name)} <= {node.limit}")
             case Unnest():
-                names = map(quote, node.child.names)
+                names = map(back_quote, node.child.names)
                 return self.frame(node.child).selectExpr(*names, SPARK.unnest(node))
             case UnionAll():
                 return reduce(DataFrame.union, map(self.frame, node.inputs))
@@ -110,7 +110,7 @@ class Builder:
 
     def _group_frame(self, node: GroupBy) -> DataFrame:
         rows = self.frame(node.child)
-        keys = [F.col(quote(key)) for key in node.keys]
+        keys = [F.col(back_quote(key)) for key in node.keys]
         if not node.aggregates:
             return rows.select(*keys).distinct()
         own = [each for each in node.aggregates if each.type is None]
@@ -211,19 +211,19 @@ class Builder:
 def _aggregate_frame(
     rows: DataFrame, node: GroupBy, aggregates: Sequence[AggregateColumn]
 ) -> DataFrame:
-    keys = [F.col(quote(key)) for key in node.keys]
+    keys = [F.col(back_quote(key)) for key in node.keys]
     texts = [_named_expression(SPARK.aggregate(e, node.child.schema), e.name) for e in aggregates]
     return rows.groupBy(*keys).agg(*map(F.expr, texts))
 
 
 def _join_of_groups(first: DataFrame, second: DataFrame, node: GroupBy) -> DataFrame:
     """The same groups with the aggregates of both: Spark computes those of users by themselves."""
-    names = list(map(quote, node.names))
+    names = list(map(back_quote, node.names))
     if not node.keys:
         return first.crossJoin(second).selectExpr(*names)
     others = [f"{key}#other" for key in node.keys]
     second = second.toDF(*others, *second.columns[len(others) :])
-    same = [f"{quote(k)} <=> {quote(o)}" for k, o in zip(node.keys, others, strict=True)]
+    same = [f"{back_quote(k)} <=> {back_quote(o)}" for k, o in zip(node.keys, others, strict=True)]
     return first.join(second, F.expr(" AND ".join(same))).selectExpr(*names)
 
 
@@ -238,7 +238,7 @@ def _right_rows_of_small_left(
     if not pairs or len(pairs) < len(conjuncts(node.condition)):
         return matches
     names = dict.fromkeys(name for _, name, _ in pairs)
-    return F.broadcast(matches.selectExpr(*map(quote, names)).distinct())
+    return F.broadcast(matches.selectExpr(*map(back_quote, names)).distinct())
 
 
 def _have_same_type(node: Join | SemiJoin | AntiJoin, left: str, right: str) -> bool:
@@ -246,7 +246,7 @@ def _have_same_type(node: Join | SemiJoin | AntiJoin, left: str, right: str) -> 
 
 
 def _named_expression(text: str, name: str) -> str:
-    return f"{text} AS {quote(name)}"
+    return f"{text} AS {back_quote(name)}"
 
 
 def _keys_in_wider_type(keys: Keys | None) -> Keys | None:
@@ -263,7 +263,7 @@ def _union_of_keys(parts: list[Keys | None]) -> Keys | None:
 
 
 def _sort_column(order: Order) -> SparkColumn:
-    column = F.col(quote(order.column))
+    column = F.col(back_quote(order.column))
     if order.descending:
         return column.desc_nulls_first() if order.nulls_first else column.desc_nulls_last()
     return column.asc_nulls_first() if order.nulls_first else column.asc_nulls_last()

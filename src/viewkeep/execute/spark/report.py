@@ -28,7 +28,7 @@ class SparkReport(RunReport):
 
 
 @contextmanager
-def named(statement: str) -> Iterator[None]:
+def name_in_errors(statement: str) -> Iterator[None]:
     """Errors of Spark with the statement's name."""
     try:
         yield

@@ -28,13 +28,13 @@ from viewkeep.execute.report import StatementReport
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.execute.spark.apply_diff import Part, TargetChanges
 from viewkeep.execute.spark.count_accesses import apply_accesses, compute_accesses
-from viewkeep.execute.spark.driver.changed_rows import find_rows, rows_changed
+from viewkeep.execute.spark.driver.changed_rows import find_changed_rows, rows_changed
 from viewkeep.execute.spark.driver.collect import Relation, with_schema
 from viewkeep.execute.spark.driver.look_up import LookUps
-from viewkeep.execute.spark.driver.merge_diffs import check_effective, merged
+from viewkeep.execute.spark.driver.merge_diffs import check_effective, merge_diffs
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.execute.spark.jobs import counted_jobs
-from viewkeep.execute.spark.report import SparkReport, named
+from viewkeep.execute.spark.report import SparkReport, name_in_errors
 from viewkeep.execute.spark.schedule import Rounds
 from viewkeep.execute.spark.script_relations import Frames, ScriptRelations, input_frame
 from viewkeep.query.algebra import Leaf, Stored
@@ -92,7 +92,7 @@ def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[s
 
     builder = Builder(spark, relation)
     for target in script.materialized:
-        with named(f"CREATE {target.name}"):
+        with name_in_errors(f"CREATE {target.name}"):
             frame = with_schema(builder.frame(target.definition), target.definition.schema)
         created[target.name] = frame
     return created
@@ -124,8 +124,8 @@ def run_script(
 def changed_rows(run: Run, limit: int = CHANGED_ROWS) -> dict[str, RowChanges | None]:
     """The changed rows of every changed relation, by at most one job; None where there are more
     than `limit`: then the frames of `run.changed` say what to write."""
-    with named("looking the changed rows up"):
-        return find_rows(run.changed, run.look_ups, limit)
+    with name_in_errors("looking the changed rows up"):
+        return find_changed_rows(run.changed, run.look_ups, limit)
 
 
 class _Refresh:
@@ -153,8 +153,8 @@ class _Refresh:
     def _fetch_changed_rows(self, changed: dict[str, TargetChanges]) -> None:
         """Fetch the rows that change; every change has a share of the time."""
         start = perf_counter()
-        with named("looking the changed rows up"):
-            find_rows(changed, self._relations.look_ups, CHANGED_ROWS)
+        with name_in_errors("looking the changed rows up"):
+            find_changed_rows(changed, self._relations.look_ups, CHANGED_ROWS)
         names = [part.name for parts in self._parts.values() for part in parts]
         for name in names:
             self._rounds.seconds[name] += (perf_counter() - start) / len(names)
@@ -164,7 +164,7 @@ class _Refresh:
         if target is None:
             raise RunError(f'{statement}: there is no cache or view "{statement.target}"')
         part = Part(str(statement), statement.schema, self._relations.relation(statement.diff))
-        with named(str(statement)):
+        with name_in_errors(str(statement)):
             check_effective(target, part)
         return part
 
@@ -174,7 +174,7 @@ class _Refresh:
         def old() -> DataFrame:
             return with_schema(self._relations.frame(name), target.definition.schema)
 
-        return TargetChanges(target, old, tuple(merged(self._relations.spark, target, parts)))
+        return TargetChanges(target, old, tuple(merge_diffs(self._relations.spark, target, parts)))
 
     # --- reporting ------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class _Refresh:
         applies = list(self._script.applies())
         accesses: dict[str, int] = {}
         if count_accesses:
-            with named("counting accesses"):
+            with name_in_errors("counting accesses"):
                 accesses = self._apply_accesses(applies)
         computed = [
             StatementReport(

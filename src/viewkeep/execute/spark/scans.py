@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.execute.spark.driver.collect import group_rows, local
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets
 from viewkeep.execute.spark.files import numbered_rows, read_frame, write_frame
-from viewkeep.execute.spark.report import named
+from viewkeep.execute.spark.report import name_in_errors
 from viewkeep.execute.spark.user_frames import write_user_frame
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema
@@ -46,8 +46,8 @@ class SparkScans:
         """The places of the rows that have one of the keys: `FILE` and `ROW`."""
         frame = numbered_rows(self._spark, rows.snapshot, rows.files, FILE, ROW)
         near = _frame_by_keys(self._spark, frame, keys, "left_semi")
-        with named(rows.table.uri):
-            return near.select(F.col(quote(FILE)), F.col(quote(ROW))).toArrow()
+        with name_in_errors(rows.table.uri):
+            return near.select(F.col(back_quote(FILE)), F.col(back_quote(ROW))).toArrow()
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
@@ -59,15 +59,15 @@ class SparkScans:
     def count_copies(self, rows: StoredRows, values: pa.Table) -> pa.Table:
         """The rows that are one of the values, once each, and their number as `COPY`."""
         near = _frame_by_keys(self._spark, self._frame_of_rows(rows), values, "left_semi")
-        columns = [F.col(quote(name)) for name in rows.names]
-        with named(rows.table.uri):
+        columns = [F.col(back_quote(name)) for name in rows.names]
+        with name_in_errors(rows.table.uri):
             copy_counts = near.groupBy(*columns).agg(F.count("*").alias(COPY)).toArrow()
         return copy_counts.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:
         """A key that two rows have, if there is one."""
-        keys = [F.col(quote(each)) for each in key]
-        with named(rows.table.uri):
+        keys = [F.col(back_quote(each)) for each in key]
+        with name_in_errors(rows.table.uri):
             counts = self._frame_of_rows(rows).groupBy(*keys).count()
             [*twice] = counts.where("count > 1").limit(1).collect()
         return tuple(twice[0])[:-1] if twice else None
@@ -76,8 +76,8 @@ class SparkScans:
         """Those of the columns that have a NULL."""
         if not names:
             return []
-        flags = [F.expr(f"coalesce(bool_or({quote(name)} IS NULL), FALSE)") for name in names]
-        with named(rows.table.uri):
+        flags = [F.expr(f"coalesce(bool_or({back_quote(name)} IS NULL), FALSE)") for name in names]
+        with name_in_errors(rows.table.uri):
             [has_nulls] = self._frame_of_rows(rows).agg(*flags).collect()
         return [name for name, has_null in zip(names, has_nulls, strict=True) if has_null]
 
@@ -89,7 +89,9 @@ class SparkScans:
 
     def _frame_of_rows(self, rows: StoredRows) -> DataFrame:
         frame = read_frame(self._spark, rows.table, rows.snapshot, rows.files)
-        return frame.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in rows.names.items()))
+        return frame.selectExpr(
+            *(f"{back_quote(o)} AS {back_quote(n)}" for n, o in rows.names.items())
+        )
 
 
 def _unpaired_frame(before: DataFrame, after: DataFrame) -> DataFrame:
@@ -99,10 +101,12 @@ def _unpaired_frame(before: DataFrame, after: DataFrame) -> DataFrame:
     """
     names = before.columns
     both = before.withColumn(SIDE, F.lit(-1)).union(after.withColumn(SIDE, F.lit(1)))
-    counts = group_rows(both, names, F.sum(quote(SIDE)).alias(SIDE))
-    side = f"if({quote(SIDE)} < 0, 'old', 'new')"
-    copies = f"explode(array_repeat({side}, CAST(abs({quote(SIDE)}) AS INT))) AS {quote(SIDE)}"
-    return counts.where(f"{quote(SIDE)} <> 0").selectExpr(*map(quote, names), copies)
+    counts = group_rows(both, names, F.sum(back_quote(SIDE)).alias(SIDE))
+    side = f"if({back_quote(SIDE)} < 0, 'old', 'new')"
+    copies = (
+        f"explode(array_repeat({side}, CAST(abs({back_quote(SIDE)}) AS INT))) AS {back_quote(SIDE)}"
+    )
+    return counts.where(f"{back_quote(SIDE)} <> 0").selectExpr(*map(back_quote, names), copies)
 
 
 def anti_join(spark: SparkSession, rows: DataFrame, keys: pa.Table) -> DataFrame:
@@ -127,5 +131,5 @@ def _frame_by_keys(spark: SparkSession, rows: DataFrame, keys: pa.Table, kind: s
     fields = {field.name: field for field in rows.schema}
     schema = type(rows.schema)([fields[name] for name in names])
     small = local(spark, keys, schema).frame.toDF(*(f"viewkeep#key{i}" for i in range(len(names))))
-    same = " AND ".join(f"{quote(name)} <=> `viewkeep#key{i}`" for i, name in enumerate(names))
+    same = " AND ".join(f"{back_quote(name)} <=> `viewkeep#key{i}`" for i, name in enumerate(names))
     return rows.join(F.broadcast(small.distinct()), F.expr(same), kind)

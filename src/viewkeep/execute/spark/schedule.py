@@ -22,10 +22,10 @@ from viewkeep.execute.errors import RunError
 from viewkeep.execute.near_rows import MissingError
 from viewkeep.execute.spark.apply_diff import Part
 from viewkeep.execute.spark.driver.changed_rows import looked_up
-from viewkeep.execute.spark.driver.collect import Collected, collect, with_schema
+from viewkeep.execute.spark.driver.collect import CollectedRows, collect, with_schema
 from viewkeep.execute.spark.driver.look_up import NotHereError
 from viewkeep.execute.spark.driver.queries import MOST_AHEAD, Driver
-from viewkeep.execute.spark.report import SPARK_ERRORS, named
+from viewkeep.execute.spark.report import SPARK_ERRORS, name_in_errors
 from viewkeep.execute.spark.script_relations import ScriptRelations
 from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.traversal import walk
@@ -67,7 +67,7 @@ class Rounds:
     def _collect_inputs(self) -> None:
         """Collect the base diffs; those that are on the driver already need no job."""
         names = self._input_names()
-        with named(f"reading {', '.join(names)}"):
+        with name_in_errors(f"reading {', '.join(names)}"):
             remote = self._relations.take_inputs(names)
             for name, table in collect(remote, self._relations.local_rows).items():
                 self._relations.take_collected(name, remote[name], table)
@@ -113,7 +113,7 @@ class Rounds:
         """Compute a statement or set it aside for Spark; False if it has to wait."""
         driver = Driver(self._relations.inputs())
         try:
-            with named(statement.name):
+            with name_in_errors(statement.name):
                 rows = driver.rows(statement.query)
         except MissingError:
             return False
@@ -121,7 +121,7 @@ class Rounds:
             return self._set_aside(statement, late)
         schema = self._relations.computes[statement.name].query.schema
         self.reads[statement.name] = driver.read
-        self._relations.take(statement.name, Collected(self._relations.spark, schema, rows))
+        self._relations.take(statement.name, CollectedRows(self._relations.spark, schema, rows))
         return True
 
     def _set_aside(self, statement: Compute, late: dict[str, Compute]) -> bool:
@@ -173,7 +173,7 @@ class Rounds:
         frames = {}
         builder = self._relations.builder()
         for name in [n for n in self._queue if not last or n in self._applied]:
-            with named(name):
+            with name_in_errors(name):
                 rows = builder.frame(self._queue.pop(name))
                 schema = self._relations.computes[name].query.schema
                 frames[name] = with_schema(rows, schema)
@@ -186,7 +186,7 @@ class Rounds:
         except SPARK_ERRORS:
             tables: dict[str, pa.Table] = {}
             for name, frame in frames.items():  # which of them was it?
-                with named(name):
+                with name_in_errors(name):
                     tables |= collect(
                         {name: frame.limit(self._relations.local_rows + 1)},
                         self._relations.local_rows,

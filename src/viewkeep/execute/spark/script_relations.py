@@ -11,7 +11,7 @@ from viewkeep.diffs.script import Compute, Script
 from viewkeep.execute.backend import Source, source_of
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.driver.collect import (
-    Collected,
+    CollectedRows,
     Relation,
     collect_local,
     empty,
@@ -19,10 +19,10 @@ from viewkeep.execute.spark.driver.collect import (
     local,
     with_schema,
 )
-from viewkeep.execute.spark.driver.layered import Layered
+from viewkeep.execute.spark.driver.layered import LayeredRows
 from viewkeep.execute.spark.driver.look_up import LookUps
 from viewkeep.execute.spark.driver.possible_keys import Inputs
-from viewkeep.execute.spark.driver.scanned import Scanned
+from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.execute.spark.frames import Builder
 from viewkeep.query.algebra import (
     AntiJoin,
@@ -41,11 +41,11 @@ from viewkeep.query.algebra import (
 )
 from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import columns_of
-from viewkeep.query.traversal import rewrite, walk, with_children
+from viewkeep.query.traversal import rewrite_tree, walk, with_children
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import to_rows
 
-Input: TypeAlias = DataFrame | pa.Table | Scanned | Layered
+Input: TypeAlias = DataFrame | pa.Table | ScannedFiles | LayeredRows
 Frames = Mapping[Source, Input]
 """Where relations are; a diff may also be an Arrow table, and what is kept may have layers."""
 
@@ -113,9 +113,13 @@ class ScriptRelations:
         """An input relation as a DataFrame."""
         return _frame_of_input(self.spark, _input_of_name(self._frames, source))
 
-    def _look_up_base(self, source: Source) -> DataFrame | Scanned | Layered:
+    def _look_up_base(self, source: Source) -> DataFrame | ScannedFiles | LayeredRows:
         rows = _input_of_name(self._frames, source)
-        return rows if isinstance(rows, Scanned | Layered) else _frame_of_input(self.spark, rows)
+        return (
+            rows
+            if isinstance(rows, ScannedFiles | LayeredRows)
+            else _frame_of_input(self.spark, rows)
+        )
 
     def relation(self, name: str) -> Relation:
         """A relation that is given, collected, or computed in Spark when it is read."""
@@ -148,7 +152,7 @@ class ScriptRelations:
 
         def tuples(name: str) -> Rows | None:
             relation = self.by_name.get(name)
-            return relation.tuples if isinstance(relation, Collected) else None
+            return relation.tuples if isinstance(relation, CollectedRows) else None
 
         return Inputs(
             self.look_ups,
@@ -163,7 +167,7 @@ class ScriptRelations:
     def _rows_by_spark(self, node: Select | Project, rows: Rows) -> Rows:
         """By Spark's optimizer, over a local relation."""
         name = "viewkeep#rows"
-        child = Collected(self.spark, node.child.schema, rows)
+        child = CollectedRows(self.spark, node.child.schema, rows)
         over = with_children(node, (Stored(name, node.child.schema),))
         frame = with_schema(Builder(self.spark, lambda leaf: child).frame(over), node.schema)
         return to_rows(collect_local(frame))
@@ -175,7 +179,7 @@ class ScriptRelations:
         def spell_out(node: Node) -> Node:
             return inlined.get(node.name, node) if isinstance(node, Stored) else node
 
-        return rewrite(query, spell_out) if inlined else query
+        return rewrite_tree(query, spell_out) if inlined else query
 
     def unpersist(self) -> None:
         """Give up what was persisted."""
@@ -184,7 +188,7 @@ class ScriptRelations:
 
 
 def _frame_of_input(spark: SparkSession, rows: Input) -> DataFrame:
-    if isinstance(rows, Scanned | Layered):
+    if isinstance(rows, ScannedFiles | LayeredRows):
         return rows.frame
     return local(spark, rows).frame if isinstance(rows, pa.Table) else rows
 

@@ -16,7 +16,7 @@ from viewkeep.errors import ArgumentError
 from viewkeep.execute.errors import SparkStartError
 from viewkeep.execute.spark.files import WRITE_SETTINGS, read_frame
 from viewkeep.execute.spark.user_functions import register_functions
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
 
@@ -135,12 +135,12 @@ def own_session(spark: Session) -> SparkSession:
     return cast(SparkSession, _LakeSession(start))
 
 
-def read_rows(
+def read_version(
     spark: Session, table: LakeTable, snapshot: Snapshot, names: Sequence[str]
 ) -> DataFrame:
     """Some columns of a version, as a DataFrame of the user's session."""
     user = spark() if callable(spark) else spark
-    return read_frame(user, table, snapshot, snapshot.files).select(*map(quote, names))
+    return read_frame(user, table, snapshot, snapshot.files).select(*map(back_quote, names))
 
 
 def arrow_frame(spark: Session, rows: Any) -> DataFrame:

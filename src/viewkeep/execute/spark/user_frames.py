@@ -8,8 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.execute.spark.exact_cast import exact_columns, refuse_misfit
 from viewkeep.execute.spark.files import WRITE_SETTINGS, write_frame
-from viewkeep.execute.spark.report import SPARK_ERRORS, named
-from viewkeep.query.expressions import quote
+from viewkeep.execute.spark.report import SPARK_ERRORS, name_in_errors
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.tables import Table
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile
@@ -22,8 +22,8 @@ def write_user_frame(
     """In the order of the key, so that changes of neighbouring keys touch few files."""
     check_columns(f'table "{name}", rows', data.columns, declared, declared.names)
     rows = data.selectExpr(*(column.sql for column in exact_columns(data, declared)))
-    with named(f'table "{name}"'), _misfits_named(name, declared, data):
-        ordered = rows.repartitionByRange(*(F.col(quote(each)) for each in declared.key))
+    with name_in_errors(f'table "{name}"'), _misfits_named(name, declared, data):
+        ordered = rows.repartitionByRange(*(F.col(back_quote(each)) for each in declared.key))
         with _write_settings(data.sparkSession):
             return write_frame(ordered, table, declared.key)
 

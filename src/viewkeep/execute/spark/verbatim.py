@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField
 from viewkeep.errors import ParseError, SchemaError, cause
 from viewkeep.execute.spark.driver.collect import spark_schema, type_text
 from viewkeep.execute.spark.session import lake_session, quiet_errors
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import Field, Type, parse_type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.verbatim import Verbatim
@@ -57,7 +57,7 @@ def verbatim_frame(
 ) -> DataFrame:
     """The rows of a query, under the names of its columns; `spark` is a session of its own."""
     shown = {
-        name: rows[name].select(*(quote(field.name) for field in table.visible))
+        name: rows[name].select(*(back_quote(field.name) for field in table.visible))
         for name, table in query.tables
     }
     return _frame_of_text(spark, query, shown).toDF(*query.names)
@@ -67,7 +67,7 @@ def _frame_of_text(
     spark: SparkSession, query: Verbatim, rows: Mapping[str, DataFrame]
 ) -> DataFrame:
     for name, frame in rows.items():
-        frame.createOrReplaceTempView(quote(name))
+        frame.createOrReplaceTempView(back_quote(name))
     try:
         frame = spark.sql(query.text)
         _ = frame.schema  # analyzed now, while the names are there

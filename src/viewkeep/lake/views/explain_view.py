@@ -18,7 +18,9 @@ def script_of(view: View) -> Script:
     return view.script
 
 
-def explain_view(view: View, next_refresh: str, strategies: str = "", script: bool = True) -> str:
+def view_explanation(
+    view: View, next_refresh: str, strategies: str = "", script: bool = True
+) -> str:
     """The strategy of a view with the reason and beside others, what its next refresh does, what is
     kept and which other views use it, what the theory says of its query, and the statements of a
     refresh."""

@@ -19,7 +19,7 @@ from viewkeep.query.aggregates import FUNCTIONS
 from viewkeep.query.algebra import GroupBy, Node, Scan, Stored, Window
 from viewkeep.query.clock import CLOCK
 from viewkeep.query.expressions import Literal, OpaqueCall
-from viewkeep.query.traversal import children, rewrite, walk
+from viewkeep.query.traversal import inputs_of, rewrite_tree, walk
 from viewkeep.query.types.data_types import DOUBLE, FLOAT
 from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError
@@ -61,7 +61,7 @@ class SharedForm:
             (
                 type(node).__name__,
                 self._operator_key(node),
-                [places[each] for each in children(node)],
+                [places[each] for each in inputs_of(node)],
             )
             for node in nodes
         ]
@@ -138,21 +138,21 @@ def shared_form(
     kept: Materialized, order: tuple[str, ...], caches: Iterable[Materialized]
 ) -> SharedForm | None:
     """How a cache can be shared; None if its rows are not told by its inputs alone."""
-    definition = expanded(kept.definition, {each.name: each for each in caches})
+    definition = expand_caches(kept.definition, {each.name: each for each in caches})
     if any(map(_depends_on_more, walk(definition))):
         return None
     return SharedForm(definition, kept.ids, order)
 
 
-def expanded(query: Node, caches: Mapping[str, Materialized]) -> Node:
+def expand_caches(query: Node, caches: Mapping[str, Materialized]) -> Node:
     """A query that computes caches where it would read them."""
 
     def rule(node: Node) -> Node:
         if isinstance(node, Stored) and node.name in caches:
-            return expanded(caches[node.name].definition, caches)
+            return expand_caches(caches[node.name].definition, caches)
         return node
 
-    return rewrite(query, rule)
+    return rewrite_tree(query, rule)
 
 
 def _depends_on_more(node: Node) -> bool:

@@ -19,7 +19,7 @@ from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.minimize import leave_out
 from viewkeep.diffs.passes.number_copies import number_copies, reads_copies
 from viewkeep.diffs.programs.count_program import CountProgram
-from viewkeep.diffs.programs.heavy_light import generate_heavy_light, plan_heavy_light
+from viewkeep.diffs.programs.heavy_light import generate_heavy_light, plan_heavy_light_view
 from viewkeep.diffs.programs.recursive_maps import generate_maps
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Materialized, Script
@@ -153,7 +153,7 @@ class View:
         """What it keeps in heavy and light parts, if that is its strategy."""
         if self.decision.strategy != HEAVY_LIGHT:
             return None
-        return plan_heavy_light(self._query_over_sets)
+        return plan_heavy_light_view(self._query_over_sets)
 
     @cached_property
     def queries(self) -> tuple[Node, ...]:

@@ -21,12 +21,12 @@ from viewkeep.plan.adaptive.splits import (
 )
 from viewkeep.plan.adaptive.view_search import (
     Delta,
-    Exhausted,
     Names,
     PartView,
+    SearchExhausted,
     Tries,
     ViewSearch,
-    in_order,
+    factors_in_order,
 )
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.program import (
@@ -48,7 +48,7 @@ from viewkeep.plan.tree import Leaf
 from viewkeep.plan.view_tree import RESULT
 
 
-def plan_heavy_light(
+def plan_heavy_light_count(
     leaves: Sequence[Leaf],
     relations: Sequence[str],
     epsilon: Epsilon,
@@ -58,7 +58,7 @@ def plan_heavy_light(
     """The program for a count, or None if no split that was tried makes it sublinear."""
     try:
         return _first_sublinear_plan(leaves, relations, epsilon, linear_space, notes)
-    except Exhausted:
+    except SearchExhausted:
         return None
 
 
@@ -231,7 +231,8 @@ class Skew:
         """Each view from the member with the shortest loops, after the views it reads."""
         for view, deltas in self._views.items():
             factor = min(
-                in_order(deltas), key=lambda each: self._cost_at_thresholds(deltas[each].cost)
+                factors_in_order(deltas),
+                key=lambda each: self._cost_at_thresholds(deltas[each].cost),
             )
             store = Update(self._view_name(view), view.key)
             yield Block(factor.name, factor.key, (*self._delta_joins(deltas[factor]), store))

@@ -11,7 +11,7 @@ from viewkeep.analysis.exponents import HALF
 from viewkeep.analysis.routes import routes
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.plan.adaptive.costs import with_costs
-from viewkeep.plan.adaptive.counts import plan_heavy_light
+from viewkeep.plan.adaptive.counts import plan_heavy_light_count
 from viewkeep.plan.adaptive.hierarchical import plan_hierarchical
 from viewkeep.plan.adaptive.splits import Epsilon
 from viewkeep.plan.adaptive.triangles import plan_triangles
@@ -94,7 +94,9 @@ def _adaptive_planner(
     if rank == 0:
         raise QueryError(f"{query.name} is q-hierarchical: constant time without heavy parts")
     if not query.free:
-        return lambda epsilon, notes: plan_heavy_light(leaves, relations, epsilon, linear, notes)
+        return lambda epsilon, notes: plan_heavy_light_count(
+            leaves, relations, epsilon, linear, notes
+        )
     if linear:
         raise QueryError(f'{query.name}: space="linear" is for counts, not for lists of tuples')
     if rank is not None:

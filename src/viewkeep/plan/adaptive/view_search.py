@@ -25,7 +25,7 @@ class PartView:
     @property
     def definition(self) -> str:
         """The join, in the order of the atoms."""
-        ordered = in_order(self.members)
+        ordered = factors_in_order(self.members)
         product = " * ".join(f"{each.name}({', '.join(each.key)})" for each in ordered)
         variables = dict.fromkeys(v for each in ordered for v in each.key)
         summed_variables = [v for v in variables if v not in self.key]
@@ -41,7 +41,7 @@ class Delta:
     reads: frozenset[PartView]
 
 
-class Exhausted(Exception):  # noqa: N818 - it ends a search, and is no error
+class SearchExhausted(Exception):  # noqa: N818 - it ends a search, and is no error
     """The search has tried as many ways as it may."""
 
 
@@ -54,7 +54,7 @@ class Tries:
     def spend(self) -> None:
         """Count one more."""
         if self.left == 0:
-            raise Exhausted
+            raise SearchExhausted
         self.left -= 1
 
 
@@ -69,7 +69,7 @@ class ViewSearch:
         """A delta for each member, or None if one cannot be within the budget."""
         if view not in self._plans:
             deltas: dict[Factor, Delta] = {}
-            for member in in_order(view.members):
+            for member in factors_in_order(view.members):
                 delta = self.delta(view, member)
                 if delta is None:
                     self._plans[view] = None
@@ -81,7 +81,7 @@ class ViewSearch:
 
     def delta(self, view: PartView, updated: Factor) -> Delta | None:
         """The cheapest way, with as few views as possible."""
-        rest = in_order(view.members - {updated})
+        rest = factors_in_order(view.members - {updated})
         for views in range(len(rest) // 2 + 1):
             ways = (
                 groups
@@ -160,7 +160,7 @@ def cheapest_joins(
     return joins, cost
 
 
-def in_order(factors: Iterable[Factor]) -> list[Factor]:
+def factors_in_order(factors: Iterable[Factor]) -> list[Factor]:
     """Heavy before light, then by the positions of their atoms."""
     return sorted(factors, key=lambda each: (-each.level, sorted(each.atoms), each.name))
 
@@ -204,14 +204,14 @@ class Names:
     def __call__(self, view: PartView) -> str:
         """A name that no other view has."""
         if view not in self._names:
-            letters = [each.letters for each in in_order(view.members)]
+            letters = [each.letters for each in factors_in_order(view.members)]
             name = "_".join([self.short(view), *filter(None, letters)])
             self._names[view] = fresh(name, self._names.values())
         return self._names[view]
 
     def short(self, view: PartView) -> str:
         """The relations alone."""
-        names = [self._relation_of_factor(each) for each in in_order(view.members)]
+        names = [self._relation_of_factor(each) for each in factors_in_order(view.members)]
         return "V_" + ("" if all(len(name) == 1 for name in names) else "_").join(names)
 
     def shorten(self, views: Iterable[PartView]) -> dict[str, str]:

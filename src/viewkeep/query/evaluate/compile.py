@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.evaluate.casts import cast_to
-from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, refuse, strict, unary
+from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, refuse, strict_evaluator, unary
 from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import (
     Call,
@@ -94,7 +94,7 @@ def _compile_untyped_call(call: Call, names: Sequence[str]) -> Evaluator:
     form = FORMS.get(function.name)
     if form is not None:
         return form(call, arguments)
-    return strict(call, STRICT[function.name], arguments)
+    return strict_evaluator(call, STRICT[function.name], arguments)
 
 
 def _check_argument_count(call: Call, function: Function) -> None:

@@ -37,7 +37,7 @@ def decimal_arithmetic(
     return in_scale(exact, precision, scale)
 
 
-def negative(precision: int, scale: int, value: Decimal) -> Decimal:
+def negative_decimal(precision: int, scale: int, value: Decimal) -> Decimal:
     """The negative of a decimal: of more than 34 digits, the last are rounded."""
     return in_scale(_JAVA.minus(value), precision, scale)
 

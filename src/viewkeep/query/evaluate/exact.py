@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import Any
 
 from viewkeep.query.evaluate.casts import cast_to
-from viewkeep.query.evaluate.decimals import decimal_arithmetic, negative
-from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, strict
+from viewkeep.query.evaluate.decimals import decimal_arithmetic, negative_decimal
+from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, strict_evaluator
 from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import (
     Call,
@@ -105,7 +105,7 @@ def compile_exact_condition(condition: Expression, schema: Schema) -> Callable[[
     return lambda row: all(part(row) is True for part in parts)
 
 
-def fitting(type_: Type) -> Convert:
+def fit_to_type(type_: Type) -> Convert:
     """The function that passes values of a type on, and refuses what Spark could not store.
 
     >>> fitting(TINYINT)(127)
@@ -151,11 +151,11 @@ def _compile_exact_call(call: Call, schema: Schema) -> Evaluator:
     ]
     form = FORMS.get(name)
     if form is not None:
-        return _with_conversion(form(call, arguments), fitting(result))
+        return _with_conversion(form(call, arguments), fit_to_type(result))
     rounded = _rounded_operation(name, types, result)
     if rounded is not None:
-        return strict(call, rounded, arguments)
-    return _with_conversion(strict(call, STRICT[name], arguments), fitting(result))
+        return strict_evaluator(call, rounded, arguments)
+    return _with_conversion(strict_evaluator(call, STRICT[name], arguments), fit_to_type(result))
 
 
 def _exact_argument_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
@@ -211,7 +211,7 @@ def _rounded_arithmetic(name: str, precision: int, scale: int, left: Any, right:
 
 
 def _rounded_negative(to_positive: bool, precision: int, scale: int, value: Decimal) -> Decimal:
-    return value if to_positive and value >= 0 else negative(precision, scale, value)
+    return value if to_positive and value >= 0 else negative_decimal(precision, scale, value)
 
 
 def _exact_common_type(call: Call, types: list[Type]) -> Type:
@@ -239,7 +239,7 @@ def _exact_conversion(source: Type, target: Type, where: Expression) -> Convert:
     if source in (target, VOID):
         return _value_as_it_is
     if source in INTEGRAL and target in INTEGRAL:
-        return fitting(target)
+        return fit_to_type(target)
     if numbers and is_decimal(target):
         return partial(_rounded_decimal, cast_to(target))
     if target == DOUBLE and (numbers or source == FLOAT):

@@ -9,7 +9,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 from viewkeep.errors import QueryError
-from viewkeep.query.evaluate.functions import STRICT, like_pattern, moment
+from viewkeep.query.evaluate.functions import STRICT, like_pattern, midnight
 from viewkeep.query.expressions import Call, Expression, Literal
 from viewkeep.query.types.internal_functions import SINGLE
 
@@ -85,14 +85,14 @@ def _comparable_values(left: Any, right: Any) -> tuple[Any, Any]:
         if left != left or right != right:
             return left != left, right != right
     elif isinstance(left, datetime) != isinstance(right, datetime):
-        return moment(left), moment(right)
+        return midnight(left), midnight(right)
     return left, right
 
 
 # Functions that are NULL when an argument is.
 
 
-def strict(
+def strict_evaluator(
     expression: Expression, function: Callable[..., Any], arguments: Sequence[Evaluator]
 ) -> Evaluator:
     """A function of values that are not NULL, made NULL when an argument is."""
@@ -118,7 +118,7 @@ def strict(
 
 
 def unary(expression: Expression, function: Callable[[Any], Any], argument: Evaluator) -> Evaluator:
-    """`strict` for one argument."""
+    """`strict_evaluator` for one argument."""
 
     def evaluate(row: Row) -> Any:
         value = argument(row)
@@ -185,7 +185,7 @@ def _like_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
             except ValueError as error:
                 raise QueryError(f"{call}: {error}") from error
             return unary(call, lambda text: fullmatch(text) is not None, arguments[0])
-    return strict(call, STRICT["like"], arguments)
+    return strict_evaluator(call, STRICT["like"], arguments)
 
 
 # Functions that look at NULLs, or need not compute all of their arguments.

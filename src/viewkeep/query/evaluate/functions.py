@@ -236,7 +236,7 @@ def _locate_value(part: str, text: str) -> int:
 # Dates.
 
 
-def moment(value: Any) -> Any:
+def midnight(value: Any) -> Any:
     """A date as the timestamp of its midnight; anything else as it is."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime.combine(value, time())
@@ -278,7 +278,7 @@ _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 
 
 def _timestampadd_value(unit: str, amount: int, start: Any) -> Any:
-    start_moment, unit = moment(start), unit.upper()
+    start_moment, unit = midnight(start), unit.upper()
     if not isinstance(start_moment, datetime):
         raise TypeError(f"{start!r} is not a timestamp")
     if unit in _MONTHS:

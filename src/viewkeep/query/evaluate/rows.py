@@ -27,7 +27,7 @@ from viewkeep.query.evaluate.exact import (
     InexactError,
     compile_exact,
     compile_exact_condition,
-    fitting,
+    fit_to_type,
 )
 from viewkeep.query.evaluate.forms import Row, normal
 from viewkeep.query.evaluate.functions import STRICT
@@ -45,12 +45,12 @@ COMPILED = 4096
 """How many operators stay compiled: scripts are run again and again."""
 
 
-def select(node: Select, rows: Iterable[Row]) -> Rows:
+def select_rows(node: Select, rows: Iterable[Row]) -> Rows:
     """The rows for which the condition holds."""
     return list(filter(_row_condition(node), rows))
 
 
-def project(node: Project, rows: Iterable[Row]) -> Rows:
+def project_rows(node: Project, rows: Iterable[Row]) -> Rows:
     """The computed columns of every row."""
     return list(map(_row_projection(node), rows))
 
@@ -78,7 +78,7 @@ def unnest(node: Unnest, rows: Iterable[Row]) -> Rows:
     return result
 
 
-def distinct(node: Distinct, rows: Iterable[Row]) -> Rows:
+def distinct_rows(node: Distinct, rows: Iterable[Row]) -> Rows:
     """Every row once."""
     return list(dict.fromkeys(map(key_of(node.names, node.schema), rows)))
 
@@ -204,7 +204,7 @@ def _has_hash_types(node: Paired, pair: Pair) -> bool:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def group(node: GroupBy, rows: Iterable[Row]) -> Rows:
+def aggregate_rows(node: GroupBy, rows: Iterable[Row]) -> Rows:
     """A row per group; one also of no rows where there are no keys."""
     key = key_of(node.keys, node.child.schema)
     groups: dict[Row, Rows] = {} if node.keys else {(): []}
@@ -230,7 +230,7 @@ def aggregate_function(
         return len
     argument = compile_exact(aggregate.argument, schema)
     compute = _aggregate_of_values(aggregate, type_of(aggregate.argument, schema).type)
-    fit = fitting(result)
+    fit = fit_to_type(result)
 
     def aggregated(rows: Rows) -> Any:
         values = [value for value in map(argument, rows) if value is not None]
@@ -259,5 +259,5 @@ def _aggregate_of_values(aggregate: AggregateColumn, type_: Type) -> Callable[[l
 def _extreme_of_values(
     choose: Callable[[list[Any]], Any], type_: Type
 ) -> Callable[[list[Any]], Any]:
-    check = fitting(type_) if type_ in (DOUBLE, FLOAT) else None
+    check = fit_to_type(type_) if type_ in (DOUBLE, FLOAT) else None
     return choose if check is None else lambda values: choose(list(map(check, values)))

@@ -153,11 +153,11 @@ def _read_named(reader: TokenReader) -> Expression:
     if reader.token.kind == "string" and name.lower() in _TYPED_LITERALS:
         return _read_typed_literal(reader, name.lower())
     if reader.accept("("):
-        return Call(name if start.quoted else name.lower(), read_arguments(reader))
+        return Call(name if start.quoted else name.lower(), read_call_arguments(reader))
     return Column(name)
 
 
-def read_arguments(reader: TokenReader) -> tuple[Expression, ...]:
+def read_call_arguments(reader: TokenReader) -> tuple[Expression, ...]:
     """Read expressions up to the closing bracket."""
     arguments: list[Expression] = []
     while not reader.accept(")"):

@@ -12,7 +12,7 @@ from viewkeep.errors import ParseError, QueryError, did_you_mean
 from viewkeep.query.aggregates import FUNCTIONS, Aggregate
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery, columns, unsafe_head
 from viewkeep.query.expressions import Expression
-from viewkeep.query.notation.expressions import TokenReader, read_arguments, read_expression
+from viewkeep.query.notation.expressions import TokenReader, read_call_arguments, read_expression
 from viewkeep.query.notation.tokens import Token
 
 Schema = Mapping[str, int]
@@ -141,7 +141,7 @@ def _read_aggregate(reader: TokenReader) -> Aggregate:
     if function == "count" and reader.accept("*"):
         reader.expect(")")
         return Aggregate(function)
-    arguments = read_arguments(reader)
+    arguments = read_call_arguments(reader)
     if len(arguments) > 1 or (not arguments and function != "count"):
         reader.fail(f"{function}() takes one argument", at=start)
     return Aggregate(function, *arguments)

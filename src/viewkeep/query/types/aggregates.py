@@ -15,11 +15,11 @@ from viewkeep.query.types.rules import bounded_decimal, decimal_type, digits, is
 from viewkeep.query.types.signatures import (
     Function,
     Rule,
-    Typed,
+    TypedValue,
     clash,
     of_numbers,
     of_same,
-    refusal,
+    type_refusal,
 )
 
 OF_TWO = ("stddev_samp", "var_samp")
@@ -48,12 +48,12 @@ ORDERED = (*PERCENTILES, "mode", "listagg")
 
 
 def comparison_of(aggregate: str) -> str:
-    """The function that tells by `refusal` which types an aggregate takes: its own name, if none
-    that are only carried."""
+    """The function by which `type_refusal` tells the types that an aggregate takes: its own name,
+    if none that are only carried."""
     return COMPARISONS.get(aggregate, aggregate)
 
 
-def aggregate_result(function: str, arguments: Sequence[Typed], grouped: bool) -> Typed:
+def aggregate_result(function: str, arguments: Sequence[TypedValue], grouped: bool) -> TypedValue:
     """The type of an aggregate; without groups it may be NULL even when no value is.
 
     >>> from viewkeep.query.types.data_types import DECIMAL
@@ -67,14 +67,14 @@ def aggregate_result(function: str, arguments: Sequence[Typed], grouped: bool) -
             f"there are {', '.join(AGGREGATES)}"
         )
     if function == "count":
-        return Typed(BIGINT, nullable=False)
+        return TypedValue(BIGINT, nullable=False)
     aggregate.check_count(len(arguments))
     for argument in arguments:
-        reason = refusal(argument.type, comparison_of(function))
+        reason = type_refusal(argument.type, comparison_of(function))
         if reason is not None:
             raise QueryError(f"{function}() cannot take {argument.type}: {reason}")
     by_values = any(each.nullable for each in arguments) or not grouped
-    return Typed(
+    return TypedValue(
         aggregate.rule(arguments),
         {"never": False, "always": True}.get(aggregate.nullable, by_values),
     )
@@ -97,7 +97,7 @@ def _avg_type(type_: Type) -> Type:
 def _integer_aggregate_rule(name: str) -> Rule:
     """The rule of an aggregate of integers, which has their type."""
 
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         if arguments[0].type not in (*INTEGRAL, VOID):
             raise clash(name, arguments, "the argument must be an integer")
         return arguments[0].type
@@ -106,7 +106,7 @@ def _integer_aggregate_rule(name: str) -> Rule:
 
 
 def _percentile_rule(name: str) -> Rule:
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         of_numbers(name, lambda _: DOUBLE)(arguments[:1])
         share = arguments[1].value
         if isinstance(share, str | bytes | bool) or share is None or not 0 <= share <= 1:  # type: ignore[operator]
@@ -117,7 +117,7 @@ def _percentile_rule(name: str) -> Rule:
 
 
 def _text_aggregate_rule(name: str) -> Rule:
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         if not all(each.type in (STRING, VOID) for each in arguments):
             raise clash(name, arguments, "the arguments must be text")
         return STRING
@@ -125,7 +125,7 @@ def _text_aggregate_rule(name: str) -> Rule:
     return rule
 
 
-def _first_argument_type(arguments: Sequence[Typed]) -> Type:
+def _first_argument_type(arguments: Sequence[TypedValue]) -> Type:
     return arguments[0].type
 
 

@@ -33,7 +33,7 @@ from viewkeep.query.types.rules import (
 from viewkeep.query.types.signatures import (
     Function,
     Rule,
-    Typed,
+    TypedValue,
     case_results,
     clash,
     fitting_type,
@@ -44,7 +44,7 @@ from viewkeep.query.types.signatures import (
 
 
 def _arithmetic_rule(operator: str) -> Rule:
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         first, second = arguments
         if operator in ("+", "-") and first.type == DATE and second.type in INTEGRAL[:3]:
             return DATE
@@ -57,7 +57,7 @@ def _arithmetic_rule(operator: str) -> Rule:
     return rule
 
 
-def _operand_type(argument: Typed, operand_beside: Typed) -> Type:
+def _operand_type(argument: TypedValue, operand_beside: TypedValue) -> Type:
     """An integer literal beside a decimal takes only the digits it has, as in Spark."""
     if (
         is_decimal(operand_beside.type)
@@ -69,14 +69,14 @@ def _operand_type(argument: Typed, operand_beside: Typed) -> Type:
 
 
 def _comparison_rule(name: str) -> Rule:
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         fitting_type(name, arguments)
         return BOOLEAN
 
     return rule
 
 
-def _case_type(arguments: Sequence[Typed]) -> Type:
+def _case_type(arguments: Sequence[TypedValue]) -> Type:
     """Conditions and results alternate; the odd one at the end is ELSE."""
     for condition in arguments[:-1:2]:
         if condition.type not in (BOOLEAN, VOID):
@@ -84,13 +84,13 @@ def _case_type(arguments: Sequence[Typed]) -> Type:
     return fitting_type("case", case_results(arguments))
 
 
-def _null_if_type(arguments: Sequence[Typed]) -> Type:
+def _null_if_type(arguments: Sequence[TypedValue]) -> Type:
     """The type of the value, whatever it is compared with."""
     common = fitting_type("nullif", arguments)
     return common if arguments[0].type == VOID else arguments[0].type
 
 
-def _round_type(arguments: Sequence[Typed]) -> Type:
+def _round_type(arguments: Sequence[TypedValue]) -> Type:
     if len(arguments) > 1 and not isinstance(arguments[1].value, int):
         raise clash("round", arguments, "the number of digits must be an integer literal")
     value = arguments[0].type
@@ -111,37 +111,37 @@ def _whole_number_type(type_: Type) -> Type:
     return bounded_decimal(precision - scale + 1, 0)
 
 
-def _timestampadd_type(arguments: Sequence[Typed]) -> Type:
+def _timestampadd_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("timestampadd", TIMESTAMP, (STRING,), INTEGRAL, (TIMESTAMP,))(arguments)
     return TIMESTAMP
 
 
-def _field_type(arguments: Sequence[Typed]) -> Type:
+def _field_type(arguments: Sequence[TypedValue]) -> Type:
     struct, name, place = arguments[0].type, arguments[1].value, arguments[2].value
     if struct.name != "struct" or not isinstance(place, int) or place >= len(struct.parts):
         raise QueryError(f"{struct} has no part {name!r}")
     return struct.parts[place].type
 
 
-def _item_type(arguments: Sequence[Typed]) -> Type:
+def _item_type(arguments: Sequence[TypedValue]) -> Type:
     array, place = (argument.type for argument in arguments)
     if array.name != "array" or place not in INTEGRAL:
         raise QueryError(f"an element of {array} cannot be found by {place}")
     return array.parts[0].type
 
 
-def _entry_type(arguments: Sequence[Typed]) -> Type:
+def _entry_type(arguments: Sequence[TypedValue]) -> Type:
     map_, key = (argument.type for argument in arguments)
     if map_.name != "map" or common_type(map_.parts[0].type, key) != map_.parts[0].type:
         raise QueryError(f"a value of {map_} cannot be found by {key}")
     return map_.parts[1].type
 
 
-def _array_type(arguments: Sequence[Typed]) -> Type:
+def _array_type(arguments: Sequence[TypedValue]) -> Type:
     return ARRAY(fitting_type("array", arguments))
 
 
-def _sequence_type(arguments: Sequence[Typed]) -> Type:
+def _sequence_type(arguments: Sequence[TypedValue]) -> Type:
     common = fitting_type("sequence", arguments)
     if common != DATE and common not in INTEGRAL:
         raise clash("sequence", arguments, "the ends must be whole numbers or dates")

@@ -15,13 +15,13 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.rules import is_numeric
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 
 Schema = tuple[Field, ...]
 """The columns of a table or of an operator's output, in order, with distinct names."""
 
 
-def type_of(expression: Expression, schema: Schema) -> Typed:
+def type_of(expression: Expression, schema: Schema) -> TypedValue:
     """The type of an expression over columns, or a QueryError that names the clash.
 
     >>> from viewkeep.query.types.data_types import INT
@@ -31,14 +31,14 @@ def type_of(expression: Expression, schema: Schema) -> Typed:
     match expression:
         case Column():
             field = find_field(expression.name, schema)
-            return Typed(field.type, field.nullable)
+            return TypedValue(field.type, field.nullable)
         case Literal():
-            return Typed(expression.type, expression.value is None, expression.value)
+            return TypedValue(expression.type, expression.value is None, expression.value)
         case Call():
             arguments = [type_of(argument, schema) for argument in expression.arguments]
             return find_function(expression.function).result(arguments)
         case OpaqueCall():
-            return Typed(expression.type, nullable=True)
+            return TypedValue(expression.type, nullable=True)
         case Cast():
             return cast_result(type_of(expression.argument, schema), expression.type)
 
@@ -67,11 +67,11 @@ def _fields_by_name(schema: Schema) -> dict[str, Field]:
     return entry[1]
 
 
-def cast_result(argument: Typed, target: Type) -> Typed:
+def cast_result(argument: TypedValue, target: Type) -> TypedValue:
     """The type of a cast; a string that does not read as the target may become NULL."""
     if not _is_castable(argument.type, target):
         raise QueryError(f"cannot cast {argument.type} to {target}")
-    return Typed(target, argument.nullable or (argument.type == STRING and target != STRING))
+    return TypedValue(target, argument.nullable or (argument.type == STRING and target != STRING))
 
 
 def check_condition(condition: Expression, schema: Schema) -> None:

@@ -14,7 +14,7 @@ from viewkeep.query.types.rules import common_type, is_numeric
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedValue:
     """What is known of an expression: its type, whether it may be NULL, its value if a literal."""
 
     type: Type
@@ -35,7 +35,7 @@ ONLY_CARRIED = "views carry such columns as they are, and compute nothing with t
 UNORDERED = "views compare values of this type for equality only"
 
 
-def refusal(type_: Type, function: str) -> str | None:
+def type_refusal(type_: Type, function: str) -> str | None:
     """Why a function does not take values of a type that views carry; None where it does.
 
     >>> from viewkeep.query.types.data_types import parse_type
@@ -51,7 +51,7 @@ def refusal(type_: Type, function: str) -> str | None:
     return ONLY_CARRIED
 
 
-Rule = Callable[[Sequence[Typed]], Type]
+Rule = Callable[[Sequence[TypedValue]], Type]
 """The result type of the arguments' types; raises QueryError on a clash."""
 
 
@@ -69,7 +69,7 @@ class Function:
     most: int | None
     nullable: str = "any"
 
-    def result(self, arguments: Sequence[Typed]) -> Typed:
+    def result(self, arguments: Sequence[TypedValue]) -> TypedValue:
         """The type of a call.
 
         >>> from viewkeep.query.types.data_types import BIGINT, INT
@@ -79,10 +79,10 @@ class Function:
         """
         self.check_count(len(arguments))
         for argument in arguments:
-            reason = refusal(argument.type, self.name)
+            reason = type_refusal(argument.type, self.name)
             if reason is not None:
                 raise QueryError(f"{self.name} cannot take {argument.type}: {reason}")
-        return Typed(self.rule(arguments), self._result_nullable(arguments))
+        return TypedValue(self.rule(arguments), self._result_nullable(arguments))
 
     def check_count(self, count: int) -> None:
         """Refuse a call with too few or too many arguments."""
@@ -100,7 +100,7 @@ class Function:
             count = f"{self.least} to {self.most}"
         return f"{count} argument{'' if count.endswith('1') else 's'}"
 
-    def _result_nullable(self, arguments: Sequence[Typed]) -> bool:
+    def _result_nullable(self, arguments: Sequence[TypedValue]) -> bool:
         match self.nullable:
             case "never":
                 return False
@@ -114,7 +114,7 @@ class Function:
         return any(argument.nullable for argument in arguments)
 
 
-def clash(name: str, arguments: Sequence[Typed], rule: str) -> QueryError:
+def clash(name: str, arguments: Sequence[TypedValue], rule: str) -> QueryError:
     """The error of arguments whose types break the rule of a function."""
     types = ", ".join(str(argument.type) for argument in arguments)
     return QueryError(f"{name}: {rule}, but found {types}; add a CAST")
@@ -123,7 +123,7 @@ def clash(name: str, arguments: Sequence[Typed], rule: str) -> QueryError:
 def of_types(name: str, result: Type, *types: tuple[Type, ...]) -> Rule:
     """The rule of a function whose arguments have these types; the last one may repeat."""
 
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         for index, argument in enumerate(arguments):
             allowed = types[min(index, len(types) - 1)]
             if argument.type not in (*allowed, VOID):
@@ -139,7 +139,7 @@ def of_same(name: str) -> Rule:
     return lambda arguments: fitting_type(name, arguments)
 
 
-def fitting_type(name: str, arguments: Sequence[Typed]) -> Type:
+def fitting_type(name: str, arguments: Sequence[TypedValue]) -> Type:
     """The type that all arguments fit; an error if there is none."""
     result: Type | None = VOID
     for argument in arguments:
@@ -152,7 +152,7 @@ def fitting_type(name: str, arguments: Sequence[Typed]) -> Type:
 def of_numbers(name: str, result: Callable[[Type], Type]) -> Rule:
     """The rule of a function of numbers, with a type made of that of the first."""
 
-    def rule(arguments: Sequence[Typed]) -> Type:
+    def rule(arguments: Sequence[TypedValue]) -> Type:
         if not all(is_numeric(argument.type) or argument.type == VOID for argument in arguments):
             raise clash(name, arguments, "the arguments must be numbers")
         return result(arguments[0].type)
@@ -160,6 +160,6 @@ def of_numbers(name: str, result: Callable[[Type], Type]) -> Rule:
     return rule
 
 
-def case_results(arguments: Sequence[Typed]) -> Sequence[Typed]:
+def case_results(arguments: Sequence[TypedValue]) -> Sequence[TypedValue]:
     """The arguments of CASE that may be its result."""
     return [*arguments[1::2], *arguments[len(arguments) & ~1 :]]

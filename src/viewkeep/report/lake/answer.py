@@ -11,7 +11,7 @@ from rich.text import Text
 from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lake.row_changes import named_row_json
 from viewkeep.report.lines import rows_table
-from viewkeep.report.live.maintenance import counted
+from viewkeep.report.live.maintenance import count_text
 
 Json = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -26,7 +26,7 @@ def answer_page(columns: Mapping[str, str], rows: Rows, has_more: bool) -> Rende
         column.justify = "right" if kind.startswith(NUMBERS) else "left"
     if not rows:
         return Group(table, Text("no rows", "dim"))
-    shown = counted(len(rows), "row")
+    shown = count_text(len(rows), "row")
     note = f"the first {shown}; --limit 0 shows all" if has_more else shown
     return Group(table, Text(f"\n{note}", "dim"))
 

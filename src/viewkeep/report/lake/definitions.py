@@ -11,8 +11,8 @@ from rich.text import Text
 from viewkeep.report.amounts import duration, size, times
 from viewkeep.report.lake.freshness import freshness
 from viewkeep.report.lake.refreshes import FORMAT
-from viewkeep.report.lines import lines_table, listed, pairs_table, rows_table
-from viewkeep.report.live.maintenance import counted, row_json
+from viewkeep.report.lines import comma_list, lines_table, pairs_table, rows_table
+from viewkeep.report.live.maintenance import count_text, row_json
 from viewkeep.report.style import BAD, FAIR, section
 
 if TYPE_CHECKING:  # they load what reads a lake
@@ -36,13 +36,13 @@ def tables_page(tables: Sequence["TableDescription"]) -> Group:
             "-" if each.size is None else size(each.size),
             _number_text(each.version),
             "Viewkeep" if each.owned else "others",
-            listed(each.key),
+            comma_list(each.key),
             _columns_text(each.columns),
-            listed(each.readers),
+            comma_list(each.readers),
         )
     problems = [Text(f"{each.name}: {each.problem}", BAD) for each in tables if each.problem]
     rejected = [
-        Text(f"{each.name}: {counted(each.quarantined, 'record')} in quarantine", FAIR)
+        Text(f"{each.name}: {count_text(each.quarantined, 'record')} in quarantine", FAIR)
         for each in tables
         if each.quarantined
     ]
@@ -58,11 +58,11 @@ def views_page(views: Sequence["ViewDescription"]) -> Group:
         name = Text(each.name, "bold")
         table.add_row(
             name if each.ready else name.append(" (unfinished)", BAD),
-            listed(each.reads),
-            listed(each.readers),
+            comma_list(each.reads),
+            comma_list(each.readers),
             each.strategy,
             each.policy,
-            listed(each.key),
+            comma_list(each.key),
             _columns_text(each.columns),
         )
     return Group(table)
@@ -81,10 +81,10 @@ def view_page(view: "ViewDescription", status: "ViewStatus", rows: Sequence[Row]
 
 
 def _view_facts(view: "ViewDescription", status: "ViewStatus") -> Iterator[tuple[str, str | Text]]:
-    yield "reads", listed(view.reads)
-    yield "read by", listed(view.readers)
+    yield "reads", comma_list(view.reads)
+    yield "read by", comma_list(view.readers)
     yield "columns", _columns_text(view.columns)
-    yield "key", listed(view.key)
+    yield "key", comma_list(view.key)
     request = f" (asked for: {view.strategy})" if view.strategy != status.strategy else ""
     layout = f", layout {view.layout}" if view.layout != "auto" else ""
     yield "strategy", f"{status.strategy}{request}, policy {view.policy}{layout}"
@@ -122,7 +122,7 @@ def vacuum_page(files: Mapping[str, int], dry_run: bool) -> Group:
     for name, count in files.items():
         table.add_row(Text(name, "bold"), f"{count:,}")
     outcome = "would be removed" if dry_run else "removed"
-    return Group(table, Text(f"{counted(sum(files.values()), 'file')} {outcome}"))
+    return Group(table, Text(f"{count_text(sum(files.values()), 'file')} {outcome}"))
 
 
 def vacuum_json(files: Mapping[str, int], dry_run: bool) -> Json:

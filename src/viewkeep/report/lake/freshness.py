@@ -12,7 +12,7 @@ from viewkeep.lake import RefreshReport
 from viewkeep.report.amounts import ago, duration, times
 from viewkeep.report.lake.refreshes import FORMAT, report_json, strategy_text
 from viewkeep.report.lines import lines_table
-from viewkeep.report.live.maintenance import counted
+from viewkeep.report.live.maintenance import count_text
 from viewkeep.report.style import BAD, FAIR, GOOD
 
 if TYPE_CHECKING:  # it loads what reads a lake
@@ -53,7 +53,7 @@ def _quarantine_lines(views: Iterable["ViewStatus"]) -> Iterable[Text]:
     """A line for each table with records in quarantine."""
     counts = {name: count for each in views for name, count in each.quarantined.items()}
     for name, count in counts.items():
-        where = f"{counted(count, 'record')} in quarantine (`viewkeep quarantine {name}`)"
+        where = f"{count_text(count, 'record')} in quarantine (`viewkeep quarantine {name}`)"
         yield Text.assemble((f"{name}: ", "bold"), (where, FAIR))
 
 
@@ -85,7 +85,7 @@ def created_text(report: RefreshReport, status: "ViewStatus") -> Text:
     """A view that was just made, and how it will be kept."""
     return Text.assemble(
         (report.view, "bold"),
-        f": {counted(report.rows, 'row')}, computed in {duration(report.seconds)}; "
+        f": {count_text(report.rows, 'row')}, computed in {duration(report.seconds)}; "
         f"kept by strategy {status.strategy} ({report.reason})",
     )
 

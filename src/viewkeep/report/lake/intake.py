@@ -10,7 +10,7 @@ from rich.text import Text
 from viewkeep.report.amounts import duration
 from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lines import rows_table
-from viewkeep.report.live.maintenance import counted
+from viewkeep.report.live.maintenance import count_text
 
 if TYPE_CHECKING:  # it loads what reads a lake
     from viewkeep.lake.intake import IngestReport
@@ -29,8 +29,8 @@ def ingest_text(report: "IngestReport") -> str:
 def _intake_amounts(report: "IngestReport") -> str:
     amounts = [
         f"version {report.version}",
-        counted(report.files, "file"),
-        counted(report.records, "record"),
+        count_text(report.files, "file"),
+        count_text(report.records, "record"),
         f"{report.rejected:,} of them in quarantine" if report.rejected else "",
         f"{report.skipped:,} with nothing new" if report.skipped else "",
         duration(report.seconds),

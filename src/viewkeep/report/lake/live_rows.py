@@ -9,7 +9,7 @@ from rich.text import Text
 from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lake.row_changes import Change, named_row_json, row_change_json
 from viewkeep.report.lines import rows_table
-from viewkeep.report.live.maintenance import counted
+from viewkeep.report.live.maintenance import count_text
 
 Json = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -19,7 +19,7 @@ def live_rows_page(columns: Sequence[str], rows: Rows, more: int) -> RenderableT
     """A line for each row; `more` are not shown."""
     table = rows_table(columns, [list(each.values()) for each in rows])
     if more:
-        return Group(table, Text(f"and {counted(more, 'row')} more: --limit 0 shows all", "dim"))
+        return Group(table, Text(f"and {count_text(more, 'row')} more: --limit 0 shows all", "dim"))
     return table if rows else Text("no rows", "dim")
 
 

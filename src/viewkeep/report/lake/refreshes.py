@@ -40,13 +40,13 @@ def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> 
     table.columns[1].no_wrap = True
     for each in reports:
         strategy, changes, changed, rows, _, seconds = _refresh_cells(each)
-        cells = (str(each.version), moment(each.at), strategy, changes, changed, rows, seconds)
+        cells = (str(each.version), time_text(each.at), strategy, changes, changed, rows, seconds)
         table.add_row(*cells, *((_expected_text(each),) if has_expected else ()))
     note = [Text(f"and {more:,} older: --limit 0 shows all", "dim")]
     return Group(_refresh_table(f"Refreshes of {view}", table), *(note if more else ()))
 
 
-def moment(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
     """A time for people.
 
     >>> moment(1_700_000_000_000)

@@ -10,7 +10,7 @@ from viewkeep.lake import Verification
 from viewkeep.report.amounts import duration
 from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lines import lines_table, rows_table
-from viewkeep.report.live.maintenance import counted, row_json
+from viewkeep.report.live.maintenance import count_text, row_json
 from viewkeep.report.style import BAD, FAIR, GOOD, section
 
 Json = dict[str, Any]
@@ -36,13 +36,15 @@ def _verification_verdict(each: Verification) -> Text:
         return Text(f"right, but stale: {_changes_not_seen(each)} not seen yet", FAIR)
     if each.ok:
         return Text("as its query gives", GOOD)
-    missing = f"{counted(each.missing_rows, 'row')} missing"
-    return Text(f"WRONG: {missing}, {counted(each.extra_rows, 'row')} too many", BAD)
+    missing = f"{count_text(each.missing_rows, 'row')} missing"
+    return Text(f"WRONG: {missing}, {count_text(each.extra_rows, 'row')} too many", BAD)
 
 
 def _changes_not_seen(each: Verification) -> str:
     """The changes that a view does not reflect; None where their writer did not count them."""
-    counts = {t: "changes" if n is None else counted(n, "change") for t, n in each.behind.items()}
+    counts = {
+        t: "changes" if n is None else count_text(n, "change") for t, n in each.behind.items()
+    }
     return " and ".join(f"{count} of {table}" for table, count in counts.items())
 
 
@@ -51,7 +53,7 @@ def _differences_section(each: Verification) -> RenderableType:
     extra = [(Text("too many", BAD), *row) for row in each.extra]
     table = rows_table(("", *each.columns), [*missing, *extra])
     left = each.missing_rows + each.extra_rows - len(each.missing) - len(each.extra)
-    more = [Text(f"and {counted(left, 'row')} more", "dim")] if left > 0 else []
+    more = [Text(f"and {count_text(left, 'row')} more", "dim")] if left > 0 else []
     repair = Text(f"`viewkeep view repair {each.view}` computes it anew", "dim")
     return section(f"{each.view}: rows that differ", table, *more, repair)
 

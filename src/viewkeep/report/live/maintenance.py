@@ -80,7 +80,7 @@ def result_table(
         notes.append(Text(f"and more than these {len(rows)} rows: --limit 0 shows all", "dim"))
     elif not rows:
         notes.append(Text("no rows", "dim"))
-    return section(f"{query.name} after {counted(updates, 'update')}", table, *notes)
+    return section(f"{query.name} after {count_text(updates, 'update')}", table, *notes)
 
 
 def change_line(query: ConjunctiveQuery, row: Row, before: Any, after: Any) -> str:
@@ -138,7 +138,7 @@ def progress_line(loaded: int, updates: int, seconds: float, share: float | None
     bar = ProgressBar(total=1.0, completed=share or 0.0, width=30, pulse=share is None)
     line = Table.grid(padding=(0, 2, 0, 0))
     rate = f"{updates / seconds:,.0f} per second" if updates and seconds else ""
-    amount = counted(updates, "update") if updates else f"loading: {counted(loaded, 'row')}"
+    amount = count_text(updates, "update") if updates else f"loading: {count_text(loaded, 'row')}"
     line.add_row(bar, amount, rate)
     return line
 
@@ -156,12 +156,12 @@ def _summary_facts(summary: Summary) -> Iterable[tuple[str, str]]:
     first, *others = summary.why
     yield "strategy", f"{summary.program.strategy}: {first}"
     yield from (("", other) for other in others)
-    yield "loaded", f"{counted(summary.loaded, 'row')} in {summary.load_seconds:.3f} s"
+    yield "loaded", f"{count_text(summary.loaded, 'row')} in {summary.load_seconds:.3f} s"
     rate = f", {summary.rate:,.0f} per second" if summary.rate else ""
     stopped = " (interrupted)" if summary.interrupted else ""
     yield "updates", f"{summary.updates:,} in {summary.seconds:.3f} s{rate}{stopped}"
     if summary.ignored:
-        changes = counted(summary.ignored, "change")
+        changes = count_text(summary.ignored, "change")
         yield "ignored", f"{changes} of tables that the query does not read"
     mean = f" ({summary.steps / summary.updates:.1f} each" if summary.updates else ""
     worst = f", at most {summary.worst_steps:,})" if summary.updates else ""
@@ -183,7 +183,7 @@ def _map_signature(each: Map) -> str:
     return f"{each.name}({', '.join(each.key)})"
 
 
-def counted(number: int, thing: str) -> str:
+def count_text(number: int, thing: str) -> str:
     """A number of things for people.
 
     >>> counted(1, "row"), counted(1200, "row")

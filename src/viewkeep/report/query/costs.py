@@ -14,7 +14,7 @@ from rich.text import Text
 from viewkeep.analysis import Analysis, VariableOrder
 from viewkeep.analysis.edge_cover import edge_cover
 from viewkeep.analysis.exponents import order
-from viewkeep.analysis.extremes import OrderedValues, carried, ordered_values
+from viewkeep.analysis.extremes import OrderedValues, carried_variables, ordered_values
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.variable_order import JoinShape
 from viewkeep.query.constraints import closure
@@ -82,7 +82,7 @@ def _costs_of_atom(
             rules = [rule for rule in shape.rules if rule.guard in below]
             determined = closure(shape.atoms[atom], rules)
             bag = (*node.depends_on, node.variable)
-            merged = carried(shape, node.variable, below, atom, values)
+            merged = carried_variables(shape, node.variable, below, atom, values)
             bag += tuple(v for v in shape.levels if v in merged and v not in bag)
             edges = [closure(shape.atoms[i], rules) for i in below]
             exponent = edge_cover(frozenset(bag) - determined, edges)

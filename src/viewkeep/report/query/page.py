@@ -16,7 +16,7 @@ from viewkeep.report.query.adaptive import adaptive_sections
 from viewkeep.report.query.bounds import averaging_note, bounds_table, lower_bound_text
 from viewkeep.report.query.costs import costs_table, update_costs
 from viewkeep.report.query.hints import hints
-from viewkeep.report.query.summary import headline, obstacle
+from viewkeep.report.query.summary import first_obstacle, headline
 from viewkeep.report.query.variable_order import order_tree
 from viewkeep.report.query.verdicts import reasons, verdict_table
 from viewkeep.report.script.page import DEFAULT, ScriptOptions, script_sections
@@ -74,7 +74,7 @@ def algebra_page(
 def _query_title(analysis: Analysis) -> Panel:
     style = grade(analysis.bounds)
     lines = [query_text(analysis.query), Text(headline(analysis), f"bold {style}")]
-    cause = obstacle(analysis)
+    cause = first_obstacle(analysis)
     if cause is not None:
         place = "in the fracture, " if analysis.query.inputs else ""
         lines.append(Text(f"because {place}{reasons(analysis)[cause.property]}"))

@@ -41,7 +41,7 @@ def _is_tractable_with_sums(analysis: Analysis) -> bool:
     return analysis.bounds.logarithmic and analysis.tractable_access_pattern
 
 
-def obstacle(analysis: Analysis) -> Verdict | None:
+def first_obstacle(analysis: Analysis) -> Verdict | None:
     """The first "no" that keeps updates or delay from being constant."""
     if analysis.bounds.constant:
         return None

@@ -16,7 +16,7 @@ KINDS = {"+": INSERT, "-": DELETE}
 Kinds = list[tuple[str, frozenset[str]]]
 
 
-def read_changes(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
+def read_change_kinds(view: Node, texts: Iterable[str]) -> dict[str, Kinds]:
     """The kinds of changes by table; columns that no condition tells apart change together.
 
     A table that only stands in a part of the view that has no rows is left out.

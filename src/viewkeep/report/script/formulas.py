@@ -65,7 +65,7 @@ def plain_columns(*titles: str) -> Table:
     return table
 
 
-def indented(line: str) -> Padding:
+def indented_line(line: str) -> Padding:
     """A line of a tree; where it is too long it goes on at its own indentation."""
     content = line.lstrip()
     return Padding(Text(content), (0, 0, 0, len(line) - len(content)))

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from viewkeep.diffs.generate import Generated
+from viewkeep.diffs.generate import GeneratedScript
 from viewkeep.diffs.model import DELETE, INSERT
 from viewkeep.diffs.passes.instantiate import BLOCKING, RuleDag
 from viewkeep.diffs.rules.common import AFTER, NEW, POST, PRE, Piece, Subview
@@ -17,7 +17,7 @@ from viewkeep.diffs.script import BaseDiff, Materialized
 from viewkeep.diffs.show.names import column_text, relation_text
 from viewkeep.diffs.show.operators import details
 from viewkeep.query.algebra import Node, Stored
-from viewkeep.query.traversal import children, walk
+from viewkeep.query.traversal import inputs_of, walk
 from viewkeep.report.script.formulas import Symbols, plain_columns
 from viewkeep.report.style import FAIR, GOOD, HEADING, section
 
@@ -32,7 +32,7 @@ def operator_text(node: Node) -> str:
     return f"{type(node).__name__} {details(node)}".rstrip()
 
 
-def kept_nodes(generated: Generated) -> dict[Node, Materialized]:
+def kept_nodes(generated: GeneratedScript) -> dict[Node, Materialized]:
     """The operators whose rows are kept."""
     nodes = generated.plan.nodes
     caches = {nodes[c.operator]: c for c in generated.script.caches if c.operator is not None}
@@ -42,24 +42,24 @@ def kept_nodes(generated: Generated) -> dict[Node, Materialized]:
 # --- operators ------------------------------------------------------------------------------------
 
 
-def plan_section(generated: Generated) -> RenderableType:
+def plan_section(generated: GeneratedScript) -> RenderableType:
     """Every operator with its number, its IDs, and what is kept of it."""
     tree = _operator_tree(generated, generated.plan.root, set())
     return section("Plan with the IDs of every operator", tree)
 
 
-def _operator_tree(generated: Generated, node: Node, nodes_above: set[Node]) -> Tree:
+def _operator_tree(generated: GeneratedScript, node: Node, nodes_above: set[Node]) -> Tree:
     number = generated.plan.nodes.index(node)
-    if node in nodes_above and children(node):
+    if node in nodes_above and inputs_of(node):
         return Tree(Text(f"{number} (above)"), guide_style="dim")
     nodes_above.add(node)
     tree = Tree(_operator_label(generated, node, number), guide_style="dim")
-    for child in children(node):
+    for child in inputs_of(node):
         tree.children.append(_operator_tree(generated, child, nodes_above))
     return tree
 
 
-def _operator_label(generated: Generated, node: Node, number: int) -> RenderableType:
+def _operator_label(generated: GeneratedScript, node: Node, number: int) -> RenderableType:
     ids = ", ".join(map(column_text, generated.plan.ids[node])) or "none: a single row"
     label = Text.assemble((f"{number} ", "dim"), operator_text(node), "\n", (f"IDs: {ids}", "dim"))
     cache = kept_nodes(generated).get(node)
@@ -69,13 +69,13 @@ def _operator_label(generated: Generated, node: Node, number: int) -> Renderable
     return Symbols(label)
 
 
-def plan_json(generated: Generated) -> list[Json]:
+def plan_json(generated: GeneratedScript) -> list[Json]:
     """The operators, inputs first; positions are their numbers."""
     plan, caches = generated.plan, kept_nodes(generated)
     return [
         {
             "operator": operator_text(node),
-            "inputs": [plan.nodes.index(child) for child in children(node)],
+            "inputs": [plan.nodes.index(child) for child in inputs_of(node)],
             "ids": [column_text(name) for name in plan.ids[node]],
             "kept": caches[node].name if node in caches else None,
         }
@@ -92,7 +92,7 @@ def change_text(diff: BaseDiff) -> str:
     return f"{diff.schema.kind} of {columns}" if columns else diff.schema.kind
 
 
-def diffs_section(generated: Generated) -> RenderableType:
+def diffs_section(generated: GeneratedScript) -> RenderableType:
     """The diffs that the view wants: updates by the columns that conditions read together."""
     table = plain_columns("table", "change", "diff")
     for diff in generated.script.diffs:
@@ -105,7 +105,7 @@ def diffs_section(generated: Generated) -> RenderableType:
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def rules_section(generated: Generated) -> RenderableType:
+def rules_section(generated: GeneratedScript) -> RenderableType:
     """Which rule of which operator turns which diff into which, from the tables up."""
     return section("Rules, from the tables up", *_rules_by_operator(generated.dag))
 

@@ -12,16 +12,16 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from viewkeep.diffs.generate import Generated, generate
+from viewkeep.diffs.generate import GeneratedScript, generate
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script, Statement
 from viewkeep.diffs.show.names import column_text, note_text, relation_text
 from viewkeep.diffs.show.operators import details
-from viewkeep.diffs.show.script import reads, show_lines, statement_text
+from viewkeep.diffs.show.script import relations_read, show_lines, statement_text
 from viewkeep.errors import ViewkeepError
 from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.traversal import walk
-from viewkeep.report.script.changes import read_changes
-from viewkeep.report.script.formulas import Formulas, Symbols, indented, plain_columns
+from viewkeep.report.script.changes import read_change_kinds
+from viewkeep.report.script.formulas import Formulas, Symbols, indented_line, plain_columns
 from viewkeep.report.script.id_plan import (
     change_text,
     diffs_section,
@@ -55,9 +55,9 @@ DEFAULT = ScriptOptions()
 
 
 @lru_cache(maxsize=1)  # a page and its picture show the same one
-def delta_script(tree: Node, options: ScriptOptions) -> Generated:
+def delta_script(tree: Node, options: ScriptOptions) -> GeneratedScript:
     """What every pass makes of a view; an error says why there is no script."""
-    changes = read_changes(tree, options.changes) if options.changes else None
+    changes = read_change_kinds(tree, options.changes) if options.changes else None
     return generate(tree, changes, options.tuple_based)
 
 
@@ -71,7 +71,7 @@ def script_sections(tree: Node, options: ScriptOptions) -> Iterator[RenderableTy
     except ViewkeepError as problem:
         if options.changes:
             raise  # they may be misspelt
-        yield section("Operators", *map(indented, str(tree).splitlines()))
+        yield section("Operators", *map(indented_line, str(tree).splitlines()))
         yield section("Maintenance", Text("No delta script: ", BAD).append(f"{problem}."))
         return
     yield plan_section(generated)
@@ -110,7 +110,7 @@ def script_lines(script: Script, width: int) -> list[str]:
 
 
 def _statement_lines(statement: Statement, script: Script, width: int) -> list[str]:
-    lines, names = show_lines(statement, width), ", ".join(reads(statement, script))
+    lines, names = show_lines(statement, width), ", ".join(relations_read(statement, script))
     if not names:
         return lines
     if len(lines) == 1 and len(lines[0]) + len(READS) + len(names) <= width:
@@ -188,7 +188,7 @@ def script_json(tree: Node, options: ScriptOptions) -> Json:
     return {"script": _generated_json(generated, options), "script_problem": None}
 
 
-def _generated_json(generated: Generated, options: ScriptOptions) -> Json:
+def _generated_json(generated: GeneratedScript, options: ScriptOptions) -> Json:
     script = generated.script
     return {
         "tuple_based": options.tuple_based,
@@ -230,7 +230,7 @@ def _statement_json(statement: Statement, script: Script) -> Json:
         "diff": relation_text(statement.diff if isinstance(statement, Apply) else statement.name),
         "target": statement.target if isinstance(statement, Apply) else None,
         "text": statement_text(statement),
-        "reads": list(reads(statement, script)),
+        "reads": list(relations_read(statement, script)),
     }
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from textwrap import shorten, wrap
 from xml.sax.saxutils import escape
 
-from viewkeep.diffs.generate import Generated
+from viewkeep.diffs.generate import GeneratedScript
 from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE
 from viewkeep.diffs.passes.instantiate import BLOCKING
 from viewkeep.diffs.show.names import column_text
 from viewkeep.diffs.show.operators import details
 from viewkeep.query.algebra import Node, Scan
-from viewkeep.query.traversal import children
+from viewkeep.query.traversal import inputs_of
 from viewkeep.report.script.id_plan import kept_nodes
 
 WIDTH, HEIGHT = 236, 78
@@ -48,7 +48,7 @@ class Place:
         return self.x + WIDTH / 2
 
 
-def plan_picture(generated: Generated, name: str) -> str:
+def plan_picture(generated: GeneratedScript, name: str) -> str:
     """The SVG text; the same plan always gives the same picture."""
     places = _picture_places(generated.plan.root)
     width = max(place.x for place in places.values()) + WIDTH + MARGIN
@@ -93,13 +93,13 @@ def _picture_places(root: Node) -> dict[Node, Place]:
 def _picture_depths(node: Node, depth: int, depths: dict[Node, int]) -> None:
     if depths.get(node, 0) < depth:
         depths[node] = depth
-        for child in children(node):
+        for child in inputs_of(node):
             _picture_depths(child, depth + 1, depths)
 
 
 def _picture_middles(node: Node, middles: dict[Node, float]) -> None:
     """Leaves from left to right, each in a column of its own; a shared input stands once."""
-    new = [child for child in dict.fromkeys(children(node)) if child not in middles]
+    new = [child for child in dict.fromkeys(inputs_of(node)) if child not in middles]
     for child in new:
         _picture_middles(child, middles)
     below = [middles[child] for child in new]
@@ -111,7 +111,7 @@ def _picture_middles(node: Node, middles: dict[Node, float]) -> None:
 # --- arrows ---------------------------------------------------------------------------------------
 
 
-def diff_kinds(generated: Generated, node: Node) -> str:
+def diff_kinds(generated: GeneratedScript, node: Node) -> str:
     """The diffs of an operator's output: their kinds, and how many there are of each."""
     changes = generated.dag.changes(generated.plan.nodes.index(node))
     kinds = [change.schema.kind for change in changes]
@@ -121,9 +121,9 @@ def diff_kinds(generated: Generated, node: Node) -> str:
     )
 
 
-def _input_arrows(generated: Generated, places: Mapping[Node, Place]) -> Iterator[str]:
+def _input_arrows(generated: GeneratedScript, places: Mapping[Node, Place]) -> Iterator[str]:
     for node in generated.plan.nodes:
-        inputs = dict.fromkeys(children(node))
+        inputs = dict.fromkeys(inputs_of(node))
         for i, child in enumerate(inputs):
             start, end = places[child], places[node]
             x = end.x + WIDTH * (i + 1) / (len(inputs) + 1)
@@ -144,7 +144,7 @@ def _arrow_shapes(x: float, y: float, to_x: float, to_y: float, kinds: str) -> I
         yield _text_element((x + to_x) / 2 + 8, (y + to_y) / 2 + 4, kinds, "small flow")
 
 
-def _view_shapes(generated: Generated, name: str) -> Iterator[str]:
+def _view_shapes(generated: GeneratedScript, name: str) -> Iterator[str]:
     """The view, above its root."""
     root = _picture_places(generated.plan.root)[generated.plan.root]
     label = shorten(name, LETTERS, placeholder="...")
@@ -154,7 +154,7 @@ def _view_shapes(generated: Generated, name: str) -> Iterator[str]:
 # --- boxes ----------------------------------------------------------------------------------------
 
 
-def _operator_boxes(generated: Generated, places: Mapping[Node, Place]) -> Iterator[str]:
+def _operator_boxes(generated: GeneratedScript, places: Mapping[Node, Place]) -> Iterator[str]:
     caches = kept_nodes(generated)
     for number, node in enumerate(generated.plan.nodes):
         place = places[node]

@@ -9,14 +9,14 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import AntiJoin, Node, Select, SemiJoin
 from viewkeep.query.expressions import TRUE, Column, Expression, columns_of, conjunction, literal
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, with_common_tables
 from viewkeep.sql.blocks.from_clause import translate_from
 from viewkeep.sql.blocks.items import select_items
-from viewkeep.sql.blocks.outputs import renamed
+from viewkeep.sql.blocks.outputs import rename_outputs
 from viewkeep.sql.blocks.scope import Scalar, Scope, constant
-from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.blocks.top import without_brackets
 from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.translator import Translator
 
@@ -177,7 +177,7 @@ def _subquery_rows(
     query: exp.Expr, context: Context, needs_items: bool
 ) -> tuple[Node, list[Scalar], tuple[Expression, ...]]:
     """The rows of a subquery, its output columns and the conditions on the outer query."""
-    query = unwrapped(query)
+    query = without_brackets(query)
     if isinstance(query, exp.Select) and not is_grouped(query) and not chooses_rows(query):
         refuse_clauses(query, context.source)
         context = with_common_tables(query, context)
@@ -188,8 +188,8 @@ def _subquery_rows(
         return block.node, items if needs_items else [], block.correlated
     rows = context.nested(query)
     alias = context.names.take("subquery")
-    rows = renamed(rows, [f"{alias}.{name}" for name in rows.names], context.places)
-    columns = [Scalar(Column(f.name), Typed(f.type, f.nullable)) for f in rows.schema]
+    rows = rename_outputs(rows, [f"{alias}.{name}" for name in rows.names], context.places)
+    columns = [Scalar(Column(f.name), TypedValue(f.type, f.nullable)) for f in rows.schema]
     return rows, columns, ()
 
 

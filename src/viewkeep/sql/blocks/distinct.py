@@ -7,7 +7,7 @@ from viewkeep.query.types.signatures import ONLY_CARRIED
 from viewkeep.sql.blocks.context import Context
 
 
-def distinct(node: Node, query: exp.Expr, context: Context) -> Node:
+def distinct_of_query(node: Node, query: exp.Expr, context: Context) -> Node:
     """The rows of a query, each once."""
     refuse_incomparable(node, query, context)
     return Distinct(node)

@@ -11,16 +11,16 @@ from viewkeep.query.algebra import Node, Scan, Values
 from viewkeep.query.expressions import TRUE, Column, Expression, conjunction, literal
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import Schema
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import Context, cycle_problem
 from viewkeep.sql.blocks.generators import is_generator
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.lateral_joins import generator_table, join_lateral, lateral_view
-from viewkeep.sql.blocks.outputs import renamed
-from viewkeep.sql.blocks.pivot import Pivoted
+from viewkeep.sql.blocks.outputs import rename_outputs
+from viewkeep.sql.blocks.pivot import PivotedRelation
 from viewkeep.sql.blocks.relation import Relation, check_alias, with_types
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
-from viewkeep.sql.blocks.top import unwrapped
+from viewkeep.sql.blocks.top import without_brackets
 from viewkeep.sql.blocks.values import is_range, translate_range, translate_values
 from viewkeep.sql.expressions.clock import is_joined
 from viewkeep.sql.expressions.translator import Translator
@@ -50,7 +50,7 @@ def _from_table(node: exp.Expr, context: Context) -> Relation:
         case exp.Subquery() if isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
             relation = _from_table(node.this, context)
         case exp.Subquery():
-            relation = _from_subquery(context.nested(unwrapped(node)), node, (), context)
+            relation = _from_subquery(context.nested(without_brackets(node)), node, (), context)
         case exp.Values():
             relation = _from_subquery(translate_values(node, context), node, (), context)
         case exp.Table() if is_range(node):
@@ -93,7 +93,7 @@ def _from_pivot(node: exp.Expr, context: Context) -> Relation:
     table.set("joins", None)
     unpivot = bool(pivot.args.get("unpivot"))
     relation = _from_table(table, context if unpivot else context.aside())
-    pivoted = Pivoted(table, pivot, relation.columns, context)
+    pivoted = PivotedRelation(table, pivot, relation.columns, context)
     rows = pivoted.unpivoted(relation.node) if unpivot else pivoted.pivoted()
     return _from_subquery(rows, pivot, (), context)
 
@@ -137,7 +137,7 @@ def _from_subquery(
         raise context.source.error(problem, node)
     alias = context.names.take(node.alias or node.name or "subquery")
     own_names = [f"{alias}.{name}" for name in columns or rows.names]
-    qualified = renamed(rows, own_names, context.places)
+    qualified = rename_outputs(rows, own_names, context.places)
     return _from_relation(qualified, node, names, context)
 
 
@@ -164,7 +164,7 @@ def _visible_columns(node: Node) -> Schema:
 
 
 def _scalar_of_field(field: Field) -> Scalar:
-    return Scalar(Column(field.name), Typed(field.type, field.nullable))
+    return Scalar(Column(field.name), TypedValue(field.type, field.nullable))
 
 
 def _from_join(left: Relation, item: exp.Join, context: Context) -> Relation:

@@ -8,7 +8,7 @@ from viewkeep.query.algebra import Node, Output, Project, Unnest
 from viewkeep.query.expressions import Call, Column, literal
 from viewkeep.query.types.data_types import INT, Type
 from viewkeep.query.types.internal_functions import FIELD
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expressions.translator import Translator
@@ -42,11 +42,11 @@ class Generator:
             fields = self._element_types[0].parts
             parts = [(literal(field.name), literal(i)) for i, field in enumerate(fields)]
             calls = [Call(FIELD, (values[0], *part)) for part in parts]
-            types = [Typed(field.type, True) for field in fields]
+            types = [TypedValue(field.type, True) for field in fields]
             return tuple(map(Scalar, calls, types))
         pairs = zip(values, self._element_types, strict=True)
-        scalars = tuple(Scalar(column, Typed(type_, True)) for column, type_ in pairs)
-        place = Scalar(position, Typed(INT, True))
+        scalars = tuple(Scalar(column, TypedValue(type_, True)) for column, type_ in pairs)
+        place = Scalar(position, TypedValue(INT, True))
         return (place, *scalars) if self.function == _POSEXPLODE else scalars
 
     def over(self, rows: Node, outer: bool = False) -> Node:

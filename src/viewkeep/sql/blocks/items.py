@@ -40,7 +40,7 @@ def select_items(select: exp.Select, translator: Translator) -> list[Item]:
     return items
 
 
-def project(node: Node, items: Sequence[Item], source: Source) -> Node:
+def project_items(node: Node, items: Sequence[Item], source: Source) -> Node:
     """The output of a query block; columns of two tables that are called alike are told apart,
     `id` and `id_2`."""
     pairs = zip(item_names(items, source, tells_columns_apart=True), items, strict=True)

@@ -9,14 +9,14 @@ from viewkeep.sql.blocks.context import Places
 
 def with_names(node: Node, names: Sequence[str]) -> Node:
     """The same rows under other column names, if they differ."""
-    return node if list(node.names) == list(names) else renamed(node, names, Places())
+    return node if list(node.names) == list(names) else rename_outputs(node, names, Places())
 
 
-def renamed(node: Node, names: Sequence[str], places: Places) -> Node:
+def rename_outputs(node: Node, names: Sequence[str], places: Places) -> Node:
     """The same rows under other column names; a projection on top is relabelled in place."""
     match node:
         case Distinct():
-            return places.move(node, Distinct(renamed(node.child, names, places)))
+            return places.move(node, Distinct(rename_outputs(node.child, names, places)))
         case Project():
             expressions = [output.expression for output in node.outputs]
             return Project(node.child, tuple(map(Output, names, expressions)))

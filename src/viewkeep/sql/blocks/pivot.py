@@ -35,7 +35,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Pivoted:
+class PivotedRelation:
     """A relation of FROM with one PIVOT or UNPIVOT of it."""
 
     table: exp.Expr

@@ -6,7 +6,7 @@ from typing import Optional
 
 from viewkeep.errors import did_you_mean
 from viewkeep.query.expressions import Expression, Literal
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +14,12 @@ class Scalar:
     """A translated expression with its type."""
 
     expression: Expression
-    typed: Typed
+    typed: TypedValue
 
 
 def constant(value: Literal) -> Scalar:
     """A literal as a typed expression."""
-    return Scalar(value, Typed(value.type, value.value is None, value.value))
+    return Scalar(value, TypedValue(value.type, value.value is None, value.value))
 
 
 @dataclass(frozen=True, slots=True)

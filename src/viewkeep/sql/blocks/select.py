@@ -9,9 +9,9 @@ from viewkeep.query.algebra import Node, Select
 from viewkeep.sql.blocks.block import Block, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context
-from viewkeep.sql.blocks.distinct import distinct
+from viewkeep.sql.blocks.distinct import distinct_of_query
 from viewkeep.sql.blocks.generators import BlockGenerator
-from viewkeep.sql.blocks.items import output_names, project, select_items
+from viewkeep.sql.blocks.items import output_names, project_items, select_items
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.top import apply_top, read_top, replace_aliases, top_of_outputs
 from viewkeep.sql.blocks.windows import BlockWindows
@@ -45,12 +45,12 @@ def translate_select(select: exp.Select, context: Context) -> Node:
         context.placed(node, select.args["qualify"].this, TokenType.QUALIFY)
     if generator.call is not None and top is not None:
         raise context.source.unsupported("LIMIT beside explode() in the select list", top.place)
-    node = project(apply_top(generator.apply(node), top, context), items, context.source)
+    node = project_items(apply_top(generator.apply(node), top, context), items, context.source)
     written = output_names(items, node)
     context.written.put(node, written)
     if not unique:
         return node
-    node = context.written.put(distinct(node, select, context), written)
+    node = context.written.put(distinct_of_query(node, select, context), written)
     context.placed(node, select.expressions[0], TokenType.DISTINCT)
     return top_of_outputs(select, node, context)
 

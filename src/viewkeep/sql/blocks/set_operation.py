@@ -10,8 +10,8 @@ from viewkeep.query.types.rules import common_type
 from viewkeep.query.windows import WindowColumn
 from viewkeep.sql.blocks.clauses import refuse_clauses
 from viewkeep.sql.blocks.context import Context, Places
-from viewkeep.sql.blocks.distinct import distinct, refuse_incomparable
-from viewkeep.sql.blocks.outputs import renamed
+from viewkeep.sql.blocks.distinct import distinct_of_query, refuse_incomparable
+from viewkeep.sql.blocks.outputs import rename_outputs
 from viewkeep.sql.blocks.top import top_of_outputs
 
 _COPY = "#copy"
@@ -41,7 +41,7 @@ def combine(left: Node, right: Node, query: exp.SetOperation, context: Context) 
     name = "EXCEPT" if isinstance(query, exp.Except) else "INTERSECT"
     keyword = TokenType.EXCEPT if name == "EXCEPT" else TokenType.INTERSECT
     if query.args.get("distinct"):
-        left = distinct(left, query.expression, context)
+        left = distinct_of_query(left, query.expression, context)
         return context.placed(
             _except_or_intersect(name, left, right, context), query.expression, keyword
         )
@@ -56,7 +56,9 @@ def _union_rows(left: Node, right: Node, query: exp.Union, context: Context) -> 
     """The rows of both sides of a UNION; without ALL, equal ones once."""
     union = UnionAll((*_union_inputs(left), *_union_inputs(right)))
     context.placed(union, query.expression, TokenType.UNION)
-    return distinct(union, query.expression, context) if query.args.get("distinct") else union
+    return (
+        distinct_of_query(union, query.expression, context) if query.args.get("distinct") else union
+    )
 
 
 def _sides_of_equal_types(
@@ -78,7 +80,7 @@ def _numbered_copies(node: Node, query: exp.SetOperation, context: Context) -> N
 def _except_or_intersect(name: str, left: Node, right: Node, context: Context) -> Node:
     prefix = context.names.take("right")
     names = left.names
-    right = renamed(right, [f"{prefix}.{column}" for column in names], context.places)
+    right = rename_outputs(right, [f"{prefix}.{column}" for column in names], context.places)
     same = [Call("<=>", (Column(n), Column(f"{prefix}.{n}"))) for n in names]
     operator = AntiJoin if name == "EXCEPT" else SemiJoin
     return operator(left, right, conjunction(same))
@@ -109,7 +111,7 @@ def _set_operation_types(
 
 def _side_with_types(node: Node, names: tuple[str, ...], types: list[Type], places: Places) -> Node:
     if [field.type for field in node.schema] == types:
-        return node if node.names == names else renamed(node, names, places)
+        return node if node.names == names else rename_outputs(node, names, places)
     outputs = [
         Output(name, Column(field.name) if field.type == type_ else Cast(Column(field.name), type_))
         for name, field, type_ in zip(names, node.schema, types, strict=True)

@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeep.query.algebra import Node, Output, Project, Select
 from viewkeep.query.expressions import Call, Column, Expression, literal
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
 from viewkeep.sql.blocks.windows import OrderKey, order_keys, ordered_rows
@@ -35,7 +35,7 @@ def has_top(query: exp.Expr) -> bool:
     return _limit_node(query) is not None or query.args.get("offset") is not None
 
 
-def unwrapped(query: exp.Expr) -> exp.Expr:
+def without_brackets(query: exp.Expr) -> exp.Expr:
     """The query without brackets that have no clauses of their own."""
     while isinstance(query, exp.Subquery) and not has_top(query):
         query = query.this
@@ -85,7 +85,7 @@ def top_of_outputs(
     if not has_top(query):
         return node
     columns = [
-        ScopeColumn("", name, Scalar(Column(f.name), Typed(f.type, f.nullable)))
+        ScopeColumn("", name, Scalar(Column(f.name), TypedValue(f.type, f.nullable)))
         for name, f in zip(
             names or context.written.get(node), node.schema[len(links) :], strict=True
         )

@@ -27,7 +27,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.rules import is_numeric
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.scope import Scalar
 
 
@@ -45,7 +45,7 @@ Compose = Callable[[Composer, Sequence[Scalar]], Scalar | None]
 """The composition of a call, or None where there is none."""
 
 
-def composed(name: str, composer: Composer, arguments: Sequence[Scalar]) -> Scalar | None:
+def compose_call(name: str, composer: Composer, arguments: Sequence[Scalar]) -> Scalar | None:
     """A call as calls of other functions; None for what is no composition."""
     entry = COMPOSED.get(name)
     if entry is None or len(arguments) != entry[0]:
@@ -54,7 +54,7 @@ def composed(name: str, composer: Composer, arguments: Sequence[Scalar]) -> Scal
 
 
 def _constant_scalar(value: Literal) -> Scalar:
-    return Scalar(value, Typed(value.type, value.value is None, value.value))
+    return Scalar(value, TypedValue(value.type, value.value is None, value.value))
 
 
 _ZERO, _ONE, _EPOCH = (_constant_scalar(literal(each)) for each in (0, 1, date(1970, 1, 1)))

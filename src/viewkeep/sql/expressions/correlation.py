@@ -31,7 +31,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedRows:
     """The rows of a subquery, with the links by which they belong to outer rows."""
 
     node: Node
@@ -47,7 +47,9 @@ class Outer:
     values: Mapping[str, Expression]
 
 
-def link(node: Node, conditions: tuple[Expression, ...], outer: Outer, alias: str) -> Linked | None:
+def link(
+    node: Node, conditions: tuple[Expression, ...], outer: Outer, alias: str
+) -> LinkedRows | None:
     """The rows of a subquery that is correlated by conditions; None if they read anything else."""
     own = set(node.names)
     read = sorted({c for part in conditions for c in columns_of(part)} - own)
@@ -57,7 +59,7 @@ def link(node: Node, conditions: tuple[Expression, ...], outer: Outer, alias: st
     pairs = [_correlated_pair(part, node, outer.schema) for part in conditions]
     links = [pair for pair in pairs if pair is not None]
     if len(links) == len(pairs):
-        return Linked(node, tuple(dict.fromkeys(links)))
+        return LinkedRows(node, tuple(dict.fromkeys(links)))
     return _correlation_by_domain(node, conditions, read, outer, alias)
 
 
@@ -80,7 +82,7 @@ def _correlates_one_value(inner: Type, outer: Type) -> bool:
 
 def _correlation_by_domain(
     node: Node, conditions: tuple[Expression, ...], read: list[str], outer: Outer, alias: str
-) -> Linked | None:
+) -> LinkedRows | None:
     fields = [find_field(column, outer.schema) for column in read]
     values = [outer.values.get(column, Column(column)) for column in read]
     outer_columns = set(outer.rows.names)
@@ -93,4 +95,4 @@ def _correlation_by_domain(
     links = tuple(
         Link(Column(names[f.name]), "<=>" if f.nullable else "=", Column(f.name)) for f in fields
     )
-    return Linked(Join(domain, node, conjunction(inside)), links)
+    return LinkedRows(Join(domain, node, conjunction(inside)), links)

@@ -10,7 +10,7 @@ from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.expressions.functions import keyword_function
 from viewkeep.sql.expressions.literals import read_type
 from viewkeep.sql.expressions.nested import element, field
-from viewkeep.sql.expressions.refusals import refusal
+from viewkeep.sql.expressions.refusals import construct_refusal
 
 if TYPE_CHECKING:
     from viewkeep.sql.expressions.translator import Translator
@@ -51,7 +51,7 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
             return translator.windows.translate(node, translator)
         case exp.Extract() | exp.Substring() | exp.Trim() | exp.StrPosition():
             return keyword_function(translator, node)
-    return translator.opaque(node, refusal(node, translator.source))
+    return translator.opaque(node, construct_refusal(node, translator.source))
 
 
 def _translate_is(translator: "Translator", node: exp.Is) -> Scalar:

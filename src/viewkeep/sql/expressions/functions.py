@@ -11,7 +11,7 @@ from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.functions import FUNCTIONS, SYNONYMS, is_deterministic
 from viewkeep.sql.blocks.clauses import is_aggregate
 from viewkeep.sql.blocks.scope import Scalar
-from viewkeep.sql.expressions.composed import COMPOSED, composed
+from viewkeep.sql.expressions.composed import COMPOSED, compose_call
 from viewkeep.sql.expressions.opaque import user_functions
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS, unknown_function
 
@@ -37,7 +37,7 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
             return translator.opaque(node, refusal)
     if name in COMPOSED:
         arguments = translator.translate_all(node.expressions)
-        composition = composed(name, _Composer(translator, node), arguments)
+        composition = compose_call(name, _Composer(translator, node), arguments)
         return composition or translator.opaque(node, _unknown_function(translator, node))
     if name not in FUNCTIONS:
         return translator.opaque(node, _unknown_function(translator, node))

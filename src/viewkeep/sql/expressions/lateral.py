@@ -17,7 +17,7 @@ from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import Join, Node, Output, Project, Select
 from viewkeep.query.expressions import Call, Column, Expression, columns_of, conjunction, literal
 from viewkeep.query.types.inference import type_of
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.block import chooses_rows, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, LateralJoin, LateralRows, with_common_tables
@@ -25,7 +25,7 @@ from viewkeep.sql.blocks.items import Item, item_names, select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.set_operation import combine
-from viewkeep.sql.blocks.top import has_top, top_of_outputs, unwrapped
+from viewkeep.sql.blocks.top import has_top, top_of_outputs, without_brackets
 from viewkeep.sql.expressions.correlation import Outer
 from viewkeep.sql.expressions.domain import Domain, domain_of
 from viewkeep.sql.expressions.subquery_joins import SubqueryJoins
@@ -35,7 +35,7 @@ from viewkeep.sql.expressions.translator import Translator, attached
 
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     """Join rows with a LATERAL subquery, which reads them as `context.outer`."""
-    inner_query = unwrapped(query)
+    inner_query = without_brackets(query)
     if isinstance(inner_query, exp.Select) and _is_lateral_row_by_row(inner_query):
         refuse_clauses(inner_query, context.source)
         inside = with_common_tables(inner_query, context)
@@ -206,5 +206,5 @@ def _lateral_rows(node: Node, names: Sequence[str], values: Sequence[Expression]
     return LateralRows(node, tuple(zip(names, scalars, strict=True)))
 
 
-def _typed_lateral_value(value: Expression, node: Node) -> Typed:
+def _typed_lateral_value(value: Expression, node: Node) -> TypedValue:
     return type_of(value, node.schema)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from viewkeep.sql.expressions.translator import Translator
 
 
-def named_value(translator: "Translator", node: exp.Column) -> Scalar:
+def column_or_alias(translator: "Translator", node: exp.Column) -> Scalar:
     """A column, a part of a struct, or an alias before."""
     alias = _lateral_alias(translator, node)
     if alias is not None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from sqlglot import exp
 
 from viewkeep.errors import UnsupportedError
-from viewkeep.query.expressions import Call, Cast, Column, Literal, OpaqueCall, quote
+from viewkeep.query.expressions import Call, Cast, Column, Literal, OpaqueCall, back_quote
 from viewkeep.query.types.functions import is_deterministic
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expression_text import expression
 from viewkeep.sql.source import Source, ViewDialect
@@ -67,14 +67,14 @@ def _opaque_type(text: str, holes: Sequence[Scalar], source: Source) -> Scalar |
     assert source.types is not None
     parts = _HOLE.split(text)
     arguments = [holes[int(number)] for number in parts[1::2]]
-    numbered = [quote(f"a{i}") for i in range(len(arguments))]
+    numbered = [back_quote(f"a{i}") for i in range(len(arguments))]
     between = tuple(parts[::2])
     probe = between[0] + "".join(map("".join, zip(numbered, between[1:], strict=True)))
     result_type = source.types.type_of(probe, [each.typed.type for each in arguments])
     if result_type is None:
         return None
     call = OpaqueCall(between, tuple(each.expression for each in arguments), result_type)
-    return Scalar(call, Typed(result_type, nullable=True))
+    return Scalar(call, TypedValue(result_type, nullable=True))
 
 
 def _with_holes(

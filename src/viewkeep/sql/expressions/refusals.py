@@ -42,7 +42,7 @@ _KEYWORDS: dict[type[exp.Expr], tuple[TokenType, ...]] = {
 }
 
 
-def refusal(node: exp.Expr, source: Source) -> QueryError:
+def construct_refusal(node: exp.Expr, source: Source) -> QueryError:
     """The error that names the construct, with its place."""
     word = node.sql("spark").lower().removesuffix("()")
     if not is_deterministic(word, 0):

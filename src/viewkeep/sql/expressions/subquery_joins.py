@@ -8,7 +8,7 @@ from sqlglot import exp
 from viewkeep.query.algebra import Join, Node
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, columns_of, conjunction
 from viewkeep.query.types.inference import type_of
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.scope import Scalar
@@ -62,4 +62,4 @@ class SubqueryJoins:
         """A column of the last join; it may be NULL unless that join always has a match."""
         typed = type_of(Column(name), node.schema)
         missing = not self._joins[-1].always
-        return Scalar(Column(name), Typed(typed.type, typed.nullable or missing))
+        return Scalar(Column(name), TypedValue(typed.type, typed.nullable or missing))

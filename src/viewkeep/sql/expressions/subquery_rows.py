@@ -23,10 +23,10 @@ from viewkeep.sql.blocks.block import Block, chooses_rows, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, with_common_tables
 from viewkeep.sql.blocks.items import item_names, select_items
-from viewkeep.sql.blocks.outputs import renamed
+from viewkeep.sql.blocks.outputs import rename_outputs
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.select import named_windows, ordered_names, read_qualify
-from viewkeep.sql.blocks.top import apply_top, read_top, unwrapped
+from viewkeep.sql.blocks.top import apply_top, read_top, without_brackets
 from viewkeep.sql.blocks.windows import BlockWindows
 from viewkeep.sql.expressions.correlation import Link, link
 from viewkeep.sql.expressions.domain import Domain
@@ -79,7 +79,7 @@ class SubqueryRows:
         self, query: exp.Expr, translator: Translator, items_matter: bool = True
     ) -> Answer | Total:
         """The rows of a subquery with their links to the outer rows, or its total."""
-        inner_query = unwrapped(query)
+        inner_query = without_brackets(query)
         context = replace(self._context, outer=translator.subquery_scope)
         if not isinstance(inner_query, exp.Select):
             return self._renamed_answer(context.nested(inner_query))
@@ -162,7 +162,7 @@ class SubqueryRows:
     def _renamed_answer(self, node: Node) -> Answer:
         alias = self._context.names.take("subquery")
         names = [f"{alias}.{name}" for name in node.names]
-        return Answer(renamed(node, names, self._context.places), (), node.names)
+        return Answer(rename_outputs(node, names, self._context.places), (), node.names)
 
     def _subquery_total(
         self,
@@ -194,7 +194,7 @@ class SubqueryRows:
         place_groups(node, select, context)
         node = attached(node, groups)
         alias = context.names.take("total")
-        right = renamed(node, [f"{alias}.{name}" for name in node.names], context.places)
+        right = rename_outputs(node, [f"{alias}.{name}" for name in node.names], context.places)
         columns = [f"{alias}.{keys[each.inner].name}" for each in links]
         self._joins.add(right, links, columns)
         aggregates = [call.column for call in groups.aggregates] if links else []

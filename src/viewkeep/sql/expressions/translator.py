@@ -20,13 +20,13 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import FUNCTIONS, TIME_FUNCTIONS
 from viewkeep.query.types.inference import cast_result
-from viewkeep.query.types.signatures import refusal
+from viewkeep.query.types.signatures import type_refusal
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
 from viewkeep.sql.expressions.arithmetic import constant_value, sum_or_move
 from viewkeep.sql.expressions.forms import form
 from viewkeep.sql.expressions.functions import function_call
 from viewkeep.sql.expressions.literals import read_text, typed_literal
-from viewkeep.sql.expressions.names import named_value
+from viewkeep.sql.expressions.names import column_or_alias
 from viewkeep.sql.expressions.opaque import opaque_call, opaque_expression
 from viewkeep.sql.source import Source
 
@@ -115,7 +115,7 @@ class Translator:
             case exp.Paren():
                 return self.translate(node.this)
             case exp.Column() if not isinstance(node.this, exp.Star):
-                return named_value(self, node)
+                return column_or_alias(self, node)
             case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Neg():
                 return constant_value(self, node)
             case exp.RawString():
@@ -123,8 +123,8 @@ class Translator:
             case exp.Add() | exp.Sub():
                 try:
                     return sum_or_move(self, node)
-                except UnsupportedError as refusal:
-                    return self.opaque(node, refusal)
+                except UnsupportedError as error:
+                    return self.opaque(node, error)
             case exp.Anonymous():
                 return function_call(self, node)
         return self._translate_special(node)
@@ -155,7 +155,7 @@ class Translator:
 
     def refuse_carried(self, scalar: Scalar, node: exp.Expr, function: str = "=") -> None:
         """An error where a function does not take a value of a type that views carry."""
-        reason = refusal(scalar.typed.type, function)
+        reason = type_refusal(scalar.typed.type, function)
         if reason is not None:
             problem = f"{scalar.expression} is {scalar.typed.type}: {reason}"
             raise self.source.type_error(problem, node)
@@ -199,15 +199,15 @@ class Translator:
             return form(self, node)
         try:
             return form(self, node)
-        except UnsupportedError as refusal:
-            return self.opaque(node, refusal)
+        except UnsupportedError as error:
+            return self.opaque(node, error)
 
-    def opaque(self, node: exp.Expr, refusal: QueryError) -> Scalar:
+    def opaque(self, node: exp.Expr, error: QueryError) -> Scalar:
         """What only Spark computes, where that is known to be an expression; else the refusal."""
         expression = opaque_expression(node, self.translate, self.source)
         if expression is None:
-            self._refusals[id(node)] = node, refusal
-            raise refusal
+            self._refusals[id(node)] = node, error
+            raise error
         return expression
 
     def cast(self, argument: Scalar, target: Type, node: exp.Expr) -> Scalar:

@@ -10,7 +10,7 @@ from viewkeep.query.algebra import SortKey
 from viewkeep.query.expressions import Cast, literal
 from viewkeep.query.types.aggregates import ORDERED, PERCENTILES
 from viewkeep.query.types.data_types import BINARY, STRING
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES
 from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.blocks.windows import OrderKey, order_keys
@@ -31,7 +31,7 @@ class Arguments:
         return tuple(SortKey(o.scalar.expression, o.descending, o.nulls_first) for o in self.order)
 
 
-def read_arguments(
+def aggregate_arguments(
     call: exp.Anonymous, within: exp.Expr | None, translator: Translator
 ) -> Arguments:
     """The arguments of a call, with what WITHIN GROUP orders by."""
@@ -82,7 +82,7 @@ def _within_group_arguments(
 def _argument_as_text(scalar: Scalar) -> Scalar:
     if scalar.typed.type in (STRING, BINARY) or scalar.typed.type.is_nested:
         return scalar
-    return Scalar(Cast(scalar.expression, STRING), Typed(STRING, scalar.typed.nullable))
+    return Scalar(Cast(scalar.expression, STRING), TypedValue(STRING, scalar.typed.nullable))
 
 
 def _argument_as_double(scalar: Scalar) -> Scalar:

@@ -11,7 +11,7 @@ from viewkeep.query.determined import determined_columns
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, columns_of, literal
 from viewkeep.query.types.aggregates import AGGREGATES, BY_ORDER, aggregate_result, comparison_of
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, TINYINT, VOID
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.clauses import (
     AGGREGATE_NAMES,
     ANY_VALUE,
@@ -22,7 +22,7 @@ from viewkeep.sql.blocks.clauses import (
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
 from viewkeep.sql.expressions.names import struct_path
 from viewkeep.sql.expressions.translator import Translator
-from viewkeep.sql.groups.aggregate_arguments import Arguments, read_arguments
+from viewkeep.sql.groups.aggregate_arguments import Arguments, aggregate_arguments
 from viewkeep.sql.source import Source
 
 SET = "grouping_set"
@@ -40,7 +40,9 @@ class GroupKey:
     @property
     def column(self) -> Scalar:
         """The key as an output of the group-by."""
-        return Scalar(Column(self.name), Typed(self.scalar.typed.type, self.scalar.typed.nullable))
+        return Scalar(
+            Column(self.name), TypedValue(self.scalar.typed.type, self.scalar.typed.nullable)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def keys_of_sets(
     for key_set in (declared, *sets):
         own_keys = [_read_group_key(node, select, translator) for node in key_set]
         for key_node, scalar in own_keys:
-            typed = Typed(scalar.typed.type, True)
+            typed = TypedValue(scalar.typed.type, True)
             key = GroupKey(f"key_{len(keys) + 1}", replace(scalar, typed=typed), key_node)
             keys.setdefault(scalar.expression, key)
         names.append(frozenset(keys[scalar.expression].name for _, scalar in own_keys))
@@ -250,8 +252,8 @@ class GroupedTranslator(Translator):
         for number, value in enumerate(values):
             parts += [Call("=", (Column(SET), literal(number))), Cast(literal(value), kind)]
         if len(values) == 1:
-            return Scalar(parts[1], Typed(kind, False))
-        return Scalar(Call("case", (*parts[:-2], parts[-1])), Typed(kind, False))
+            return Scalar(parts[1], TypedValue(kind, False))
+        return Scalar(Call("case", (*parts[:-2], parts[-1])), TypedValue(kind, False))
 
     def _group_key_name(self, node: exp.Expr) -> str:
         expression = self.rows.translate(node).expression
@@ -271,7 +273,7 @@ class GroupedTranslator(Translator):
                 raise self.source.unsupported("count(DISTINCT *)", node)
             arguments = Arguments((_ONE,))
         else:
-            arguments = read_arguments(node, within, self.rows)
+            arguments = aggregate_arguments(node, within, self.rows)
         function, arguments = self._algebra_call(function, arguments, node)
         if condition is not None:
             place = 1 if function in BY_ORDER else 0
@@ -296,7 +298,7 @@ class GroupedTranslator(Translator):
         first, *others = (each.expression for each in values)
         column = AggregateColumn("", name, first, tuple(others), type=result_type)
         name = self._aggregate_name(column, _distinct_arguments(values) if distinct else ())
-        return Scalar(Column(name), Typed(result_type, nullable=True))
+        return Scalar(Column(name), TypedValue(result_type, nullable=True))
 
     def _algebra_call(
         self, function: str, arguments: Arguments, node: exp.Anonymous

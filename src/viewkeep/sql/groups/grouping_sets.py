@@ -13,7 +13,7 @@ from sqlglot import exp
 from viewkeep.query.algebra import Node, Output, Project, UnionAll
 from viewkeep.query.expressions import Cast, Column, Expression, Literal, literal
 from viewkeep.query.types.data_types import INT, VOID
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.groups.grouping import SET, AggregateCall, GroupKey
 
@@ -95,7 +95,7 @@ def expand(
     ]
     node: Node = UnionAll(tuple(branches)) if len(branches) > 1 else branches[0]
     columns = [GroupKey(key.name, key.column, key.node) for key in keys]
-    return node, (*columns, GroupKey(SET, Scalar(Column(SET), Typed(INT, False))))
+    return node, (*columns, GroupKey(SET, Scalar(Column(SET), TypedValue(INT, False))))
 
 
 def _rows_of_grouping_set(

@@ -62,7 +62,11 @@ def _bounds_of_values(kind: pa.DataType, stats: Sequence[Any]) -> tuple[Any, Any
     if sum(each.num_values for each in bounded) < sum(each.num_values for each in stats):
         return _WIDEST[str(kind)]
     first, last = min(each.min for each in bounded), max(each.max for each in bounded)
-    return (shortened(first), shortened(last, up=True)) if isinstance(first, str) else (first, last)
+    return (
+        (shorten_bound(first), shorten_bound(last, up=True))
+        if isinstance(first, str)
+        else (first, last)
+    )
 
 
 _WIDEST: dict[str, tuple[Any, Any]] = {
@@ -72,7 +76,7 @@ _WIDEST: dict[str, tuple[Any, Any]] = {
 }
 
 
-def shortened(text: str, up: bool = False) -> str:
+def shorten_bound(text: str, up: bool = False) -> str:
     """The text or, of a long one, a short text that is not greater; with `up`, not less.
 
     >>> shortened("b" * 99, up=True) == "b" * 63 + "c"

@@ -57,7 +57,7 @@ def mark_rows(
     unmarked = {each.path for each in (*empty_files, *rewritten_files)}
     marked_files = [each for each in deleted if each.file.path not in unmarked]
     part = replace(snapshot, files=tuple(rewritten_files))
-    copies = rewrite.rewrite(scans, table, part, old_keys, new_rows, driver_bytes)
+    copies = rewrite.rewrite_files(scans, table, part, old_keys, new_rows, driver_bytes)
     add = (*copies.add, *_files_with_vectors(table, marked_files))
     return Rewrite(add, (*copies.remove, *empty_files, *(each.file for each in marked_files)))
 

@@ -76,7 +76,7 @@ class MatchedRows:
         return pa.concat_tables([self.looked_up, *matches])
 
 
-def find_rows(
+def find_rows_by_key(
     scans: Scans,
     table: LakeTable,
     snapshot: Snapshot,
@@ -109,7 +109,7 @@ def _load_matches(
     return MatchedRows(keys, none, np.concatenate([np.zeros(0, np.int64), *places]), loaded)
 
 
-def rewrite(
+def rewrite_files(
     scans: Scans,
     table: LakeTable,
     snapshot: Snapshot,
@@ -130,7 +130,7 @@ def rewrite(
         rest = scans.write_without(
             _rows_of_stored_files(table, snapshot, candidate_files), old_keys
         )
-        return Rewrite((*rest, *write_rows(table, new_rows)), tuple(candidate_files))
+        return Rewrite((*rest, *write_files(table, new_rows)), tuple(candidate_files))
     return _rewrite_in_memory(table, snapshot, matches, old_keys, new_rows)
 
 
@@ -156,7 +156,7 @@ def _rewrite_in_memory(
         large[0] = pa.concat_tables([large[0], *merged])
         merged = []
     together = [pa.concat_tables(merged)] if merged else []
-    add = write_rows(table, *large, *together)
+    add = write_files(table, *large, *together)
     return Rewrite(tuple(add), (*small, *(each for each, _ in hit)))
 
 
@@ -235,7 +235,7 @@ def _single_array(column: pa.ChunkedArray) -> pa.Array:
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
-def write_rows(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
+def write_files(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
     """Write rows into new files, each of rows of one group."""
     share = -(-sum(rows.num_rows for rows in groups) // (os.cpu_count() or 1))
     size = min(FILE_ROWS, max(SHARE_ROWS, share))

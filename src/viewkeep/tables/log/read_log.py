@@ -44,7 +44,7 @@ from viewkeep.tables.log.protocol import may_have_vectors, unreadable
 from viewkeep.tables.log.replay import Vectors, replay_vectors
 from viewkeep.tables.log.snapshots import Snapshot, files_of
 from viewkeep.tables.log.write_entry import (
-    is_plain,
+    is_plain_version,
 )
 
 NOTES = "viewkeep"
@@ -140,7 +140,7 @@ class TableLog:
             files = files_of(
                 table, self._vectors_of_version(table.version()) if has_vectors else {}
             )
-            plain = is_plain(table, properties_of(fields))
+            plain = is_plain_version(table, properties_of(fields))
             at = table.version()
             form = (plain, metadata.configuration.get(FEED) == "true", has_vectors)
             return Snapshot(self.uri, at, fields, files, partitions, identity, *form)

@@ -1,9 +1,9 @@
 """Log entries that Viewkeep writes itself, on local file systems.
 
 Opening a table and committing to it through deltalake takes twenty milliseconds, however small the
-commit. For a table that asks nothing of its writers but to add and remove files (`is_plain`), the
-entry is a few lines of JSON. It is on the disk before it gets its name, and gets the name only if
-no file has it (`link`, as deltalake does it): whoever comes second has a conflict.
+commit. For a table that asks nothing of its writers but to add and remove files, a plain version,
+the entry is a few lines of JSON. It is on the disk before it gets its name, and gets the name only
+if no file has it (`link`, as deltalake does it): whoever comes second has a conflict.
 """
 
 import errno
@@ -39,7 +39,7 @@ _FEATURES = frozenset({TIMES, CHANGE_FEED, VECTORS})
 Action = Mapping[str, Any]
 
 
-def is_plain(table: DeltaTable, properties: Mapping[str, str]) -> bool:
+def is_plain_version(table: DeltaTable, properties: Mapping[str, str]) -> bool:
     """Whether an open version asks nothing of writers but to add and remove files, perhaps with
     deletion vectors, and to tell changed rows: no other features, no properties but these, no
     partitions, and no constraints on columns."""

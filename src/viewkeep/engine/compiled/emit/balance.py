@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from viewkeep.engine.compiled.emit.maps import function_name, words
 from viewkeep.engine.compiled.emit.parts import PartWriter, degree_name, level_name, theta_name
-from viewkeep.engine.compiled.emit.tables import EMPTY, descriptor, joined, keys
+from viewkeep.engine.compiled.emit.tables import EMPTY, call_arguments, descriptor, keys
 from viewkeep.engine.compiled.emit.text import Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function, Heat
@@ -30,7 +30,7 @@ def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) ->
     yield Function("reload", "s", [f"    load_{number}(s)" for number in skewed])
     for number, trigger in enumerate(program.triggers):
         blocks = _blocks_that_move(program, trigger)
-        arguments = joined(["s"], keys(len(trigger.parameters)), memory.shape.names("p"))
+        arguments = call_arguments(["s"], keys(len(trigger.parameters)), memory.shape.names("p"))
         body = [f"    trigger_{number}({arguments})"]
         if tuple(blocks) != trigger.blocks:
             body = write_trigger(number, trigger, blocks)
@@ -88,11 +88,11 @@ class _Splits(PartWriter):
         """Read, set and forget the level of a value; the level that a degree asks for."""
         store, names = self.memory.stores[level_name(number)], keys(len(split.variables))
         table, at = store.table, self.memory.areas[theta_name(number)]
-        key = joined([descriptor(table.at)], names)
+        key = call_arguments([descriptor(table.at)], names)
         find = f"    row = find_{table.shape}({key})"
         yield Function(
             f"level_{number}",
-            joined(["s"], names, ["missing"]),
+            call_arguments(["s"], names, ["missing"]),
             [find, "    if row == 0:", "        return missing", f"    return row[{store.word}]"],
             inline=True,
             heat=Heat.LOOK_UP,
@@ -108,7 +108,7 @@ class _Splits(PartWriter):
             f"    row[{store.word}] = level",
             "    return 0",
         ]
-        parameters = joined(["s"], names, ["level"])
+        parameters = call_arguments(["s"], names, ["level"])
         yield Function(f"set_level_{number}", parameters, body, public=True)
         lines = ["    level = 0"]
         for i in range(len(split.thresholds)):
@@ -125,7 +125,7 @@ class _Splits(PartWriter):
             for part in self._parts_of_level(number):
                 if part.atom == atom:
                     index = self._split_index(part, number)
-                    group, key = index.groups, joined([names[v] for v in index.columns])
+                    group, key = index.groups, call_arguments([names[v] for v in index.columns])
                     lines += [
                         f"    if level == {dict(part.levels)[number]}:",
                         f"        g = find_{group.shape}({descriptor(group.at)}, {key})",
@@ -133,7 +133,7 @@ class _Splits(PartWriter):
                         f"            total += g[{len(index.columns) + 1}]",
                     ]
             lines += ["    if total > most:", "        most = total"]
-        parameters = joined(["s"], list(names.values()), ["level"])
+        parameters = call_arguments(["s"], list(names.values()), ["level"])
         return Function(f"degree_{number}", parameters, [*lines, "    return most"])
 
     # --- minor rebalancing ------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class _Splits(PartWriter):
             own = dict(part.levels)[number]
             lines += [f"    if level == {own}:"]
             store = self._part_store(part)
-            rows = f"{descriptor(store.table.at)}, {joined(names)}"
+            rows = f"{descriptor(store.table.at)}, {call_arguments(names)}"
             lines += [f"        start = {self._gather_function_name(part, number)}({rows})"]
             lines += ["        copy = start + 8", "        for i in range(start[0]):"]
             lines += [f"            {line}" for line in self._read_copy_lines(store)]
@@ -157,11 +157,11 @@ class _Splits(PartWriter):
             lines += [f"            copy += {8 * (len(store.key) + store.shape.width)}"]
             lines += ["        release(start)"]
         lines += [
-            f"    if degree_{number}(s, {joined(names)}, target) == 0:",
+            f"    if degree_{number}(s, {call_arguments(names)}, target) == 0:",
             "        target = 0",
-            f"    set_level_{number}(s, {joined(names)}, target)",
+            f"    set_level_{number}(s, {call_arguments(names)}, target)",
         ]
-        return Function(f"shift_{number}", joined(["s"], names, ["level", "target"]), lines)
+        return Function(f"shift_{number}", call_arguments(["s"], names, ["level", "target"]), lines)
 
     def _move_lines(self, part: Part, number: int, level: int) -> list[str]:
         levels = tuple((n, level if n == number else old) for n, old in part.levels)
@@ -172,13 +172,13 @@ class _Splits(PartWriter):
         negation = self.shape.negate(payload)
         return [
             f"if target == {level}:",
-            f"    move_{self._part_trigger(part)}(s, {joined(keys(arity), negation)})",
-            f"    move_{self._part_trigger(other)}(s, {joined(keys(arity), payload)})",
+            f"    move_{self._part_trigger(part)}(s, {call_arguments(keys(arity), negation)})",
+            f"    move_{self._part_trigger(other)}(s, {call_arguments(keys(arity), payload)})",
         ]
 
     def _balance_value_text(self, number: int, split: Split) -> Function:
         names, at = keys(len(split.variables)), self.memory.areas[theta_name(number)]
-        top, value = len(split.thresholds), joined(names)
+        top, value = len(split.thresholds), call_arguments(names)
         body = f"""\
     level = level_{number}(s, {value}, {split.default})
     degree = degree_{number}(s, {value}, level)
@@ -221,7 +221,7 @@ class _Splits(PartWriter):
             lines = []
             for number, _ in part.levels:
                 store = self.memory.stores[degree_name(number, part.atom)]
-                table, value = store.table, joined(self._split_value_names(part, number))
+                table, value = store.table, self._split_value_arguments(part, number)
                 lines += [
                     f"row = find_{table.shape}({descriptor(table.at)}, {value})",
                     "if row == 0:",
@@ -251,7 +251,7 @@ class _Splits(PartWriter):
                 ]
                 for other in stores:
                     table = other.table
-                    own = f"{descriptor(table.at)}, {joined(names)}"
+                    own = f"{descriptor(table.at)}, {call_arguments(names)}"
                     lines += [
                         f"            row = find_{table.shape}({own})",
                         "            if row != 0:",
@@ -261,7 +261,7 @@ class _Splits(PartWriter):
                 lines += [
                     f"            level = wanted_{number}(s, degree)",
                     "            if level > 0:",
-                    f"                set_level_{number}(s, {joined(names)}, level)",
+                    f"                set_level_{number}(s, {call_arguments(names)}, level)",
                 ]
             lines += [
                 f"    clear_{each.table.shape}({descriptor(each.table.at)})" for each in stores
@@ -273,7 +273,7 @@ class _Splits(PartWriter):
 
         def into(part: Part) -> list[str]:
             lines = [
-                f"l{number} = level_{number}(s, {joined(self._split_value_names(part, number))}, 0)"
+                f"l{number} = level_{number}(s, {self._split_value_arguments(part, number)}, 0)"
                 for number, _ in part.levels
             ]
             for other in self.split_parts:
@@ -315,7 +315,7 @@ class _Splits(PartWriter):
 
     def _balance_text(self, atom: int) -> Function:
         part = next(each for each in self.program.parts if each.atom == atom)
-        names = joined(keys(len(self._part_store(part).key)))
+        names = call_arguments(keys(len(self._part_store(part).key)))
         lines = [
             f"    if s[{SIZE}] >= s[{BASE}]:",
             f"        s[{BASE}] = 2 * s[{BASE}]",
@@ -327,7 +327,7 @@ class _Splits(PartWriter):
             "        return 0",
         ]
         lines += [
-            f"    balance_value_{number}(s, {joined(self._split_value_names(part, number))})"
+            f"    balance_value_{number}(s, {self._split_value_arguments(part, number)})"
             for number, _ in part.levels
         ]
         return Function(f"balance_{atom}", f"s, {names}", [*lines, "    return 0"])
@@ -338,19 +338,21 @@ class _Splits(PartWriter):
         lines = ["    grown = 0"]
         for number, _ in own[0].levels:
             default = self.program.splits[number].default
-            value = joined(self._split_value_names(own[0], number))
+            value = self._split_value_arguments(own[0], number)
             lines.append(f"    l{number} = level_{number}(s, {value}, {default})")
         for part in own:
             test = " and ".join(f"l{number} == {level}" for number, level in part.levels)
-            trigger = f"trigger_{self._part_trigger(part)}(s, {joined(keys(arity), payload)})"
+            trigger = (
+                f"trigger_{self._part_trigger(part)}(s, {call_arguments(keys(arity), payload)})"
+            )
             lines.append(f"    if {test or '1'}:")
             lines += [f"        {line}" for line in _growth_lines(self._part_store(part), trigger)]
         lines += [
             "    if grown != 0:",
             f"        s[{SIZE}] += grown",
-            f"        balance_{atom}(s, {joined(keys(arity))})",
+            f"        balance_{atom}(s, {call_arguments(keys(arity))})",
         ]
-        arguments = joined(["s"], keys(arity), payload)
+        arguments = call_arguments(["s"], keys(arity), payload)
         return Function(f"update_{atom}", arguments, lines, inline=True, heat=Heat.HOT)
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from viewkeep.engine.compiled.emit.maps import entry_width, words
-from viewkeep.engine.compiled.emit.tables import EMPTY, descriptor, joined
+from viewkeep.engine.compiled.emit.tables import EMPTY, call_arguments, descriptor
 from viewkeep.engine.compiled.emit.text import Names, Payload, TextWriter, Then
 from viewkeep.engine.compiled.layout import Index, Store, identifier
 from viewkeep.plan.program import Access, Join
@@ -64,7 +64,7 @@ class LoopWriter(TextWriter):
         self.emit(f"{at} = 0", f"{count} = 0")
         start = f"{g} = {descriptor(group.at)}"
         if arity:
-            key = joined([names[v] for v in index.columns])
+            key = call_arguments([names[v] for v in index.columns])
             start = f"{g} = find_{group.shape}({descriptor(group.at)}, {key})"
         self.emit(
             start,
@@ -161,7 +161,7 @@ class LoopWriter(TextWriter):
             )
             for number, side in enumerate(sides):
                 table = side.store.table
-                key = joined([bound[v] for v in table.key])
+                key = call_arguments([bound[v] for v in table.key])
                 self.emit(f"if {which} != {number}:")
                 self.emit(f"    hint_{table.shape}({descriptor(table.at)}, {key})")
 
@@ -197,7 +197,7 @@ class LoopWriter(TextWriter):
             # Where the list has no payloads, the iterated side is asked too.
             self.emit(f"if {which} != {number if own else -1}:")
             row, table = self.fresh("row"), side.store.table
-            key = joined([bound[v] for v in table.key])
+            key = call_arguments([bound[v] for v in table.key])
             self.emit(
                 f"    {row} = find_{table.shape}({descriptor(table.at)}, {key})",
                 f"    if {row} == 0:",

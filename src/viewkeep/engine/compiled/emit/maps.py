@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from viewkeep.engine.compiled.emit.tables import (
     CLAIM,
     POOL,
+    call_arguments,
     descriptor,
     hash_text,
-    joined,
     keys,
     list_text,
     table_text,
@@ -74,23 +74,25 @@ def store_text(store: Store) -> Iterator[Function]:
     lines += [f"    if {shape.zero_test(old)}:", f"        if {shape.zero_test(new)}:"]
     lines += ["            return 0"]
     for number, index in enumerate(store.indexes):
-        arguments = joined(names, new if index.carries else [])
+        arguments = call_arguments(names, new if index.carries else [])
         lines += _guarded_call(
             index, f"{_index_function_name('append', store, number)}(b, row, {arguments})"
         )
     lines += ["        return 1", f"    if {shape.zero_test(new)}:"]
     for number, index in enumerate(store.indexes):
         lines += _guarded_call(
-            index, f"{_index_function_name('leave', store, number)}(b, row, {joined(names)})"
+            index,
+            f"{_index_function_name('leave', store, number)}(b, row, {call_arguments(names)})",
         )
     lines += ["        return -1"]
     for number, index in enumerate(store.indexes):
         if index.carries:
-            call = f"{_index_function_name('rewrite', store, number)}(b, row, {joined(names, new)})"
+            function = _index_function_name("rewrite", store, number)
+            call = f"{function}(b, row, {call_arguments(names, new)})"
             lines += [line[4:] for line in _guarded_call(index, call)]
     yield Function(
         function_name("add", store),
-        f"s, b, row, {joined(names, payload)}",
+        f"s, b, row, {call_arguments(names, payload)}",
         [*lines, "    return 0"],
         inline=not store.indexes,
         heat=Heat.HOT,
@@ -117,16 +119,16 @@ def _index_address(store: Store, at: int) -> str:
 def _index_functions(store: Store, index: Index, number: int) -> Iterator[Function]:
     place = {v: f"k{i}" for i, v in enumerate(store.key)}
     width, arity = entry_width(store, index), len(index.columns)
-    names, payload = joined(keys(len(store.key))), store.shape.names("p")
+    names, payload = call_arguments(keys(len(store.key))), store.shape.names("p")
     pool, groups = _index_address(store, index.pool), _index_address(store, index.groups.at)
-    key = joined([place[v] for v in index.columns])
+    key = call_arguments([place[v] for v in index.columns])
     find = f"    g = find_{index.groups.shape}({groups}, {key})" if arity else f"    g = {groups}"
     write = [f"    entry[{i}] = {place[v]}" for i, v in enumerate(index.rest)]
     carried = [
         "    " + set_word(k, "entry", len(index.rest) + i, p)
         for i, (k, p) in enumerate(zip(store.shape.kinds, payload, strict=True))
     ]
-    parameters = f"b, row, {joined([names], payload if index.carries else [])}"
+    parameters = f"b, row, {call_arguments([names], payload if index.carries else [])}"
     lines = [find]
     if arity:
         insert = f"insert_{index.groups.shape}({groups}, {key})"
@@ -147,7 +149,7 @@ def _leave_index_text(store: Store, index: Index, number: int, find: str) -> Fun
     """The last entry of the list moves into the gap, and its row learns its new position."""
     width, arity, table = entry_width(store, index), len(index.columns), store.table
     rest = {v: f"last[{i}]" for i, v in enumerate(index.rest)}
-    moved = joined([rest.get(v, f"k{i}") for i, v in enumerate(store.key)])
+    moved = call_arguments([rest.get(v, f"k{i}") for i, v in enumerate(store.key)])
     lines = [
         find,
         f"    g += {8 * arity}",
@@ -165,7 +167,7 @@ def _leave_index_text(store: Store, index: Index, number: int, find: str) -> Fun
     if arity:
         groups = f"{_index_address(store, index.groups.at)}, g - {8 * arity}"
         lines += ["    if n == 0:", f"        remove_{index.groups.shape}({groups})"]
-    parameters = f"b, row, {joined(keys(len(store.key)))}"
+    parameters = f"b, row, {call_arguments(keys(len(store.key)))}"
     return Function(_index_function_name("leave", store, number), parameters, lines)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from viewkeep.engine.compiled.emit.maps import function_name
-from viewkeep.engine.compiled.emit.tables import EMPTY, joined, keys
+from viewkeep.engine.compiled.emit.tables import EMPTY, call_arguments, keys
 from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Index, Local, Memory, Store
 from viewkeep.engine.compiled.rings import COUNT
@@ -60,6 +60,10 @@ class PartWriter:
         key = self._part_store(part).key
         return [f"{stem}{key.index(v)}" for v in self.program.splits[number].variables]
 
+    def _split_value_arguments(self, part: Part, number: int) -> str:
+        """The arguments of a call for the value of a split."""
+        return call_arguments(self._split_value_names(part, number))
+
     def _split_index(self, part: Part, number: int) -> Index:
         store, variables = self._part_store(part), self.program.splits[number].variables
         index = store.index(tuple(v for v in store.key if v in variables))
@@ -112,14 +116,14 @@ class PartWriter:
         pool, groups = f"b + {8 * (index.pool - base)}", f"b + {8 * (group.at - base)}"
         entry = len(index.rest) + (store.shape.width if index.carries else 0)
         rest = {v: f"entry[{i}]" for i, v in enumerate(index.rest)}
-        key = joined([rest.get(v) or value[v] for v in store.key])
+        key = call_arguments([rest.get(v) or value[v] for v in store.key])
         arity = len(index.columns)
         return Function(
             self._gather_function_name(part, number),
-            f"b, {joined(list(value.values()))}",
+            f"b, {call_arguments(list(value.values()))}",
             [
                 f"    g = find_{group.shape}({groups}, "
-                f"{joined([value[v] for v in index.columns])})",
+                f"{call_arguments([value[v] for v in index.columns])})",
                 "    n = 0",
                 "    if g != 0:",
                 f"        n = g[{arity + 1}]",

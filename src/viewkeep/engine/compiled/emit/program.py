@@ -7,7 +7,7 @@ from viewkeep.engine.compiled.emit.balance import split_text
 from viewkeep.engine.compiled.emit.maps import memory_text, words
 from viewkeep.engine.compiled.emit.parts import level_name, split_areas, split_locals
 from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
-from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
+from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor, keys
 from viewkeep.engine.compiled.emit.text import Names, Payload, Then
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function, Heat, Module
@@ -53,7 +53,7 @@ class Source:
     cursors: int
 
 
-def write(
+def emit_program(
     program: Program, shape: Shape, lifts: Lifts, dropped: frozenset[str] = frozenset()
 ) -> Source:
     """The text of a program over payloads of this shape.
@@ -122,7 +122,7 @@ class _ProgramWriter:
     # --- updates ----------------------------------------------------------------------------------
 
     def _trigger_arguments(self, trigger: Trigger) -> str:
-        return joined(["s"], keys(len(trigger.parameters)), self.shape.names("p"))
+        return call_arguments(["s"], keys(len(trigger.parameters)), self.shape.names("p"))
 
     def _trigger_lines(self, number: int, trigger: Trigger, blocks: Iterable[Block]) -> list[str]:
         """The lines of some blocks of a trigger."""
@@ -194,7 +194,7 @@ class _ProgramWriter:
         if lifted := self._lifts.get(atom):
             lines = [f"    {name} = {text}" for name, text in zip(payload, lifted, strict=True)]
             lines += [f"    {update}", "    return s[0]"]
-            arguments = joined(["s"], keys(arity), ["m"])
+            arguments = call_arguments(["s"], keys(arity), ["m"])
             yield Function(f"call_{atom}", arguments, lines, public=True, heat=Heat.HOT)
 
     def _prefetch_lines(self, trigger: Trigger) -> Iterator[str]:
@@ -202,7 +202,7 @@ class _ProgramWriter:
         place = {v: i for i, v in enumerate(trigger.parameters)}
         for table in dict.fromkeys(self._tables_looked_up_first(trigger)):
             if table.key and set(table.key) <= set(place):
-                key = joined([f"c{place[v]}[i + {AHEAD}]" for v in table.key])
+                key = call_arguments([f"c{place[v]}[i + {AHEAD}]" for v in table.key])
                 yield f"hint_{table.shape}({descriptor(table.at)}, {key})"
 
     def _tables_looked_up_first(self, trigger: Trigger) -> Iterator[Table]:

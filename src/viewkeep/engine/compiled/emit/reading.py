@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from viewkeep.engine.compiled.emit.maps import entry_width, set_word, words
-from viewkeep.engine.compiled.emit.tables import descriptor, joined, keys
+from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor, keys
 from viewkeep.engine.compiled.emit.text import Names, Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function
@@ -40,7 +40,7 @@ class ReadingWriter:
                 enumerator.steps, inputs, one, lambda n, p: _write_collect(writer, output, n, p)
             )
             writer.settle()
-            parameters = joined(["s"], list(inputs.values()))
+            parameters = call_arguments(["s"], list(inputs.values()))
             lines = [*writer.lines, "    return s[0]"]
             yield Function("collect", parameters, lines, public=True)
         else:
@@ -85,7 +85,7 @@ class ReadingWriter:
 
         writer.steps(steps, inputs, Payload(shape, None), write_row)
         self.cursors = max(self.cursors, writer.next_cursor)
-        parameters = joined(["s", "c", "out", "limit"], list(inputs.values()))
+        parameters = call_arguments(["s", "c", "out", "limit"], list(inputs.values()))
         lines = [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
         lines += ["    m = 0", *writer.lines, "    return m"]
         return Function(name, parameters, lines, public=True)
@@ -104,7 +104,9 @@ class ReadingWriter:
                 writer.emit(set_word(kind, "row", total.word + i, value))
 
         writer.steps(self.program.enumerator.steps, names, Payload(self.shape, None), sum_up)
-        arguments = joined(["s"], [f"head{i}" for i in range(len(head))], list(inputs.values()))
+        arguments = call_arguments(
+            ["s"], [f"head{i}" for i in range(len(head))], list(inputs.values())
+        )
         return Function("look_up", arguments, [*writer.lines, "    return s[0]"], public=True)
 
     def _output_change_text(self, atom: int) -> Function:
@@ -122,7 +124,7 @@ class ReadingWriter:
             )
             writer.settle()
         lines = [*writer.lines, "    return s[0]"]
-        arguments = joined(["s"], parameters, payload)
+        arguments = call_arguments(["s"], parameters, payload)
         return Function(f"change_{atom}", arguments, lines, public=True)
 
 
@@ -152,7 +154,7 @@ def clear_list(store: Store) -> list[str]:
     """Lines that empty a local, at the cost of what is in it."""
     (index,) = store.indexes
     width, table = entry_width(store, index), store.table
-    key = joined([f"entry[{i}]" for i in range(len(store.key))])
+    key = call_arguments([f"entry[{i}]" for i in range(len(store.key))])
     return [
         f"g = {descriptor(index.groups.at)}",
         f"p = {descriptor(index.pool)}",

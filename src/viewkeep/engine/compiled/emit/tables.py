@@ -32,7 +32,7 @@ def keys(count: int, stem: str = "k") -> list[str]:
     return [f"{stem}{i}" for i in range(count)]
 
 
-def joined(*parts: list[str]) -> str:
+def call_arguments(*parts: list[str]) -> str:
     """Arguments of a call."""
     return ", ".join(each for part in parts for each in part)
 
@@ -44,22 +44,22 @@ def hash_text(count: int) -> Function:
         multiplier = _MULTIPLIERS[i % len(_MULTIPLIERS)]
         lines += [f"    h = (h + k{i}) * {multiplier}", "    h = h ^ (h >> 32)"]
     lines += [f"    return (h * {_MULTIPLIERS[1]}) >> 20"]
-    return Function(f"hash_{count}", joined(keys(count)), lines, inline=True)
+    return Function(f"hash_{count}", call_arguments(keys(count)), lines, inline=True)
 
 
 def table_text(arity: int, stride: int) -> Iterator[Function]:
     """Find, insert, remove and resize, for rows of this shape."""
     names, shape = keys(arity), f"{arity}_{stride}"
-    key = f"d, {joined(names)}"
+    key = f"d, {call_arguments(names)}"
     same = " and ".join(["first == k0", *(f"row[{i}] == k{i}" for i in range(1, arity))])
-    own = joined([f"row[{i}]" for i in range(arity)])
+    own = call_arguments([f"row[{i}]" for i in range(arity)])
     fill = [f"    row[{i}] = k{i}" for i in range(arity)]
     fill += [f"    row[{i}] = 0" for i in range(arity, stride)]
     copy = [f"            gap[{i}] = row[{i}]" for i in range(stride)]
     find = f"""\
     rows = d[0]
     mask = d[1]
-    i = hash_{arity}({joined(names)}) & mask
+    i = hash_{arity}({call_arguments(names)}) & mask
     while 1:
         row = rows + i * {8 * stride}
         first = row[0]
@@ -74,7 +74,7 @@ def table_text(arity: int, stride: int) -> Iterator[Function]:
         resize_{shape}(d, 2 * (d[1] + 1))
     rows = d[0]
     mask = d[1]
-    i = hash_{arity}({joined(names)}) & mask
+    i = hash_{arity}({call_arguments(names)}) & mask
     row = rows + i * {8 * stride}
     while row[0] != {EMPTY}:
         i = (i + 1) & mask
@@ -140,7 +140,7 @@ def table_text(arity: int, stride: int) -> Iterator[Function]:
     if d[4] == 0:
         release(d[0])
     start_{shape}(d)"""
-    place = f"d[0] + (hash_{arity}({joined(names)}) & d[1]) * {8 * stride}"
+    place = f"d[0] + (hash_{arity}({call_arguments(names)}) & d[1]) * {8 * stride}"
     seek = f"seek_{shape}"
     yield Function(f"find_{shape}", key, [find], inline=True, heat=Heat.LOOK_UP, outlined=seek)
     yield Function(seek, key, [f"    return find_{shape}({key})"], public=True, heat=Heat.LOOK_UP)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from viewkeep.engine.compiled.emit.maps import words
-from viewkeep.engine.compiled.emit.tables import descriptor, joined
+from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor
 from viewkeep.engine.compiled.layout import Memory, Store, Table
 from viewkeep.engine.compiled.rings import Shape
 
@@ -113,7 +113,7 @@ class TextWriter:
                 return block.rows[table.name]
         row = self.fresh("row")
         if table.key:
-            key = joined([names[v] for v in table.key])
+            key = call_arguments([names[v] for v in table.key])
             self.emit(f"{row} = find_{table.shape}({descriptor(table.at)}, {key})")
         else:
             self.emit(f"{row} = {descriptor(table.at)}")
@@ -127,7 +127,7 @@ class TextWriter:
     def _write_row_to_change(self, store: Store, names: Names) -> str:
         row, table = self.row(store, names), store.table
         if table.key:
-            key = joined([names[v] for v in table.key])
+            key = call_arguments([names[v] for v in table.key])
             self.emit(f"if {row} == 0:")
             self.emit(f"    {row} = insert_{table.shape}({descriptor(table.at)}, {key})")
             owner = next(block for block in self._blocks if table.name in block.rows)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from viewkeep.engine.compiled.emit.loops import LoopWriter
 from viewkeep.engine.compiled.emit.maps import function_name, words
-from viewkeep.engine.compiled.emit.tables import descriptor, joined
+from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor
 from viewkeep.engine.compiled.emit.text import Names, Payload, Then
 from viewkeep.engine.compiled.layout import Store, without_opens
 from viewkeep.engine.compiled.rings import COUNT
@@ -41,7 +41,7 @@ class StepWriter(LoopWriter):
         """Add a payload to an entry; the variable that tells whether it appeared or vanished."""
         row = self._write_row_to_change(store, names)
         key, change = [names[v] for v in store.key], self.fresh("change")
-        arguments = joined([descriptor(store.table.at), row], key, payload.spelled())
+        arguments = call_arguments([descriptor(store.table.at), row], key, payload.spelled())
         call = f"{function_name('add', store)}(s, {arguments})"
         self.emit(f"{change} = {call}")
         return change

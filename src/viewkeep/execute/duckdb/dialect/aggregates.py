@@ -16,7 +16,7 @@ from viewkeep.query.types.aggregates import OF_PAIRS, OF_TWO, aggregate_result
 from viewkeep.query.types.data_types import BIGINT, DECIMAL, DOUBLE, Type
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.rules import is_decimal
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 
 _COUNT = DECIMAL(20, 0)
 
@@ -116,7 +116,7 @@ def _correlation_sql(function: str, pair: str, over: str) -> str:
 
 
 def _aggregate_type(function: str, argument: Text) -> Type:
-    return aggregate_result(function, [Typed(argument.type, True)], grouped=False).type
+    return aggregate_result(function, [TypedValue(argument.type, True)], grouped=False).type
 
 
 def _sum_sql(argument: Text, over: str) -> Text:

@@ -5,7 +5,7 @@ decimal that Spark rounds, because no decimal has digits enough, is computed in 
 """
 
 from viewkeep.execute.duckdb.dialect.casts import cast
-from viewkeep.execute.duckdb.dialect.text import Text, error, strict, string, type_name
+from viewkeep.execute.duckdb.dialect.text import Text, error, strict_text, string, type_name
 from viewkeep.query.types.data_types import (
     BIGINT,
     DATE,
@@ -30,7 +30,7 @@ def arithmetic(operator: str, arguments: list[Text], result: Type) -> Text:
     left, right = arguments
     if left.type == DATE:
         days = cast(right, INT)
-        return strict([left, days], f"({{}} {operator} {{}})".format, DATE, fails=True)
+        return strict_text([left, days], f"({{}} {operator} {{}})".format, DATE, fails=True)
     if is_decimal(result):
         left, right = _decimal_operands(left, right)
         return _decimal_arithmetic_sql(operator, left, right, result)
@@ -38,7 +38,7 @@ def arithmetic(operator: str, arguments: list[Text], result: Type) -> Text:
     if operator in ("/", "%"):
         return _division_sql(operator, left, right, result)
     fails = result in INTEGRAL
-    return strict([left, right], f"({{}} {operator} {{}})".format, result, fails)
+    return strict_text([left, right], f"({{}} {operator} {{}})".format, result, fails)
 
 
 def whole_quotient(arguments: list[Text]) -> Text:
@@ -50,24 +50,24 @@ def whole_quotient(arguments: list[Text]) -> Text:
     return _python_arithmetic_sql("div", left, right, DECIMAL(MAX_PRECISION, 0), BIGINT)
 
 
-def negative(argument: Text) -> Text:
+def negative_text(argument: Text) -> Text:
     """The number with the other sign."""
     type_ = argument.type
     if is_decimal(type_) and digits(type_)[0] > _JAVA_DIGITS:
         return _python_arithmetic_sql("negate", argument, argument, type_, type_)
-    return strict([argument], "(-{})".format, type_, type_ in INTEGRAL)
+    return strict_text([argument], "(-{})".format, type_, type_ in INTEGRAL)
 
 
 def absolute(argument: Text) -> Text:
     """The number without its sign."""
-    other = negative(argument)
+    other = negative_text(argument)
     if other.fails and is_decimal(argument.type):
 
         def build(sql: str) -> str:
             return f"CASE WHEN {sql} < 0 THEN {other.sql} ELSE {sql} END"
 
-        return strict([argument], build, argument.type, True)
-    return strict([argument], "abs({})".format, argument.type, argument.type in INTEGRAL)
+        return strict_text([argument], build, argument.type, True)
+    return strict_text([argument], "abs({})".format, argument.type, argument.type in INTEGRAL)
 
 
 def quotient(left: Text, right: Text, result: Type) -> Text:
@@ -97,7 +97,7 @@ def _division_sql(operator: str, left: Text, right: Text, result: Type) -> Text:
         zero = "{1} = 0 AND {0} IS NOT NULL" if left.nullable else "{1} = 0"
         one = "WHEN {1} = -1 THEN {0} - {0} " if operator == "%" and result in INTEGRAL else ""
         form = f"CASE WHEN {zero} THEN {error('division by zero')} {one}ELSE {form} END"
-    return strict([left, right], form.format, result, True, _RIGHT_FIRST)
+    return strict_text([left, right], form.format, result, True, _RIGHT_FIRST)
 
 
 def _decimal_arithmetic_sql(operator: str, left: Text, right: Text, result: Type) -> Text:
@@ -107,17 +107,19 @@ def _decimal_arithmetic_sql(operator: str, left: Text, right: Text, result: Type
             if common is not None and digits(common)[1] == digits(result)[1]:
                 sides = [cast(left, common), cast(right, common)]
                 form = f"CAST({{}} {operator} {{}} AS {type_name(result)})"
-                return strict(sides, form.format, result, True)
+                return strict_text(sides, form.format, result, True)
         case "*":
             if digits(left.type)[1] + digits(right.type)[1] == digits(result)[1]:
                 left = cast(left, _two_word_decimal(left.type))
                 form = f"CAST({{}} * {{}} AS {type_name(result)})"
-                return strict([left, right], form.format, result, True)
+                return strict_text([left, right], form.format, result, True)
         case "%":
             common = common_type(left.type, right.type)
             if common is not None and digits(common)[1] == digits(result)[1]:
                 divided = _division_sql("%", cast(left, common), cast(right, common), common)
-                return strict([divided], f"CAST({{}} AS {type_name(result)})".format, result, True)
+                return strict_text(
+                    [divided], f"CAST({{}} AS {type_name(result)})".format, result, True
+                )
         case "/":
             exact = _quotient_sql(left, right, result)
             if exact is not None:
@@ -169,7 +171,7 @@ def _quotient_sql(left: Text, right: Text, result: Type) -> Text | None:
             type=type_name(result),
         )
 
-    return strict([left, right], build, result, True, _RIGHT_FIRST)
+    return strict_text([left, right], build, result, True, _RIGHT_FIRST)
 
 
 def _unscaled_sql(value: str, scale: int, shift: int) -> str:
@@ -187,4 +189,4 @@ def _python_arithmetic_sql(
         f"CAST({{}} AS VARCHAR), {precision}, {scale}) AS {type_name(final)})"
     )
     order = _RIGHT_FIRST if operator in ("/", "%", "div") else None
-    return strict([left, right], form.format, final, True, order)
+    return strict_text([left, right], form.format, final, True, order)

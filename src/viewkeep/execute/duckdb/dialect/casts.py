@@ -1,6 +1,6 @@
 """CAST as Spark computes it in ANSI mode, in DuckDB's text."""
 
-from viewkeep.execute.duckdb.dialect.text import Text, error, strict, type_name
+from viewkeep.execute.duckdb.dialect.text import Text, error, strict_text, type_name
 from viewkeep.query.types.data_types import (
     BIGINT,
     BINARY,
@@ -59,16 +59,16 @@ def cast(text: Text, target: Type) -> Text:
     if is_decimal(source):
         return _cast_from_decimal(text, target)
     if (source, target) == (BINARY, STRING):
-        return strict([text], "decode({})".format, target, fails=True)
+        return strict_text([text], "decode({})".format, target, fails=True)
     if source == BOOLEAN and is_decimal(target):
         return cast(_plain_cast_sql(text, INTEGRAL[0], False), target)
     if target == BOOLEAN:
-        return strict([text], "({} <> 0)".format, target)
+        return strict_text([text], "({} <> 0)".format, target)
     return _plain_cast_sql(text, target, not _is_widening_cast(source, target))
 
 
 def _plain_cast_sql(text: Text, target: Type, fails: bool) -> Text:
-    return strict([text], f"CAST({{}} AS {type_name(target)})".format, target, fails)
+    return strict_text([text], f"CAST({{}} AS {type_name(target)})".format, target, fails)
 
 
 def _is_widening_cast(source: Type, target: Type) -> bool:
@@ -82,23 +82,23 @@ def _cast_from_decimal(text: Text, target: Type) -> Text:
     if target in INTEGRAL and target != BIGINT and precision > _WORD_DIGITS:
         return cast(cast(text, DOUBLE), target)  # Spark does so, too
     if target in INTEGRAL:
-        return strict([text], f"CAST(trunc({{}}) AS {type_name(target)})".format, target, True)
+        return strict_text([text], f"CAST(trunc({{}}) AS {type_name(target)})".format, target, True)
     if target == BOOLEAN:
-        return strict([text], "({} <> 0)".format, target)
+        return strict_text([text], "({} <> 0)".format, target)
     if target == STRING and precision == scale:
-        return strict([text], _WITHOUT_ZERO.format, target)
+        return strict_text([text], _WITHOUT_ZERO.format, target)
     inexact = precision > (_EXACT_DIGITS if target == DOUBLE else 7)
     if target in _FLOATING and inexact:
         form = f"CAST(CAST({{}} AS VARCHAR) AS {type_name(target)})"
-        return strict([text], form.format, target)
+        return strict_text([text], form.format, target)
     return _plain_cast_sql(text, target, is_decimal(target))
 
 
 def _cast_from_floating(text: Text, target: Type) -> Text:
     if target in INTEGRAL:
-        return strict([text], lambda sql: _cast_to_integer_sql(sql, target), target, True)
+        return strict_text([text], lambda sql: _cast_to_integer_sql(sql, target), target, True)
     if is_decimal(target):
-        return strict(
+        return strict_text(
             [cast(text, DOUBLE)],
             lambda sql: _cast_to_decimal_sql(sql, target),
             target,
@@ -106,16 +106,16 @@ def _cast_from_floating(text: Text, target: Type) -> Text:
             nullable=True,
         )
     if target == BOOLEAN:
-        return strict([text], "({} <> 0)".format, target)
+        return strict_text([text], "({} <> 0)".format, target)
     if target == FLOAT:
         form = (
             "CASE WHEN abs({0}) < 3.4028235677973366e38 OR NOT isfinite({0}) "
             "THEN CAST({0} AS FLOAT) WHEN {0} > 0 THEN CAST('Infinity' AS FLOAT) "
             "WHEN {0} < 0 THEN CAST('-Infinity' AS FLOAT) END"
         )
-        return strict([text], form.format, target)
+        return strict_text([text], form.format, target)
     if target == STRING:
-        return strict([text], _NUMBER_TEXT.format, target)
+        return strict_text([text], _NUMBER_TEXT.format, target)
     return _plain_cast_sql(text, target, False)
 
 
@@ -142,7 +142,7 @@ def _cast_to_integer_sql(sql: str, target: Type) -> str:
 
 def _cast_from_string(text: Text, target: Type) -> Text:
     if target == BINARY:
-        return strict([text], "encode({})".format, target)
+        return strict_text([text], "encode({})".format, target)
     name = type_name(target)
     if target in INTEGRAL:
         form = _guarded_cast_sql(
@@ -180,7 +180,7 @@ def _cast_from_string(text: Text, target: Type) -> Text:
         )
     else:
         form = f"CAST({{0}} AS {name})"
-    return strict(
+    return strict_text(
         [text], lambda sql: form.replace("{0}", sql), target, True, nullable=text.nullable
     )
 

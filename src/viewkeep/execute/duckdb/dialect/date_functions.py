@@ -6,7 +6,7 @@ from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.text import (
     Build,
     Text,
-    strict,
+    strict_text,
 )
 from viewkeep.query.types.data_types import (
     BIGINT,
@@ -23,7 +23,7 @@ _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "wee
 def _date_part_sql(name: str, arguments: list[Text], result: Type) -> Text:
     extra = " + 1" if name == "dayofweek" else ""
     form = f"CAST({name}({{}}){extra} AS INTEGER)"
-    return strict([_timestamp_sql(arguments[0])], form.format, result)
+    return strict_text([_timestamp_sql(arguments[0])], form.format, result)
 
 
 def _timestamp_sql(text: Text) -> Text:
@@ -32,21 +32,21 @@ def _timestamp_sql(text: Text) -> Text:
 
 def _date_add_sql(operator: str, arguments: list[Text], result: Type) -> Text:
     parts = [cast(arguments[0], DATE), cast(arguments[1], INT)]
-    return strict(parts, f"({{}} {operator} {{}})".format, result, True)
+    return strict_text(parts, f"({{}} {operator} {{}})".format, result, True)
 
 
 def _datediff_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(argument, DATE) for argument in arguments]
-    return strict(parts, "CAST({} - {} AS INTEGER)".format, result)
+    return strict_text(parts, "CAST({} - {} AS INTEGER)".format, result)
 
 
 def _add_months_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(arguments[0], DATE), cast(arguments[1], INT)]
-    return strict(parts, "CAST({} + to_months({}) AS DATE)".format, result, True)
+    return strict_text(parts, "CAST({} + to_months({}) AS DATE)".format, result, True)
 
 
 def _last_day_sql(arguments: list[Text], result: Type) -> Text:
-    return strict([cast(arguments[0], DATE)], "last_day({})".format, result)
+    return strict_text([cast(arguments[0], DATE)], "last_day({})".format, result)
 
 
 def _timestampadd_sql(arguments: list[Text], result: Type) -> Text:
@@ -54,7 +54,7 @@ def _timestampadd_sql(arguments: list[Text], result: Type) -> Text:
     assert isinstance(unit.value, str), "written by the front end"
     parts = [cast(amount, BIGINT), cast(moment, TIMESTAMP)]
     function = _UNITS[unit.value.upper()]
-    return strict(parts, f"({{1}} + {function})".format, result, True)
+    return strict_text(parts, f"({{1}} + {function})".format, result, True)
 
 
 _UNITS = {

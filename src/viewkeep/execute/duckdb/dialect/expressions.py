@@ -3,7 +3,7 @@
 from viewkeep.errors import QueryError
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.functions import FUNCTIONS
-from viewkeep.execute.duckdb.dialect.text import Text, literal_text, quote
+from viewkeep.execute.duckdb.dialect.text import Text, literal_text, quote_name
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, OpaqueCall
 from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, find_field, type_of
@@ -20,7 +20,7 @@ def expression_text(expression: Expression, schema: Schema) -> Text:
     match expression:
         case Column(name):
             field = find_field(name, schema)
-            return Text(quote(name), field.type, field.nullable)
+            return Text(quote_name(name), field.type, field.nullable)
         case Literal():
             return literal_text(expression)
         case Cast():

@@ -5,14 +5,14 @@ from functools import partial
 from viewkeep.execute.duckdb.dialect.arithmetic import (
     absolute,
     arithmetic,
-    negative,
+    negative_text,
     operand,
     whole_quotient,
 )
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.date_functions import DATE_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.nested_functions import NESTED_FUNCTIONS
-from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict, type_name
+from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict_text, type_name
 from viewkeep.execute.duckdb.dialect.text_functions import TEXT_FUNCTIONS
 from viewkeep.query.types.data_types import BOOLEAN, DECIMAL, DOUBLE, FLOAT, INTEGRAL, VOID, Type
 from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
@@ -35,7 +35,7 @@ def alike(arguments: list[Text]) -> list[Text]:
 
 
 def _comparison_sql(operator: str, arguments: list[Text], result: Type) -> Text:
-    return strict(_comparison_operands(arguments), f"({{}} {operator} {{}})".format, result)
+    return strict_text(_comparison_operands(arguments), f"({{}} {operator} {{}})".format, result)
 
 
 def _null_safe_equal_sql(arguments: list[Text], result: Type) -> Text:
@@ -58,7 +58,7 @@ def _and_or_sql(word: str, decided: str, arguments: list[Text], result: Type) ->
 
 
 def _not_sql(arguments: list[Text], result: Type) -> Text:
-    return strict([cast(arguments[0], BOOLEAN)], "(NOT {})".format, result)
+    return strict_text([cast(arguments[0], BOOLEAN)], "(NOT {})".format, result)
 
 
 def _is_null_sql(negation: str, arguments: list[Text], result: Type) -> Text:
@@ -112,7 +112,7 @@ def _coalesce_sql(arguments: list[Text], result: Type) -> Text:
 def _null_if_sql(arguments: list[Text], result: Type) -> Text:
     first, second = arguments
     left, right = alike([first, operand(second, first)])  # the first one is no literal to Spark
-    same = strict([left, right], "({} = {})".format, BOOLEAN)
+    same = strict_text([left, right], "({} = {})".format, BOOLEAN)
     value = cast(first, result)
     sql = f"CASE WHEN {same.sql} THEN NULL ELSE {value.sql} END"
     return Text(sql, result, True, same.fails or value.fails)
@@ -132,7 +132,7 @@ def _comparable_sql(arguments: list[Text], result: Type) -> Text:
     """The value with its text, in which 0.0 and -0.0 are not the same."""
     [argument] = arguments
     pair = "CASE WHEN {0} IS NOT NULL THEN row({0}, CAST({0} AS VARCHAR)) END"
-    return strict([argument], pair.format, result)
+    return strict_text([argument], pair.format, result)
 
 
 def _single_sql(arguments: list[Text], result: Type) -> Text:
@@ -155,10 +155,10 @@ def _round_sql(arguments: list[Text], result: Type) -> Text:
         if places >= 0:
             return number
         whole = _round_decimal_sql(cast(number, decimal_type(result)), places, DECIMAL(38, 0))
-        return strict([whole], f"CAST({{}} AS {type_name(result)})".format, result, True)
+        return strict_text([whole], f"CAST({{}} AS {type_name(result)})".format, result, True)
     rounded = f"CAST(viewkeep_round({{0}}, {places}) AS {type_name(result)})"
     form = f"CASE WHEN isfinite({{0}}) THEN {rounded} ELSE {{0}} END"
-    return strict([number], form.format, result)
+    return strict_text([number], form.format, result)
 
 
 def _round_decimal_sql(number: Text, places: int, result: Type) -> Text:
@@ -169,7 +169,7 @@ def _round_decimal_sql(number: Text, places: int, result: Type) -> Text:
     form = (
         f"CASE WHEN {{0}} IS NOT NULL THEN CAST(round({{0}}, {places}) AS {type_name(result)}) END"
     )
-    return strict([number], form.format, result, True)
+    return strict_text([number], form.format, result, True)
 
 
 def _floor_ceil_sql(name: str, arguments: list[Text], result: Type) -> Text:
@@ -178,13 +178,15 @@ def _floor_ceil_sql(name: str, arguments: list[Text], result: Type) -> Text:
     if number.type in INTEGRAL:
         return cast(number, result)
     if is_decimal(number.type):
-        return strict([number], f"CAST({name}({{}}) AS {type_name(result)})".format, result, True)
+        return strict_text(
+            [number], f"CAST({name}({{}}) AS {type_name(result)})".format, result, True
+        )
     form = f"CASE WHEN isnan({{0}}) THEN 0 ELSE CAST({name}({{0}}) AS BIGINT) END"
-    return strict([cast(number, DOUBLE)], form.format, result, True)
+    return strict_text([cast(number, DOUBLE)], form.format, result, True)
 
 
 def _double_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
-    return strict([cast(argument, DOUBLE) for argument in arguments], form.format, result)
+    return strict_text([cast(argument, DOUBLE) for argument in arguments], form.format, result)
 
 
 FUNCTIONS: dict[str, Build] = {
@@ -192,7 +194,7 @@ FUNCTIONS: dict[str, Build] = {
     SINGLE: _single_sql,
     **{name: partial(arithmetic, name) for name in ("+", "-", "*", "/", "%")},
     "div": lambda arguments, result: whole_quotient(arguments),
-    "negate": lambda arguments, result: negative(arguments[0]),
+    "negate": lambda arguments, result: negative_text(arguments[0]),
     "abs": lambda arguments, result: absolute(arguments[0]),
     **{name: partial(_comparison_sql, name) for name in ("=", "<>", "<", "<=", ">", ">=")},
     "<=>": _null_safe_equal_sql,

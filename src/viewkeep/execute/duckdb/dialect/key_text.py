@@ -1,6 +1,6 @@
 """Keys of groups and orders in DuckDB's text, as Spark compares them: also arrays and structs."""
 
-from viewkeep.execute.duckdb.dialect.text import quote, string, type_name
+from viewkeep.execute.duckdb.dialect.text import quote_name, string, type_name
 from viewkeep.query.types.data_types import Type
 
 
@@ -21,11 +21,11 @@ def without_negative_zero(value: str, type_: Type, depth: int = 1) -> str:
     parts = []
     for part in type_.parts:
         sql = without_negative_zero(_key_part_sql(value, part.name), part.type, depth)
-        parts.append(f"{quote(part.name)} := {sql}")
+        parts.append(f"{quote_name(part.name)} := {sql}")
     return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(parts)}) END"
 
 
-def in_order(value: str, type_: Type, depth: int = 1) -> str:
+def ordered_key_text(value: str, type_: Type, depth: int = 1) -> str:
     """What DuckDB orders as Spark orders the values: NULL parts come first.
 
     >>> from viewkeep.query.types.data_types import parse_type
@@ -33,13 +33,13 @@ def in_order(value: str, type_: Type, depth: int = 1) -> str:
     list_transform(x, lambda e1: row(e1 IS NOT NULL, e1))
     """
     if type_.name == "array":
-        each = in_order(f"e{depth}", type_.parts[0].type, depth + 1)
+        each = ordered_key_text(f"e{depth}", type_.parts[0].type, depth + 1)
         return f"list_transform({value}, lambda e{depth}: row(e{depth} IS NOT NULL, {each}))"
     if type_.name != "struct":
         return value
     parts = [
         f"{_key_part_sql(value, part.name)} IS NOT NULL, "
-        f"{in_order(_key_part_sql(value, part.name), part.type, depth)}"
+        f"{ordered_key_text(_key_part_sql(value, part.name), part.type, depth)}"
         for part in type_.parts
     ]
     return f"CASE WHEN {value} IS NOT NULL THEN row({', '.join(parts)}) END"

@@ -1,7 +1,7 @@
 """Arrays, maps and structs in DuckDB's text."""
 
 from viewkeep.execute.duckdb.dialect.casts import cast
-from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict, string, type_name
+from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict_text, string, type_name
 from viewkeep.query.types.data_types import DATE, TIMESTAMP, Type
 from viewkeep.query.types.internal_functions import ENTRY, FIELD, ITEM
 
@@ -18,7 +18,7 @@ def _sequence_sql(arguments: list[Text], result: Type) -> Text:
     up, down = ("INTERVAL 1 DAY", "INTERVAL (-1) DAY") if kind == DATE else ("1", "-1")
     step = f"CASE WHEN {{0}} <= {{1}} THEN {up} ELSE {down} END"
     text = f"CAST(generate_series({{0}}, {{1}}, {step}) AS {type_name(result)})"
-    return strict([cast(argument, kind) for argument in arguments], text.format, result)
+    return strict_text([cast(argument, kind) for argument in arguments], text.format, result)
 
 
 def _field_sql(arguments: list[Text], result: Type) -> Text:
@@ -32,14 +32,14 @@ def _item_sql(arguments: list[Text], result: Type) -> Text:
     missing = error("an array has no such element")
     element = _nested_part_sql("list_extract({0}, {1} + 1)", result)
     there = f"CASE WHEN {{1}} >= 0 AND {{1}} < len({{0}}) THEN {element} ELSE {missing} END"
-    return strict(arguments, there.format, result, fails=True, nullable=True)
+    return strict_text(arguments, there.format, result, fails=True, nullable=True)
 
 
 def _entry_sql(arguments: list[Text], result: Type) -> Text:
     values, key = arguments
     key_value = cast(key, values.type.parts[0].type)
     element = _nested_part_sql("map_extract({0}, {1})[1]", result)
-    return strict([values, key_value], element.format, result, nullable=True)
+    return strict_text([values, key_value], element.format, result, nullable=True)
 
 
 def _nested_part_sql(value: str, type_: Type) -> str:

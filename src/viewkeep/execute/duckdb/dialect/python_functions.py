@@ -10,7 +10,7 @@ from unicodedata import category
 
 import duckdb
 
-from viewkeep.query.evaluate.decimals import decimal_arithmetic, in_scale, negative
+from viewkeep.query.evaluate.decimals import decimal_arithmetic, in_scale, negative_decimal
 
 _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
@@ -24,7 +24,7 @@ _BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
 _SPACES = "".join(map(chr, range(0x21)))
 
 
-def register(connection: duckdb.DuckDBPyConnection) -> None:
+def register_python_functions(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the functions known to a database; once is enough for all of its cursors."""
     for name, (function, arguments, result) in _FUNCTIONS.items():
         try:
@@ -42,7 +42,7 @@ def _python_arithmetic(operator: str, left: str, right: str, precision: int, sca
                 _python_wrapped_integer(int(decimal_arithmetic(operator, 38, 0, first, second)))
             )
         case "negate":
-            result = negative(precision, scale, first)
+            result = negative_decimal(precision, scale, first)
         case _:
             result = decimal_arithmetic(operator, precision, scale, first, second)
     return f"{result:f}"

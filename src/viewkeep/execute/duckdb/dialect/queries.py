@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from viewkeep.execute.duckdb.dialect.aggregates import aggregate_text
 from viewkeep.execute.duckdb.dialect.expressions import expression_text
-from viewkeep.execute.duckdb.dialect.key_text import in_order, without_negative_zero
-from viewkeep.execute.duckdb.dialect.text import Text, quote, type_name
+from viewkeep.execute.duckdb.dialect.key_text import ordered_key_text, without_negative_zero
+from viewkeep.execute.duckdb.dialect.text import Text, quote_name, type_name
 from viewkeep.query.algebra import AggregateColumn, AntiJoin, Join, Node, SemiJoin, Unnest
 from viewkeep.query.expressions import Expression, columns_of
 from viewkeep.query.types.data_types import DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
 from viewkeep.query.types.inference import Schema
-from viewkeep.query.types.signatures import Typed
+from viewkeep.query.types.signatures import TypedValue
 from viewkeep.query.windows import WindowColumn, window_result
 from viewkeep.sql.text import Dialect
 
@@ -27,19 +27,19 @@ class DuckdbDialect(Dialect):
 
     def quote(self, name: str) -> str:
         """A name."""
-        return quote(name)
+        return quote_name(name)
 
     def leaf_column(self, name: str, type_: Type) -> str:
         """A column; moments are read in UTC."""
-        return f"CAST({quote(name)} AS TIMESTAMP)" if type_ == TIMESTAMP else quote(name)
+        return f"CAST({quote_name(name)} AS TIMESTAMP)" if type_ == TIMESTAMP else quote_name(name)
 
     def group_key(self, name: str, type_: Type) -> str:
         """A key, in which there is no -0.0."""
-        return without_negative_zero(quote(name), type_)
+        return without_negative_zero(quote_name(name), type_)
 
     def order_key(self, name: str, type_: Type) -> str:
         """A key of an order, in which NULLs inside of values come first."""
-        return in_order(without_negative_zero(quote(name), type_), type_)
+        return ordered_key_text(without_negative_zero(quote_name(name), type_), type_)
 
     def value(self, node: Expression, schema: Schema) -> str:
         """A scalar expression; one that may fail is volatile."""
@@ -55,20 +55,20 @@ class DuckdbDialect(Dialect):
         arguments = [expression_text(each, schema) for each in column.arguments]
         nulls = " IGNORE NULLS" if column.ignore_nulls else ""
         text = f"{column.function}({', '.join(each.sql for each in arguments)}{nulls}){over}"
-        types = [Typed(each.type, each.nullable, each.value) for each in arguments]
+        types = [TypedValue(each.type, each.nullable, each.value) for each in arguments]
         result = window_result(column.function, types).type
         return f"CAST({text} AS {type_name(result)})" if result == INT else text
 
     def unnest(self, node: Unnest) -> str:
         """The columns of the elements of an array or map; moments are read in UTC."""
-        column, kinds = quote(node.column), node.schema[-len(node.elements) + 1 :]
+        column, kinds = quote_name(node.column), node.schema[-len(node.elements) + 1 :]
         lists = [column] if len(kinds) == 1 else [f"map_keys({column})", f"map_values({column})"]
         numbers = f"range(len({lists[0]}))"
         texts = [f"CAST({_unnest_sql(numbers, lists[0], node.outer)} AS INTEGER)"]
         for text, field in zip(lists, kinds, strict=True):
             value = _unnest_sql(text, lists[0], node.outer)
             texts.append(f"CAST({value} AS TIMESTAMP)" if field.type == TIMESTAMP else value)
-        names = map(quote, node.elements)
+        names = map(quote_name, node.elements)
         return ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
 
     def range_offset(self, distance: int, type_: Type) -> str:
@@ -91,7 +91,7 @@ class DuckdbDialect(Dialect):
             not text.fails and all(columns_of(part) & side for side in sides)
             for part, text in zip(parts, texts, strict=True)
         ]
-        either = " OR ".join(f"{quote(side[0].name)} IS NULL" for side in (left, right))
+        either = " OR ".join(f"{quote_name(side[0].name)} IS NULL" for side in (left, right))
         return _guarded_sql(texts, None if any(pairs) else f"({either}) IN (TRUE, FALSE)")
 
     def separate_condition(self, parts: Sequence[Expression], schema: Schema) -> str | None:

@@ -35,7 +35,7 @@ Build = Callable[[list[Text], Type], Text]
 """From the texts of the arguments and the type of the result to the text of a call."""
 
 
-def quote(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as DuckDB quotes it.
 
     >>> print(quote("x#post"), quote('a"b'))
@@ -58,7 +58,7 @@ def type_name(type_: Type) -> str:
         case "map":
             return f"MAP({', '.join(parts)})"
         case "struct":
-            names = [quote(part.name) for part in type_.parts]
+            names = [quote_name(part.name) for part in type_.parts]
             return f"STRUCT({', '.join(map('{} {}'.format, names, parts))})"
     return _NAMES.get(type_.name, str(type_).upper())
 
@@ -91,7 +91,7 @@ def error(message: str) -> str:
     return f"error({string(message)})"
 
 
-def strict(
+def strict_text(
     arguments: Sequence[Text],
     build: Callable[..., str],
     type_: Type,

@@ -8,7 +8,7 @@ from viewkeep.execute.duckdb.dialect.text import (
     Text,
     error,
     literal_text,
-    strict,
+    strict_text,
 )
 from viewkeep.query.expressions import Literal
 from viewkeep.query.types.data_types import (
@@ -23,7 +23,7 @@ from viewkeep.query.types.data_types import (
 def _text_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
     """A function of texts and whole numbers, in a form where {0} is the first of them."""
     kinds = [cast(a, STRING if a.type in (STRING, VOID) else a.type) for a in arguments]
-    return strict(kinds, form.format, result)
+    return strict_text(kinds, form.format, result)
 
 
 _INVALID = r"^([^\\]|\\[%_\\])*(\\[^%_\\]|\\$)"
@@ -38,22 +38,22 @@ def _like_sql(arguments: list[Text], result: Type) -> Text:
         invalid = invalid.replace("{{1}}", "{1}")
         fault = error("an escape in a pattern must precede %, _ or itself")
         form = f"CASE WHEN {{0}} IS NOT NULL AND {invalid} THEN {fault} ELSE {form} END"
-        return strict([text, pattern], form.format, result, True)
-    return strict([text, pattern], form.format, result)
+        return strict_text([text, pattern], form.format, result, True)
+    return strict_text([text, pattern], form.format, result)
 
 
 def _upper_lower_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """DuckDB maps characters one by one; outside of ASCII, one may become several."""
     ascii_ = "strlen({0}) = length({0})"
     form = f"CASE WHEN {ascii_} THEN {name}({{0}}) ELSE viewkeep_{name}({{0}}) END"
-    return strict([cast(arguments[0], STRING)], form.format, result)
+    return strict_text([cast(arguments[0], STRING)], form.format, result)
 
 
 def _length_sql(arguments: list[Text], result: Type) -> Text:
     [argument] = arguments
     name = "octet_length" if argument.type == BINARY else "length"
     argument = cast(argument, BINARY if argument.type == BINARY else STRING)
-    return strict([argument], f"CAST({name}({{}}) AS INTEGER)".format, result)
+    return strict_text([argument], f"CAST({name}({{}}) AS INTEGER)".format, result)
 
 
 _MAX_INT = 2**31 - 1
@@ -72,8 +72,8 @@ def _substring_sql(arguments: list[Text], result: Type) -> Text:
         parts.append(literal_text(Literal(_MAX_INT, BIGINT)))
     first, *rest = (part.value for part in parts[1:])
     if isinstance(first, int) and first > 0 and isinstance(rest[0], int) and rest[0] >= 0:
-        return strict(parts, "substring({0}, {1}, {2})".format, result)
-    return strict(parts, _SUBSTRING.format, result)
+        return strict_text(parts, "substring({0}, {1}, {2})".format, result)
+    return strict_text(parts, _SUBSTRING.format, result)
 
 
 def _concat_sql(arguments: list[Text], result: Type) -> Text:
@@ -85,14 +85,14 @@ def _concat_sql(arguments: list[Text], result: Type) -> Text:
 def _replace_sql(arguments: list[Text], result: Type) -> Text:
     parts = [cast(argument, STRING) for argument in arguments]
     new = "{2}" if len(parts) > 2 else "''"
-    return strict(parts, f"replace({{0}}, {{1}}, {new})".format, result)
+    return strict_text(parts, f"replace({{0}}, {{1}}, {new})".format, result)
 
 
 def _left_right_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """`left` and `right`; of no characters there are none."""
     parts = [cast(arguments[0], STRING), cast(arguments[1], BIGINT)]
     form = f"{name}({{0}}, CASE WHEN {{1}} < 0 THEN 0 ELSE {{1}} END)"
-    return strict(parts, form.format, result)
+    return strict_text(parts, form.format, result)
 
 
 TEXT_FUNCTIONS: dict[str, Build] = {

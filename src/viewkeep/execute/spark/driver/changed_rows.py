@@ -19,7 +19,7 @@ from viewkeep.query.evaluate.rows import Rows, key_of
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 
 
-def find_rows(
+def find_changed_rows(
     changes: Mapping[str, TargetChanges], look_ups: LookUps, limit: int
 ) -> dict[str, RowChanges | None]:
     """The changed rows of relations, by at most one job; None where they are too many."""
@@ -67,7 +67,7 @@ def rows_changed(target: Materialized, parts: Sequence[Part], look_ups: LookUps)
     with suppress(MissingError, NotHereError):
         rows = looked_up(target, parts, look_ups)
         for part in parts:
-            rows, counts[part.name] = applied(target, part, rows)
+            rows, counts[part.name] = apply_part(target, part, rows)
     return counts
 
 
@@ -75,7 +75,7 @@ def _changed_on_driver(changed: TargetChanges, look_ups: LookUps) -> RowChanges 
     try:
         old_rows = new_rows = looked_up(changed.target, changed.parts, look_ups)
         for part in changed.parts:
-            new_rows, _ = applied(changed.target, part, new_rows)
+            new_rows, _ = apply_part(changed.target, part, new_rows)
     except NotHereError:
         return None
     return _rows_with_new_values(changed.target, old_rows, new_rows)
@@ -100,7 +100,7 @@ def _rows_with_new_values(
     return RowChanges(*(to_arrow(fields, rows) for rows in left))
 
 
-def applied(target: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
+def apply_part(target: Materialized, part: Part, rows: Rows) -> tuple[Rows, int]:
     """Rows changed by one diff, and how many it changed."""
     return apply_to_rows(target, part.schema, _values_of_collected_diff(target, part), rows)
 

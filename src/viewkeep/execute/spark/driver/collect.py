@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 )
 
 from viewkeep.query.evaluate.rows import Rows
-from viewkeep.query.expressions import Call, quote
+from viewkeep.query.expressions import Call, back_quote
 from viewkeep.query.expressions import Column as Reference
 from viewkeep.query.types.data_types import Field, Type
 from viewkeep.query.types.inference import Schema
@@ -107,7 +107,7 @@ class Relation:
         return self.rows == 0
 
 
-class Collected(Relation):
+class CollectedRows(Relation):
     """Rows on the driver, given as a table or as tuples; the other forms are made when needed."""
 
     def __init__(self, spark: SparkSession, schema: Schema, rows: pa.Table | Rows) -> None:
@@ -150,16 +150,16 @@ class Collected(Relation):
         return self._size
 
 
-def local(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> Collected:
+def local(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> CollectedRows:
     """A table, with the types of a schema; however it was collected, its types are the same."""
     arrow = table.schema if schema is None else to_arrow_schema(schema, timezone="UTC")
     fields = declared_fields(arrow)
-    return Collected(spark, fields, table.cast(arrow_schema(fields)))
+    return CollectedRows(spark, fields, table.cast(arrow_schema(fields)))
 
 
-def empty(spark: SparkSession, schema: Schema) -> Collected:
+def empty(spark: SparkSession, schema: Schema) -> CollectedRows:
     """No rows."""
-    return Collected(spark, schema, [])
+    return CollectedRows(spark, schema, [])
 
 
 def spark_type(type_: Type) -> DataType:
@@ -187,7 +187,7 @@ def type_text(kind: DataType) -> str:
     return str(fields[0].type) if fields else kind.simpleString()
 
 
-def distinct(frame: DataFrame) -> DataFrame:
+def distinct_frame(frame: DataFrame) -> DataFrame:
     """Every row once, also of maps, which Spark does not take for DISTINCT."""
     if not any(field.type.has_map for field in Relation(frame).schema):
         return frame.distinct()
@@ -197,11 +197,11 @@ def distinct(frame: DataFrame) -> DataFrame:
 def group_rows(frame: DataFrame, names: Sequence[str], *aggregates: Column) -> DataFrame:
     """Rows that are the same in these columns as one, with aggregates; maps stay as they are."""
     maps = {field.name for field in Relation(frame).schema if field.type.has_map}
-    keys = [_map_key(name) if name in maps else F.col(quote(name)) for name in names]
-    values = [F.first(F.col(quote(name))).alias(name) for name in names if name in maps]
+    keys = [_map_key(name) if name in maps else F.col(back_quote(name)) for name in names]
+    values = [F.first(F.col(back_quote(name))).alias(name) for name in names if name in maps]
     groups = frame.groupBy(*keys).agg(*values, *aggregates)
     others = [each for each in groups.columns if each not in names and not each.startswith(_TAG)]
-    return groups.selectExpr(*map(quote, (*names, *others)))
+    return groups.selectExpr(*map(back_quote, (*names, *others)))
 
 
 def _map_key(name: str) -> Column:
@@ -222,9 +222,9 @@ def with_schema(frame: DataFrame, schema: Schema) -> DataFrame:
     if list(types.items()) == [(field.name, field.dataType) for field in targets]:
         return frame
     columns = [
-        quote(field.name)
+        back_quote(field.name)
         if types.get(field.name) == kind.dataType
-        else f"CAST({quote(field.name)} AS {field.type}) AS {quote(field.name)}"
+        else f"CAST({back_quote(field.name)} AS {field.type}) AS {back_quote(field.name)}"
         for field, kind in zip(schema, targets, strict=True)
     ]
     return frame.selectExpr(*columns)
@@ -273,8 +273,8 @@ def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
 
 
 def _limited_frame(frame: DataFrame, limit: int) -> DataFrame:
-    number = f"monotonically_increasing_id() & {_IN_PARTITION}L AS {quote(_NUMBER)}"
-    return frame.selectExpr("*", number).where(f"{quote(_NUMBER)} <= {limit}").drop(_NUMBER)
+    number = f"monotonically_increasing_id() & {_IN_PARTITION}L AS {back_quote(_NUMBER)}"
+    return frame.selectExpr("*", number).where(f"{back_quote(_NUMBER)} <= {limit}").drop(_NUMBER)
 
 
 def _in_utc(values: Iterable[Any], kind: pa.DataType) -> list[Any]:
@@ -302,9 +302,11 @@ def _union_slots(frames: Iterable[DataFrame]) -> list[tuple[str, int]]:
 
 def _tagged_frame(frame: DataFrame, number: int, slots: list[tuple[str, int]]) -> DataFrame:
     own = dict(zip(_column_types(frame), frame.columns, strict=True))
-    values = (quote(own[slot]) if slot in own else f"CAST(NULL AS {slot[0]})" for slot in slots)
+    values = (
+        back_quote(own[slot]) if slot in own else f"CAST(NULL AS {slot[0]})" for slot in slots
+    )
     slot_columns = [f"{value} AS s{i}" for i, value in enumerate(values)]
-    return frame.selectExpr(f"{number} AS {quote(_TAG)}", *slot_columns)
+    return frame.selectExpr(f"{number} AS {back_quote(_TAG)}", *slot_columns)
 
 
 def _rows_of_tag(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from viewkeep.query.expressions import literal, quote
+from viewkeep.query.expressions import back_quote, literal
 from viewkeep.query.types.data_types import DATE, INTEGRAL, STRING, Type
 from viewkeep.sql.expression_text import expression
 
@@ -48,8 +48,8 @@ def one_of(column: str, values: Iterable[Any]) -> str:
     """
     distinct = dict.fromkeys(values)
     literals = [expression(literal(value)) for value in distinct if value is not None]
-    parts = [f"{quote(column)} IN ({', '.join(literals)})"] if literals else []
-    parts += [f"{quote(column)} IS NULL"] if None in distinct else []
+    parts = [f"{back_quote(column)} IN ({', '.join(literals)})"] if literals else []
+    parts += [f"{back_quote(column)} IS NULL"] if None in distinct else []
     return f"({' OR '.join(parts) or 'FALSE'})"
 
 
@@ -62,8 +62,8 @@ def between(column: str, values: Iterable[Any]) -> str:
     distinct = set(values)
     ends = distinct - {None}
     least, most = (expression(literal(end(ends))) for end in (min, max))
-    null = f" OR {quote(column)} IS NULL" if None in distinct else ""
-    return f"({quote(column)} BETWEEN {least} AND {most}{null})"
+    null = f" OR {back_quote(column)} IS NULL" if None in distinct else ""
+    return f"({back_quote(column)} BETWEEN {least} AND {most}{null})"
 
 
 def meets(column: str, keys: Keys, null_safe: bool) -> tuple[Column, bool]:

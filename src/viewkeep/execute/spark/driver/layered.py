@@ -11,27 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.execute.spark.driver.collect import local
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
-from viewkeep.execute.spark.driver.scanned import Scanned
+from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.execute.spark.scans import anti_join
 from viewkeep.query.evaluate.rows import Rows
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.files.key_match import key_tuples
 
 
 @dataclass(frozen=True)
-class Layered:
+class LayeredRows:
     """`live` are rows that are there, `covered` the IDs of the base rows that are not."""
 
     spark: SparkSession
-    base: DataFrame | Scanned
+    base: DataFrame | ScannedFiles
     live: pa.Table
     covered: pa.Table
 
     @cached_property
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
-        names = [quote(name) for name in self._base_frame.columns]
+        names = [back_quote(name) for name in self._base_frame.columns]
         live_rows = local(
             self.spark, self.live, self._base_frame.select(*self._layer_columns).schema
         ).frame
@@ -46,11 +46,11 @@ class Layered:
 
     @property
     def _base_frame(self) -> DataFrame:
-        return self.base.frame if isinstance(self.base, Scanned) else self.base
+        return self.base.frame if isinstance(self.base, ScannedFiles) else self.base
 
     @property
     def _layer_columns(self) -> list[str]:
-        return [quote(name) for name in self.live.column_names]
+        return [back_quote(name) for name in self.live.column_names]
 
     @cached_property
     def _hidden_keys(self) -> set[tuple[object, ...]]:

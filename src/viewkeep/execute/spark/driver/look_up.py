@@ -15,13 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.execute.backend import Source
 from viewkeep.execute.near_rows import MissingError, UnboundedError
-from viewkeep.execute.spark.driver.collect import Collected, with_schema
+from viewkeep.execute.spark.driver.collect import CollectedRows, with_schema
 from viewkeep.execute.spark.driver.key_filter import MAX_KEYS, between, has_literals, one_of
-from viewkeep.execute.spark.driver.layered import Layered
-from viewkeep.execute.spark.driver.scanned import Scanned
+from viewkeep.execute.spark.driver.layered import LayeredRows
+from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.rows import Rows
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_rows
 
@@ -43,7 +43,7 @@ class LookUps:
     def __init__(
         self,
         spark: SparkSession,
-        relation_of: Callable[[Source], DataFrame | Scanned | Layered],
+        relation_of: Callable[[Source], DataFrame | ScannedFiles | LayeredRows],
         schemas: Mapping[Source, Schema],
         limit: int,
     ) -> None:
@@ -103,7 +103,7 @@ class LookUps:
             relation = self._relation_of(source)
             base = _base_of_relation(relation)
             table = None
-            if isinstance(base, Scanned):
+            if isinstance(base, ScannedFiles):
                 table = base.read(self._schemas[source], WHOLE_ROWS)
             self._wholes[source] = None if table is None else self._rows_of_answer(source, table)
         return self._wholes[source]
@@ -168,7 +168,11 @@ class LookUps:
 
     def _read_on_driver(self, source: Source, key_sets: KeySets) -> pa.Table | None:
         base = _base_of_relation(self._relation_of(source))
-        return base.look_up(self._schemas[source], key_sets) if isinstance(base, Scanned) else None
+        return (
+            base.look_up(self._schemas[source], key_sets)
+            if isinstance(base, ScannedFiles)
+            else None
+        )
 
     # --- one job --------------------------------------------------------------------------------
 
@@ -192,9 +196,9 @@ class LookUps:
 
     def _request_frame(self, source: Source, key_sets: KeySets) -> DataFrame:
         schema = self._schemas[source]
-        names = [quote(field.name) for field in schema]
+        names = [back_quote(field.name) for field in schema]
         base = _base_of_relation(self._relation_of(source))
-        frame = base.frame if isinstance(base, Scanned) else base
+        frame = base.frame if isinstance(base, ScannedFiles) else base
         rows = with_schema(frame.selectExpr(*names), schema)
         rows = rows.where(" OR ".join(_key_condition(c, keys) for c, keys in key_sets.items()))
         for columns, keys in key_sets.items():
@@ -207,9 +211,9 @@ class LookUps:
     ) -> DataFrame:
         """The rows with one of many keys; NULL equals NULL."""
         schema = tuple(find_field(column, self._schemas[source]) for column in columns)
-        renamed = [f"{quote(c)} AS {quote(f'viewkeep#{c}')}" for c in columns]
-        right = Collected(self._spark, schema, list(keys)).frame.selectExpr(*renamed)
-        same = [F.expr(f"{quote(c)} <=> {quote(f'viewkeep#{c}')}") for c in columns]
+        renamed = [f"{back_quote(c)} AS {back_quote(f'viewkeep#{c}')}" for c in columns]
+        right = CollectedRows(self._spark, schema, list(keys)).frame.selectExpr(*renamed)
+        same = [F.expr(f"{back_quote(c)} <=> {back_quote(f'viewkeep#{c}')}") for c in columns]
         condition = reduce(lambda left, right: left & right, same)
         return rows.join(F.broadcast(right), condition, "left_semi")
 
@@ -224,7 +228,7 @@ class LookUps:
 
     def _rows_of_answer(self, source: Source, table: pa.Table) -> Rows:
         relation = self._relation_of(source)
-        return relation.completed(table) if isinstance(relation, Layered) else to_rows(table)
+        return relation.completed(table) if isinstance(relation, LayeredRows) else to_rows(table)
 
     def put(self, name: str, rows: Rows) -> None:
         """Take the rows of a request; rows with other keys are ignored."""
@@ -242,8 +246,8 @@ class LookUps:
                     index[key].append(row)
 
 
-def _base_of_relation(relation: DataFrame | Scanned | Layered) -> DataFrame | Scanned:
-    return relation.base if isinstance(relation, Layered) else relation
+def _base_of_relation(relation: DataFrame | ScannedFiles | LayeredRows) -> DataFrame | ScannedFiles:
+    return relation.base if isinstance(relation, LayeredRows) else relation
 
 
 def project_keys(columns: Columns, keys: Set[Row], names: Columns) -> Set[Row]:

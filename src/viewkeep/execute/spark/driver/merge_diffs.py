@@ -13,14 +13,14 @@ from viewkeep.diffs.script import Materialized
 from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.apply_diff import Part
-from viewkeep.execute.spark.driver.collect import Relation, distinct, local
-from viewkeep.query.expressions import quote
+from viewkeep.execute.spark.driver.collect import Relation, distinct_frame, local
+from viewkeep.query.expressions import back_quote
 from viewkeep.tables.arrow_rows import to_rows
 
 Key = tuple[Any, ...]
 
 
-def merged(spark: SparkSession, target: Materialized, parts: list[Part]) -> list[Part]:
+def merge_diffs(spark: SparkSession, target: Materialized, parts: list[Part]) -> list[Part]:
     """Merge diffs of equal kind, IDs and columns; of rows with the same IDs, the later wins."""
     groups: dict[object, list[Part]] = {}
     for part in parts:
@@ -47,8 +47,8 @@ def _has_conflict(part: Part, names: tuple[str, ...], ids: int) -> bool:
 
 
 def _has_conflict_in_spark(part: Part, names: tuple[str, ...], ids: int) -> bool:
-    columns = [quote(part.schema.value_after(name)) for name in names]
-    rows = distinct(part.diff.frame.selectExpr(*columns))
+    columns = [back_quote(part.schema.value_after(name)) for name in names]
+    rows = distinct_frame(part.diff.frame.selectExpr(*columns))
     counts = rows.groupBy(*map(F.col, columns[:ids])).count()
     return not counts.where("count > 1").isEmpty()
 
@@ -91,7 +91,9 @@ def _merged_frame(group: list[Part], schema: DiffSchema, names: tuple[str, ...])
     for part in group:
         sources = map(part.schema.value_after, names)
         pairs = zip(sources, schema.columns, strict=True)
-        frames.append(part.diff.frame.selectExpr(*(f"{quote(a)} AS {quote(b)}" for a, b in pairs)))
+        frames.append(
+            part.diff.frame.selectExpr(*(f"{back_quote(a)} AS {back_quote(b)}" for a, b in pairs))
+        )
     return reduce(DataFrame.union, frames)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.execute.spark.files import read_frame
-from viewkeep.query.expressions import quote
+from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import arrow_column, arrow_schema
@@ -28,7 +28,7 @@ WHOLE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScannedFiles:
     """Files of one version; `names` are other names for its columns."""
 
     spark: SparkSession
@@ -38,16 +38,18 @@ class Scanned:
     names: Mapping[str, str]
 
     @staticmethod
-    def whole(spark: SparkSession, table: LakeTable, snapshot: Snapshot) -> "Scanned":
+    def whole(spark: SparkSession, table: LakeTable, snapshot: Snapshot) -> "ScannedFiles":
         """All rows of a version."""
         names = {field.name: field.name for field in snapshot.fields}
-        return Scanned(spark, table, snapshot, snapshot.files, names)
+        return ScannedFiles(spark, table, snapshot, snapshot.files, names)
 
     @cached_property
     def frame(self) -> DataFrame:
         """All rows, as Spark reads them."""
         rows = read_frame(self.spark, self.table, self.snapshot, self.files)
-        return rows.selectExpr(*(f"{quote(o)} AS {quote(n)}" for n, o in self.names.items()))
+        return rows.selectExpr(
+            *(f"{back_quote(o)} AS {back_quote(n)}" for n, o in self.names.items())
+        )
 
     def look_up(
         self, schema: Schema, key_sets: Mapping[tuple[str, ...], set[tuple[object, ...]]]
