@@ -27,7 +27,7 @@ from bench._devices import Changes, Devices
 from bench.idivm import KINDS, RECOMPUTE, STRATEGIES
 from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.driver.collect import Relation
-from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.frames import FrameBuilder
 from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.run import changed_rows, create_frames, run_script
 from viewkeep.execute.spark.session import session
@@ -211,7 +211,7 @@ def checksum(view: Node, frame: DataFrame) -> Sums:
 def recompute(lake: Lake, view: Node, changes: Changes) -> tuple[Cost, Sums]:
     """The view from scratch."""
     tables = lake.tables("post", changes.table)
-    builder = Builder(lambda leaf: Relation(tables[leaf.name, "post"]))
+    builder = FrameBuilder(lambda leaf: Relation(tables[leaf.name, "post"]))
     frame = builder.frame(view)
     start = perf_counter()
     with counted_jobs(lake.spark) as jobs:

@@ -70,7 +70,7 @@ def read_field(field: Field) -> Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CsvLayout:
     """What a row of a relation looks like in a file, and which of its columns the query reads."""
 
     relation: str
@@ -79,15 +79,15 @@ class Layout:
     used: tuple[int, ...]
 
     @staticmethod
-    def of(query: ConjunctiveQuery, relation: str, tables: Mapping[str, Table]) -> "Layout":
+    def of(query: ConjunctiveQuery, relation: str, tables: Mapping[str, Table]) -> "CsvLayout":
         """The columns of the declared table, else the variables of the relation's first atom."""
         bound = query.columns_of(relation)
         table = tables.get(relation)
         if table is None:
             every = tuple(range(len(bound)))
-            return Layout(relation, bound, (read_value,) * len(bound), every)
+            return CsvLayout(relation, bound, (read_value,) * len(bound), every)
         used = tuple(table.names.index(column) for column in bound)
-        return Layout(relation, table.names, tuple(map(read_field, table.columns)), used)
+        return CsvLayout(relation, table.names, tuple(map(read_field, table.columns)), used)
 
     def row(self, fields: list[str]) -> Row:
         """The values that the query reads, of fields in the order of the columns."""
@@ -176,7 +176,7 @@ class CsvFile:
             self._text.close()
 
 
-def read_csv_rows(file: CsvFile, layout: Layout, header: bool | None = None) -> Iterator[Row]:
+def read_csv_rows(file: CsvFile, layout: CsvLayout, header: bool | None = None) -> Iterator[Row]:
     """The rows of a relation; whether the first line is a header is found out, or told.
 
     A header that names the columns says where they are; else columns come in their order.
@@ -239,7 +239,7 @@ class RowChange:
 
 
 def read_csv_changes(
-    file: CsvFile, layouts: Mapping[str, Layout], others: Mapping[str, Table]
+    file: CsvFile, layouts: Mapping[str, CsvLayout], others: Mapping[str, Table]
 ) -> Iterator[RowChange]:
     """The changes of a file: relation, multiplicity, values; `others` are tables not read."""
     for number, (relation, *rest) in enumerate(file.records()):

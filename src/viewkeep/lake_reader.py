@@ -159,7 +159,7 @@ class LakeReader:
     @checked
     def external_table(self, name: str, location: str, **constraints: Any) -> Table:
         """What `register_table` would declare."""
-        snapshot = self._lake.at(located(location)).snapshot()
+        snapshot = self._lake.at(absolute_location(location)).snapshot()
         return external_table(name, snapshot, constraints.pop("key", ()), constraints)
 
     @checked

@@ -31,7 +31,7 @@ from viewkeep.refresh.write_rows import write_live_rows
 from viewkeep.sql import OutputForm, from_sql, output_form
 from viewkeep.tables.arrow_rows import arrow_type
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.fit import ColumnMisfitError, fit_column
 from viewkeep.tables.log.delta import ConflictError
 from viewkeep.tables.log.memory import forget_logs, remembered_logs
@@ -272,7 +272,7 @@ def _build_live_view(source: LiveSource, query: ConjunctiveQuery) -> LiveView:
         for name, version in _visible_versions(lake, tables).items():
             table = lake.at(tables[name].location)
             snapshot = table.snapshot(version)
-            all_columns = Folder(table).read(snapshot.files, snapshot.fields)
+            all_columns = ParquetFolder(table).read(snapshot.files, snapshot.fields)
             rows[name] = all_columns.select(list(query.columns_of(name)))
             pins[name] = Pin.of(lake, tables[name], version)
     maintainer.load(rows)

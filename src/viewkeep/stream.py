@@ -13,7 +13,7 @@ from typing import Any
 from viewkeep.csv_input import (
     STANDARD_INPUT,
     CsvFile,
-    Layout,
+    CsvLayout,
     Row,
     read_csv_changes,
     read_csv_rows,
@@ -47,7 +47,7 @@ class Stream:
         self.live, self.progress = live, Progress()
         self.changes: CsvFile | None = None
         relations = live.query.relations
-        self._layouts = {name: Layout.of(live.query, name, tables) for name in relations}
+        self._layouts = {name: CsvLayout.of(live.query, name, tables) for name in relations}
         self._others = {name: table for name, table in tables.items() if name not in relations}
         self._net_changes: dict[Row, OutputChange] = {}
         self._reading: CsvFile | None = None
@@ -110,7 +110,7 @@ class Stream:
 
     # --- in between -------------------------------------------------------------------------------
 
-    def _layout(self, relation: str) -> Layout:
+    def _layout(self, relation: str) -> CsvLayout:
         if relation not in self._layouts:
             names, hint = ", ".join(self._layouts), did_you_mean(relation, self._layouts)
             raise QueryError(f'no relation "{relation}" in the query ({names}){hint}')

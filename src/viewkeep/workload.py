@@ -41,13 +41,13 @@ class Workload:
         own = constrain(queries, constraints)
         self.analysis: WorkloadAnalysis = analyze_workload(own)
         self.lock = RLock()
-        self._members = {query.name: Member(self, query, options) for query in own}
+        self._members = {query.name: WorkloadMember(self, query, options) for query in own}
         self.relations = tuple(dict.fromkeys(r for query in own for r in query.relations))
         for name in self._members:
             if name in self.relations:
                 raise QueryError(f'"{name}" is the name of a query and of a relation')
 
-    def __getitem__(self, name: str) -> "Member":
+    def __getitem__(self, name: str) -> "WorkloadMember":
         if not isinstance(name, str) or name not in self._members:
             hint = did_you_mean(name, self._members)
             raise QueryError(f'no query "{name}" ({", ".join(self._members)}){hint}')
@@ -103,7 +103,7 @@ def _listed(multiplicities: Iterable[int]) -> list[int]:
     return list(multiplicities)
 
 
-class Member:
+class WorkloadMember:
     """One query of a workload: maintained by itself, or over the outputs of its carriers."""
 
     def __init__(self, workload: Workload, query: ConjunctiveQuery, options: Options) -> None:

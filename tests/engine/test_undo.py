@@ -6,7 +6,7 @@ import pytest
 
 import viewkeep as vk
 from tests.engine.test_adaptive_interface import TRIANGLE, Fussy
-from viewkeep.engine.interpreter.partitions import LevelNote, Rebalancer
+from viewkeep.engine.interpreter.partitions import LevelNote, PartitionRebalancer
 
 
 def layout(live):
@@ -26,7 +26,7 @@ def test_an_update_notes_what_it_changes_and_not_what_is_heavy(monkeypatch):
         }
     )
     assert sum(map(len, live.engine.partitions.levels)) >= 200
-    notes, begin = [], Rebalancer.begin_note
+    notes, begin = [], PartitionRebalancer.begin_note
 
     def begun(self):
         notes.append(begin(self))
@@ -35,8 +35,8 @@ def test_an_update_notes_what_it_changes_and_not_what_is_heavy(monkeypatch):
     def copied(self):
         raise AssertionError("the layout is copied")
 
-    monkeypatch.setattr(Rebalancer, "begin_note", begun)
-    monkeypatch.setattr(Rebalancer, "layout", copied)
+    monkeypatch.setattr(PartitionRebalancer, "begin_note", begun)
+    monkeypatch.setattr(PartitionRebalancer, "layout", copied)
     for c in range(100):
         live.update("S", (c % 7, 100 + c))
         live.update("R", (100 + c, 1000 + c))  # a value that was not there

@@ -15,7 +15,7 @@ from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.execute.scans import SizedScans
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.scans import SIDE, Scans
 from viewkeep.tables.log.delta import LakeTable, StorageError
 from viewkeep.tables.log.snapshots import Snapshot
@@ -63,7 +63,7 @@ def table(tmp_path: Path) -> LakeTable:
 
 def stored(table: LakeTable, *files: list[tuple[Any, ...]]) -> StoredRows:
     """Rows in files; all but the first one hold as many rows that are deleted."""
-    folder = Folder(table)
+    folder = ParquetFolder(table)
     written = [folder.write(to_arrow(T.columns, rows)) for rows in files[:1]]
     for number, rows in enumerate(files[1:]):
         places = np.arange(len(rows)) + (len(rows) if number % 2 else 0)
@@ -97,7 +97,7 @@ def test_rows_by_key(
     near = to_rows(scans.rows_near(rows, listed))
     assert counted([ROWS[place] for place in places]) <= counted(near) <= counted(ROWS)
     files = scans.write_without(rows, listed)
-    kept = to_rows(Folder(table).read(files, T.columns))
+    kept = to_rows(ParquetFolder(table).read(files, T.columns))
     assert counted(kept) == counted([row for n, row in enumerate(ROWS) if n not in places])
 
 

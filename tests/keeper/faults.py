@@ -11,7 +11,7 @@ import pytest
 
 from viewkeep import Keeper, Table
 from viewkeep.changes import ChangeBatch
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import LakeTable
 
 POINTS: tuple[tuple[type, str], ...] = (
@@ -19,11 +19,11 @@ POINTS: tuple[tuple[type, str], ...] = (
     (LakeTable, "_write"),
     (LakeTable, "_replace_form"),
     (LakeTable, "_list_bounds"),
-    (Folder, "write"),
-    (Folder, "write_vectors"),
-    (Folder, "described"),
-    (Folder, "write_text"),
-    (Folder, "remove"),
+    (ParquetFolder, "write"),
+    (ParquetFolder, "write_vectors"),
+    (ParquetFolder, "described"),
+    (ParquetFolder, "write_text"),
+    (ParquetFolder, "remove"),
 )
 """Whatever is written goes through these; Spark has written when `described` is called."""
 

@@ -63,14 +63,14 @@ def test_a_refresh_past_the_cost_of_recomputation_becomes_one(
     monkeypatch.setattr(experience, "LEAST", 0.05)
     monkeypatch.setattr(experience, "LEAST_SMALL", 0.05)
     monkeypatch.setattr(experience, "SHARE", 0.0)
-    compute = rounds.Rounds.compute
+    compute = rounds.JobSchedule.compute
 
     def slow(self: Any) -> None:
         time.sleep(0.1)
         compute(self)
 
     with monkeypatch.context() as slower:
-        slower.setattr(rounds.Rounds, "compute", slow)
+        slower.setattr(rounds.JobSchedule, "compute", slow)
         reasons = [_changed(keeper, number) for number in range(4)]
     tried = ["bringing the changes in went past the cost" in each for each in reasons]
     assert tried == [True, False, True, False], reasons
@@ -95,7 +95,7 @@ def test_a_script_that_fails_gives_way(keeper: Keeper, monkeypatch: pytest.Monke
         raise RunError("two rows of the diff set the same row differently")
 
     monkeypatch.setattr(refresh, "FALLS_BACK", True)
-    monkeypatch.setattr(rounds.Rounds, "compute", failing)
+    monkeypatch.setattr(rounds.JobSchedule, "compute", failing)
     keeper.apply("t", inserts=[(100, 1, 1)])
     with pytest.raises(RefreshError) as raised:
         keeper.refresh()

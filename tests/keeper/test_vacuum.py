@@ -20,7 +20,7 @@ from viewkeep import Keeper, ViewkeepError, live_view
 from viewkeep.lake import apply
 from viewkeep.lake import marks as running
 from viewkeep.lake import vacuum as cleaning
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.memory import remembered_logs
 
 DAY = 24 * 3600
@@ -76,8 +76,8 @@ def test_files_that_no_entry_names(tmp_path: Path) -> None:
     keeper = lake_without_views(tmp_path)
     table = keeper._lake.at(str(tmp_path / "t"))
     snapshot = table.snapshot()
-    rows = Folder(table).read(snapshot.files, snapshot.fields)
-    new, old = (tmp_path / "t" / Folder(table).write(rows).path for _ in range(2))
+    rows = ParquetFolder(table).read(snapshot.files, snapshot.fields)
+    new, old = (tmp_path / "t" / ParquetFolder(table).write(rows).path for _ in range(2))
     nested = tmp_path / "t/spark-1-x/part-1.parquet"
     nested.parent.mkdir()
     shutil.copy(old, nested)
@@ -95,7 +95,7 @@ def test_files_that_are_gone_are_not_committed(tmp_path: Path) -> None:
     keeper = lake_without_views(tmp_path)
     table = keeper._lake.at(str(tmp_path / "t"))
     snapshot = table.snapshot()
-    file = Folder(table).write(Folder(table).read(snapshot.files, snapshot.fields))
+    file = ParquetFolder(table).write(ParquetFolder(table).read(snapshot.files, snapshot.fields))
     (tmp_path / "t" / file.path).unlink()
     with pytest.raises(ViewkeepError, match=r"is gone.*nothing was changed"):
         table.commit(0, [file])

@@ -14,7 +14,7 @@ from viewkeep.lake.catalog_store import CatalogStore
 from viewkeep.lake.views import view as lake_view
 from viewkeep.lake.views import view_plans
 from viewkeep.tables.feed import Feed
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log import delta, durable, read_log
 
 VIEWS = 12
@@ -129,13 +129,13 @@ def test_a_table_that_views_join_is_read_once(
         keeper.create_view(f"v{number}", sql)
     keeper.apply("u", inserts=[(12, 1)])
     read: Counter[str] = Counter()
-    read_file = Folder._read_stored
+    read_file = ParquetFolder._read_stored
 
-    def counted(self: Folder, *given: Any) -> Any:
+    def counted(self: ParquetFolder, *given: Any) -> Any:
         read[self.uri.rpartition("/")[2]] += 1
         return read_file(self, *given)
 
-    monkeypatch.setattr(Folder, "_read_stored", counted)
+    monkeypatch.setattr(ParquetFolder, "_read_stored", counted)
     assert {each.strategy for each in keeper.refresh()} == {"id"}
     assert read["t"] == 1
     assert all(keeper.verify(f"v{number}").ok for number in range(VIEWS))

@@ -8,7 +8,7 @@ import pytest
 
 from viewkeep import Keeper
 from viewkeep.query.types.data_types import INT, Field
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log import read_log
 from viewkeep.tables.log.delta import ConflictError, LakeTable
 from viewkeep.tables.log.memory import RecentSnapshots, remembered_logs
@@ -59,12 +59,12 @@ def test_a_version_of_another_history_is_read_again(tmp_path: Path) -> None:
     table.create(FIELDS, [], {}, "")
     shutil.copytree(place, backup)
     rows = pa.table({"id": pa.array([1, 2], pa.int32())})
-    table.commit(0, [Folder(table).write(rows)], [], {})
+    table.commit(0, [ParquetFolder(table).write(rows)], [], {})
     assert table.snapshot().rows == 2
     shutil.rmtree(place)
     shutil.copytree(backup, place)
     assert (table.version(), table.snapshot().rows) == (0, 0)
-    table.commit(0, [Folder(table).write(rows.slice(0, 1))], [], {})
+    table.commit(0, [ParquetFolder(table).write(rows.slice(0, 1))], [], {})
     assert (table.version(), table.snapshot().rows, table.snapshot(1).rows) == (1, 1, 1)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.query.tables import Table
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.rewrite import Rewrite, find_rows_by_key, rewrite_files, write_files
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
@@ -40,7 +40,7 @@ def bag(rows: Rows) -> Counter[str]:
 
 def written(table: LakeTable, *files: Rows) -> Snapshot:
     """A version of these files."""
-    found = [Folder(table).write(to_arrow(T.columns, list(rows))) for rows in files if rows]
+    found = [ParquetFolder(table).write(to_arrow(T.columns, list(rows))) for rows in files if rows]
     return Snapshot(table.uri, 0, T.columns, tuple(found))
 
 
@@ -77,7 +77,7 @@ def test_rows_after_a_change(
         for found in (None, find_rows_by_key(scans, table, snapshot, wider, driver_bytes)):
             change = rewrite_files(scans, table, snapshot, keys, rows, driver_bytes, found)
             left = after(snapshot, change)
-            assert bag(to_rows(Folder(table).read(left, T.columns))) == expected
+            assert bag(to_rows(ParquetFolder(table).read(left, T.columns))) == expected
             assert all(1 <= each.rows <= max(most, len(everything)) for each in change.add)
         met = find_rows_by_key(scans, table, snapshot, wider, driver_bytes)
         named = [*others, *gone]
@@ -100,7 +100,7 @@ def test_a_row_takes_the_place_of_the_one_it_replaces(
     [new] = change.add
     expected = list(first)
     expected[1], expected[3] = (1, "a", 0.5, (1,), None), (3, "a", 1.5, (9,), "s")
-    assert to_rows(Folder(table).read([new], T.columns)) == expected
+    assert to_rows(ParquetFolder(table).read([new], T.columns)) == expected
 
 
 def test_many_rows_are_shared_out_among_cores(
@@ -114,5 +114,5 @@ def test_many_rows_are_shared_out_among_cores(
         rows = to_arrow(T.columns, [(n, "a", 0.5, (), "s") for n in range(count)])
         files = write_files(table, rows)
         sizes.append([each.rows for each in files])
-        assert Folder(table).read(files, T.columns).equals(rows)
+        assert ParquetFolder(table).read(files, T.columns).equals(rows)
     assert sizes == [[3], [6, 5]]

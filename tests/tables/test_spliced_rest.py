@@ -14,7 +14,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files import spliced_rest
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import DataFile, LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
 from viewkeep.tables.relations import StoredRows
@@ -54,19 +54,19 @@ def table(tmp_path: Path) -> LakeTable:
 
 
 def by_duckdb(table: LakeTable, text: str = QUERY, name: str = "by_duckdb") -> DataFile:
-    Folder(table).make("")
+    ParquetFolder(table).make("")
     place = f"{table.uri}/{name}.parquet"
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"COPY ({text}) TO '{place}' (FORMAT parquet, ROW_GROUP_SIZE {GROUP})")
-    return Folder(table).read_described(f"{name}.parquet")
+    return ParquetFolder(table).read_described(f"{name}.parquet")
 
 
 def by_arrow(table: LakeTable, rows: pa.Table) -> DataFile:
     """With numbers stored as DuckDB stores them."""
     place, about = f"{table.uri}/arrow.parquet", {"store_decimal_as_integer": True}
     pq.write_table(rows, place, row_group_size=GROUP, write_page_index=True, **about)
-    return Folder(table).read_described("arrow.parquet")
+    return ParquetFolder(table).read_described("arrow.parquet")
 
 
 def stored(table: LakeTable, *files: DataFile, fields: tuple[Field, ...] = COLUMNS) -> StoredRows:
@@ -88,7 +88,7 @@ def check(table: LakeTable, written: list[DataFile] | None, expected: pa.Table) 
     place = f"{table.uri}/{file.path}"
     order = [("id", "ascending")]
     expected = expected.cast(arrow_schema(COLUMNS)).sort_by(order)
-    assert Folder(table).read(written, COLUMNS).sort_by(order).equals(expected)
+    assert ParquetFolder(table).read(written, COLUMNS).sort_by(order).equals(expected)
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         found = connection.sql(f"FROM '{place}' ORDER BY id").to_arrow_table()
@@ -106,7 +106,7 @@ def ids_of(rows: pa.Table) -> list[int]:
 @pytest.mark.parametrize("gone", [[5], [0, 1, 4000, ROWS - 1], list(range(6000, 6100)), [-1]])
 def test_row_groups_of_duckdb_are_copied(table: LakeTable, gone: list[int]) -> None:
     rows = stored(table, by_duckdb(table))
-    before = Folder(table).read(rows.files, COLUMNS)
+    before = ParquetFolder(table).read(rows.files, COLUMNS)
     written = spliced(rows, gone)
     check(table, written, before.filter(pa.array(~np.isin(before["id"], gone))))
 
@@ -118,11 +118,11 @@ def test_row_groups_of_several_writers_come_into_one_file(table: LakeTable) -> N
     assert again is not None
     other = by_duckdb(table, f"SELECT * REPLACE (id + {ROWS} AS id) FROM ({QUERY})", "other")
     small = by_duckdb(table, f"SELECT * REPLACE (-id AS id) FROM ({QUERY}) WHERE id < 30", "small")
-    few = Folder(table).write(Folder(table).read([small], COLUMNS))
-    arrow = by_arrow(table, Folder(table).read([other], COLUMNS))
+    few = ParquetFolder(table).write(ParquetFolder(table).read([small], COLUMNS))
+    arrow = by_arrow(table, ParquetFolder(table).read([other], COLUMNS))
     gone = [*range(-20, 0), 3000, ROWS + 9000]
     files = (few, *again, arrow)
-    before = Folder(table).read(files, COLUMNS)
+    before = ParquetFolder(table).read(files, COLUMNS)
     written = spliced(stored(table, *files), gone)
     check(table, written, before.filter(pa.array(~np.isin(before["id"], gone))))
     assert written is not None

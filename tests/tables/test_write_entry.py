@@ -13,7 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from viewkeep.query.types.data_types import Field, parse_type
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log import delta, deltalake_commits, read_log
 from viewkeep.tables.log.delta import ConflictError, DataFile, LakeTable, Snapshot
 from viewkeep.tables.log.memory import RecentSnapshots
@@ -59,7 +59,7 @@ def written(table: LakeTable, *numbers: int) -> DataFile:
         else pa.nulls(len(numbers), f.type)
         for f in list(schema)[1:]
     ]
-    return Folder(table).write(
+    return ParquetFolder(table).write(
         pa.Table.from_arrays([pa.array(numbers, pa.int32()), *columns], schema=schema)
     )
 
@@ -105,7 +105,7 @@ def test_a_version_is_remembered_as_it_is_read(
 
 def marked(table: LakeTable, file: DataFile, *places: int) -> DataFile:
     """A file of which some rows are deleted."""
-    [vector] = Folder(table).write_vectors([np.array(places)])
+    [vector] = ParquetFolder(table).write_vectors([np.array(places)])
     return replace(file, rows=file.stored_rows - len(places), vector=vector)
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from viewkeep.cli.lake import FAILED, AsJson, LakePath, answer, confirm, opened
+from viewkeep.cli.lake import (
+    FAILED,
+    AsJson,
+    LakePath,
+    open_keeper,
+    print_answer,
+    print_confirmation,
+)
 from viewkeep.cli.screen import show
 from viewkeep.errors import ViewkeepError
 
@@ -42,7 +49,7 @@ def new(
 
     files = new_project(Path(path))
     text = f"{path}: {len(files)} files; next: cd {path} && viewkeep up"
-    confirm(as_json, {"project": path, "files": files}, text)
+    print_confirmation(as_json, {"project": path, "files": files}, text)
 
 
 def plan(
@@ -73,7 +80,7 @@ def plan(
     from viewkeep.report.project.plan import project_plan_json, project_plan_page
 
     with _planned(project, lake, create=False) as (found, _):
-        answer(as_json, lambda: project_plan_json(found), lambda: project_plan_page(found))
+        print_answer(as_json, lambda: project_plan_json(found), lambda: project_plan_page(found))
     if found.problems or (is_check and found.changes):
         raise typer.Exit(FAILED)
 
@@ -115,7 +122,7 @@ def up(
         from viewkeep.project.run import run_plan
 
         run = run_plan(now, keeper)
-    answer(as_json, lambda: run_json(run), lambda: run_page(run))
+    print_answer(as_json, lambda: run_json(run), lambda: run_page(run))
     if run.failed:
         raise typer.Exit(FAILED)
 
@@ -148,7 +155,7 @@ def check(
     wanted = set(names or ())
     _check_test_names(found, wanted)
     results = list(_results(found, wanted))
-    answer(as_json, lambda: checks_json(results), lambda: checks_page(results))
+    print_answer(as_json, lambda: checks_json(results), lambda: checks_page(results))
     if not all(each.passed for each in results):
         raise typer.Exit(FAILED)
 
@@ -163,7 +170,7 @@ def _results(project: "Project", wanted: set[str]) -> Iterator["CheckResult"]:
             yield run_unit_test(test, project, spark)
     assertions = [a for a in project.assertions if not wanted or {a.name, a.file} & wanted]
     if assertions:
-        with opened(project.lake, "testing ...") as keeper:
+        with open_keeper(project.lake, "testing ...") as keeper:
             yield from [run_assertion(each, keeper) for each in assertions]
 
 
@@ -199,7 +206,7 @@ def _planned(
         is_new = "://" not in found.lake and not (Path(found.lake) / "_viewkeep").is_dir()
         place = empty if is_new and not create else found.lake
         doing = "working ..." if create else "planning ..."
-        with opened(place, doing, create=is_new) as keeper:
+        with open_keeper(place, doing, create=is_new) as keeper:
             from viewkeep.project.plan import plan_project
 
             yield plan_project(found, keeper, is_new), keeper

@@ -49,10 +49,10 @@ Size = Callable[[Node], int]
 
 def count_accesses(query: Node, is_kept: Callable[[Leaf], bool], size: Size) -> int:
     """Index look-ups and tuple accesses of a query; a shared subtree is computed once."""
-    return _Counter(is_kept, size).full(query)
+    return _AccessCounter(is_kept, size).full(query)
 
 
-class _Counter:
+class _AccessCounter:
     def __init__(self, is_kept: Callable[[Leaf], bool], size: Size) -> None:
         self._is_kept = is_kept
         self._size = size

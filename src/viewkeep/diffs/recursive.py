@@ -81,7 +81,7 @@ def generate_recursive(
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _RecursiveShape:
     """A join of scans under conditions, what is computed from it, and what stands above."""
 
     scans: tuple[Scan, ...]
@@ -137,7 +137,7 @@ def _scan_key(scan: Scan) -> set[str]:
     return {f"{scan.alias}.{column}" for column in scan.table.key}
 
 
-def _join_shape(view: Node) -> _Shape:
+def _join_shape(view: Node) -> _RecursiveShape:
     above = list[Node]()
     core = view
     if isinstance(core, Project) and isinstance(core.child, GroupBy):
@@ -148,7 +148,7 @@ def _join_shape(view: Node) -> _Shape:
                 raise _recursion_refusal(f"{each.function} is none of {', '.join(AGGREGATES)}")
         above, core = [*above, core], core.child
     scans, conditions, columns = _flat_join(core)
-    return _Shape(scans, conditions, columns, tuple(above), view.names)
+    return _RecursiveShape(scans, conditions, columns, tuple(above), view.names)
 
 
 def _flat_join(
@@ -185,7 +185,7 @@ def _expression_over_scans(columns: Mapping[str, Expression], expression: Expres
     return substitute(expression, lambda column: columns[column.name])
 
 
-def _kept_parts(shape: _Shape, changing: Collection[str]) -> list[Part]:
+def _kept_parts(shape: _RecursiveShape, changing: Collection[str]) -> list[Part]:
     """The joins that are kept, smallest first: what is left when a changing scan is taken out of
     the view, or out of a join that is kept."""
     parts: dict[Part, None] = {}
@@ -216,7 +216,7 @@ class _Recursive:
     """The script of one table: a small script for the view and for each kept join that the table
     is part of, put together. They read what is kept before any of it changes."""
 
-    def __init__(self, shape: _Shape, table: str, cached_parts: list[Part]) -> None:
+    def __init__(self, shape: _RecursiveShape, table: str, cached_parts: list[Part]) -> None:
         self._shape, self._table, self._cached_parts = shape, table, cached_parts
         self._names = {part: f"cache_{'_'.join(map(str, sorted(part)))}" for part in cached_parts}
 

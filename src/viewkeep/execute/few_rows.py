@@ -29,7 +29,12 @@ from viewkeep.execute.apply_rows import (
 from viewkeep.execute.backend import Relations, Source, Target, source_of
 from viewkeep.execute.budget import check_time
 from viewkeep.execute.errors import RunError
-from viewkeep.execute.near_rows import Evaluation, KeyValues, TooManyRowsError, UnboundedError
+from viewkeep.execute.near_rows import (
+    KeyValues,
+    NearRowsEvaluation,
+    TooManyRowsError,
+    UnboundedError,
+)
 from viewkeep.execute.other_version import OtherVersion, other_version
 from viewkeep.execute.row_changes import RowChanges, changed_relation
 from viewkeep.execute.whole_rows import whole_rows
@@ -41,7 +46,7 @@ from viewkeep.query.evaluate.rows import Rows, key_of
 from viewkeep.query.traversal import walk
 from viewkeep.query.types.inference import Schema, find_field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
@@ -164,7 +169,7 @@ class FewRowsRun:
         self._values_by_apply: dict[Apply, dict[Row, Row]] = {}
         self._after: dict[str, Rows] = {}
         self._all_small = sum(map(self._relation_size, queries.sources)) <= ALL_ROWS
-        self._evaluation = Evaluation(self, MOST_ROWS)
+        self._evaluation = NearRowsEvaluation(self, MOST_ROWS)
         self.rows: Mapping[str, RowChanges | None] = self._changes_by_relation()
 
     def held_rows(self, name: str) -> int | None:
@@ -183,7 +188,7 @@ class FewRowsRun:
         rows = to_arrow(materialized.definition.schema, self._after[name])
         table = rows.select([stored for _, stored in target.columns])
         named_rows = table.rename_columns([public for public, _ in target.columns])
-        return [Folder(target.table).write(named_rows)] if named_rows.num_rows else []
+        return [ParquetFolder(target.table).write(named_rows)] if named_rows.num_rows else []
 
     def _changes_by_relation(self) -> dict[str, RowChanges | None]:
         empty = self._empty_diffs()

@@ -139,7 +139,7 @@ def no_keys_ahead(first: Node, second: Node, columns: Sequence[str]) -> Set[Row]
 
 
 @dataclass
-class Evaluation:
+class NearRowsEvaluation:
     """Queries over the same relations.
 
     `most` bounds the rows of a join. `substitute` computes an operator over its inputs where Python

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.relations import StoredRows
 
 
@@ -33,7 +33,7 @@ class UserSession:
         names = tuple(rows.names.values())
         if not self._answers_in_arrow(backend):
             return _spark_sessions().read_rows(self.spark, rows.table, rows.snapshot, names)
-        return Folder(rows.table).read(rows.files, rows.snapshot.fields).select(list(names))
+        return ParquetFolder(rows.table).read(rows.files, rows.snapshot.fields).select(list(names))
 
     def _answers_in_arrow(self, backend: str | None) -> bool:
         return self.spark is None or backend == "duckdb"

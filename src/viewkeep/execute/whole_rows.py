@@ -8,7 +8,7 @@ from viewkeep.query.evaluate.rows import Rows
 from viewkeep.tables.arrow_rows import to_rows
 from viewkeep.tables.copies import copy_numbers, with_numbers
 from viewkeep.tables.files.key_match import without
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
@@ -32,7 +32,7 @@ def _read_relation(relation: Relation, names: Sequence[str]) -> pa.Table:
     match relation:
         case StoredRows():
             stored = [relation.names[name] for name in names]
-            whole = Folder(relation.table).read(relation.files, relation.snapshot.fields)
+            whole = ParquetFolder(relation.table).read(relation.files, relation.snapshot.fields)
             return whole.select(stored).rename_columns(list(names))
         case OverlaidRows():
             needed = list(dict.fromkeys((*names, *relation.covered.column_names)))

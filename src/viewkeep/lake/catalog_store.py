@@ -15,7 +15,7 @@ from viewkeep.lake.catalog import Catalog, Definition, TableDefinition, ViewDefi
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
 from viewkeep.tables.file_marks import file_mark
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import ConflictError, LakeTable, Snapshot, StorageError
 from viewkeep.tables.log.memory import remembered_logs
 from viewkeep.tables.places import absolute_location, former_lake, stored_location
@@ -65,7 +65,7 @@ class CatalogStore:
         return catalog
 
     def _catalog_of_snapshot(self, snapshot: Snapshot) -> Catalog:
-        rows = to_rows(Folder(self._table).read(snapshot.files, _FIELDS))
+        rows = to_rows(ParquetFolder(self._table).read(snapshot.files, _FIELDS))
         try:
             definitions = self._with_absolute_locations([_catalog_entry(*row) for row in rows])
         except (KeyError, ValueError, TypeError) as error:
@@ -115,11 +115,11 @@ class CatalogStore:
             for each in relative.entries.values()
         ]
         old = self._table.snapshot(catalog.version).files
-        new = Folder(self._table).write(to_arrow(_FIELDS, rows))
+        new = ParquetFolder(self._table).write(to_arrow(_FIELDS, rows))
         version = self._table.commit(catalog.version, [new], old, {"change": what})
         # The copy is not worth a failure: the change has happened.
         with suppress(StorageError):
-            Folder(self._copy).write_text("catalog.json", _catalog_text(rows))
+            ParquetFolder(self._copy).write_text("catalog.json", _catalog_text(rows))
         return replace(catalog, version=version)
 
 

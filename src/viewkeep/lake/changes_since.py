@@ -24,7 +24,7 @@ from viewkeep.tables.feed import (
     TooManyChangesError,
     UnclearChangesError,
 )
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.scans import SIDE
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
 from viewkeep.tables.log.entries import Commit
@@ -60,7 +60,7 @@ def _changes_of_entry(
                 f'"{entry.name}" has no version {version}; the newest is {newest}, '
                 f"and {BEGINNING} stands for the empty table before the first one"
             )
-    history = _History(lake, entry, table)
+    history = _ChangeHistory(lake, entry, table)
     parts = [history.version_changes(version) for version in range(last, first, -1)]
     return pa.concat_tables([history.schema.empty_table(), *reversed(parts)])
 
@@ -72,7 +72,7 @@ def newest_version(lake: Lake, entry: TableDefinition | ViewDefinition) -> int:
     return lake.at(entry.location).version()
 
 
-class _History:
+class _ChangeHistory:
     """The versions of one table or view, read newest first, so that an error names the first
     version that a reader can start from."""
 
@@ -159,7 +159,7 @@ class _History:
 
     def _all_rows(self, snapshot: Snapshot) -> pa.Table:
         self._check_old_columns(snapshot)
-        return Folder(self._table).read(snapshot.files, self._visible.columns)
+        return ParquetFolder(self._table).read(snapshot.files, self._visible.columns)
 
     @property
     def _no_changes(self) -> TableChanges:

@@ -25,7 +25,7 @@ from viewkeep.lake.transactions import Transactions
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.rewrite import MatchedRows, find_rows_by_key
 from viewkeep.tables.log.delta import ConflictError, LakeTable, Snapshot
 from viewkeep.tables.log.durable import local_path
@@ -150,7 +150,7 @@ class Intake:
             return rows_schema(definition.table).empty_table()
         table, version = self._visible_table(definition)
         snapshot = table.snapshot(version)
-        return Folder(table).read(snapshot.files, snapshot.fields)
+        return ParquetFolder(table).read(snapshot.files, snapshot.fields)
 
     def count(self, definition: TableDefinition) -> int:
         """How many rows one of the tables has."""
@@ -200,7 +200,7 @@ def _position_table(table: Table) -> Table:
     return Table({**keys, POSITION: Field(POSITION, STRING, nullable=False)}, table.key)
 
 
-class Round:
+class IntakeRound:
     """The versions of a table and of those beside it that one round of an intake starts from."""
 
     def __init__(self, intake: Intake, tables: Sequence[TableDefinition]) -> None:
@@ -226,7 +226,7 @@ class Round:
     def rows(self, definition: TableDefinition) -> pa.Table:
         """All rows of a table."""
         table, snapshot = self._lake.at(definition.location), self._snapshots[definition.name]
-        return Folder(table).read(snapshot.files, snapshot.fields)
+        return ParquetFolder(table).read(snapshot.files, snapshot.fields)
 
     def commit(self, changes: Mapping[str, UserChanges]) -> dict[str, int]:
         """Change the tables, in their order, all or none; a `MovedTableError` if one has moved."""

@@ -19,7 +19,7 @@ from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import CatalogError
 from viewkeep.lake.catalog_store import CatalogStore
 from viewkeep.lake.marks import marked_block
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES
 from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import LakeTable, StorageError
@@ -77,7 +77,7 @@ class Lake:
 
     def shared_caches(self) -> list[str]:
         """The keys of all such caches."""
-        return Folder(self.at(f"{self.uri}/{OWN}/shared_caches")).folders()
+        return ParquetFolder(self.at(f"{self.uri}/{OWN}/shared_caches")).folders()
 
     @staticmethod
     def live_folder(view: str) -> str:
@@ -88,7 +88,7 @@ class Lake:
         """Remove the files of a view, of its caches and of its live state."""
         beside = (f"{OWN}/caches/{name}", self.live_folder(name))
         for place in (location, *(f"{self.uri}/{each}" for each in beside)):
-            Folder(self.at(place)).remove()
+            ParquetFolder(self.at(place)).remove()
 
     def remove_damaged(self, location: str) -> None:
         """Remove a table whose log cannot be read or written, so that it can be made anew."""
@@ -101,7 +101,7 @@ class Lake:
         except StorageError:
             is_damaged = True
         if is_damaged:
-            Folder(table).remove()
+            ParquetFolder(table).remove()
 
     def marked(self) -> AbstractContextManager[None]:
         """A block that reads versions of tables, which `vacuum` then leaves alone."""

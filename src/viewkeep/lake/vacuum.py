@@ -27,7 +27,7 @@ from viewkeep.lake.views.view import View
 from viewkeep.tables.change_data import FOLDER as FED
 from viewkeep.tables.feed import FOLDER as NOTED
 from viewkeep.tables.feed import change_file
-from viewkeep.tables.files.parquet import Folder, ListedFile
+from viewkeep.tables.files.parquet import ListedFile, ParquetFolder
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.entries import Commit
@@ -77,9 +77,9 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     removable |= {name: list(files_by_name[name].files) for name in unused_caches}
     if not dry_run:
         for name, files in removable.items():
-            Folder(files_by_name[name].table).remove_files(files)
+            ParquetFolder(files_by_name[name].table).remove_files(files)
         for name in unused_caches:
-            Folder(files_by_name[name].table).remove()
+            ParquetFolder(files_by_name[name].table).remove()
     return {name: len(files) for name, files in removable.items()}
 
 
@@ -233,7 +233,7 @@ class _TableFiles:
 def _files_of_tables(places: Mapping[str, LakeTable]) -> Iterator[tuple[str, _TableFiles]]:
     for name, table in places.items():
         with suppress(StorageError):
-            folder = Folder(table)
+            folder = ParquetFolder(table)
             change_files = [*folder.listed(f"{FED}/"), *folder.listed(f"{NOTED}/")]
             yield name, _TableFiles(table, folder.listed(), change_files, table.snapshot())
 

@@ -35,7 +35,7 @@ class _FeedFunctions:
         return result
 
 
-class Member:
+class StageMember:
     """A stage, the maintainer of its query, and what changed in its rows."""
 
     def __init__(self, stage: Stage, maintainer: Maintainer, is_read: bool) -> None:
@@ -145,14 +145,14 @@ class Network:
     ) -> None:
         sources = set(plan.read_stages())
         self.members = [
-            Member(stage, maintainer_of(stage.query), stage.name in sources)
+            StageMember(stage, maintainer_of(stage.query), stage.name in sources)
             for stage in plan.stages
         ]
         self._result = row_function(plan.steps)
         self._feed_empty_totals()
 
     @property
-    def root(self) -> Member:
+    def root(self) -> StageMember:
         """The member that the view is read from."""
         return self.members[-1]
 
@@ -172,7 +172,7 @@ class Network:
     def apply(self, changes: Mapping[str, Bag]) -> list[OutputChange]:
         """Bring changes of tables in, all or none; what changes in the rows of the view, if its
         root listens."""
-        bags, applied_stages = dict(changes), list[tuple[Member, Bags]]()
+        bags, applied_stages = dict(changes), list[tuple[StageMember, Bags]]()
         try:
             for member in self.members:
                 relations = member.relations(bags)

@@ -25,7 +25,7 @@ class Leaf:
 
 
 @dataclass(slots=True)
-class Node:
+class TreeNode:
     """A variable with its views; `top` tells whether output is read from it.
 
     In `upper` the variable is summed away, or counted. Nodes may share it: such alternatives
@@ -35,11 +35,11 @@ class Node:
     variable: str
     depends_on: tuple[str, ...]
     leaves: list[Leaf]
-    children: list["Node"]
+    children: list["TreeNode"]
     top: bool
     upper: str
     join_view: str
-    parent: "Node | None" = None
+    parent: "TreeNode | None" = None
     atoms: frozenset[int] = field(default=frozenset())
 
     @property
@@ -85,18 +85,18 @@ class NodeInput:
 class Tree:
     """A forest of nodes, and the atoms without variables beside it."""
 
-    roots: tuple[Node, ...]
+    roots: tuple[TreeNode, ...]
     nullary: tuple[Leaf, ...]
     leaves: tuple[Leaf, ...]
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[TreeNode]:
         """All nodes, parents before children."""
         nodes = list(self.roots)
         for node in nodes:
             nodes.extend(node.children)
         return nodes
 
-    def home(self, leaf: Leaf) -> Node | None:
+    def home(self, leaf: Leaf) -> TreeNode | None:
         """The node at which an atom hangs."""
         return next((node for node in self.nodes() if leaf in node.leaves), None)
 
@@ -110,14 +110,14 @@ def build_tree(
 
 
 def _tree_node(
-    shape: JoinShape, order: VariableOrder, leaves: tuple[Leaf, ...], parent: Node | None
-) -> Node:
+    shape: JoinShape, order: VariableOrder, leaves: tuple[Leaf, ...], parent: TreeNode | None
+) -> TreeNode:
     below = {each.variable for child in order.children for each in child.walk()}
     node_leaves = [x for x in leaves if order.variable in x.key and not below & set(x.key)]
     subtree = [each.variable for each in order.walk()]
     top = any(shape.levels[v] != BOUND for v in subtree)
     views = f"V_{order.variable}", f"V'_{order.variable}"
-    node = Node(order.variable, order.depends_on, node_leaves, [], top, *views, parent)
+    node = TreeNode(order.variable, order.depends_on, node_leaves, [], top, *views, parent)
     node.children = [_tree_node(shape, child, leaves, node) for child in order.children]
     node.atoms = frozenset(x.atom for x in node_leaves).union(*(c.atoms for c in node.children))
     return node

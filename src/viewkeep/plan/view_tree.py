@@ -24,7 +24,7 @@ from viewkeep.plan.program import (
     Update,
     opened,
 )
-from viewkeep.plan.tree import Leaf, Node, NodeInput, Tree, build_tree
+from viewkeep.plan.tree import Leaf, NodeInput, Tree, TreeNode, build_tree
 from viewkeep.query.constraints import Dependency, closure
 
 
@@ -137,7 +137,7 @@ class ViewTreePlanner:
             bound, name, node = set(node.depends_on), node.upper, node.parent
         yield Block(source, variables, tuple(steps))
 
-    def _is_live_only(self, node: Node) -> bool:
+    def _is_live_only(self, node: TreeNode) -> bool:
         """Whether the node above only cares about entries that appear or vanish."""
         return node.parent.top if node.parent is not None else node.top
 
@@ -150,9 +150,9 @@ class ViewTreePlanner:
         for each in aside:
             yield from self._read_subtree(each, bound)
 
-    def _joins_to_root(self, leaf: Leaf) -> tuple[list[Join], set[str], list[Node]]:
+    def _joins_to_root(self, leaf: Leaf) -> tuple[list[Join], set[str], list[TreeNode]]:
         """The joins from a tuple up to the root, what they bind, and what is left to read."""
-        joins, bound, aside = list[Join](), set(leaf.key), list[Node]()
+        joins, bound, aside = list[Join](), set(leaf.key), list[TreeNode]()
         name, node = leaf.name, self.tree.home(leaf)
         while node is not None:
             others = [each for each in node.inputs if each.name != name]
@@ -164,7 +164,7 @@ class ViewTreePlanner:
         joins += self._look_up_roots(others_above, leaf.atom)
         return joins, bound, aside + [root for root in others_above if root.top]
 
-    def _look_up_roots(self, roots: Iterable[Node], atom: int | None) -> Iterator[Join]:
+    def _look_up_roots(self, roots: Iterable[TreeNode], atom: int | None) -> Iterator[Join]:
         """The trees beside the one that changed, and the atoms without variables."""
         for leaf in self.tree.nullary:
             if leaf.atom != atom:
@@ -181,13 +181,13 @@ class ViewTreePlanner:
                 joins += self._read_subtree(root, bound)
         return look_ups_first(joins, inputs)
 
-    def _read_subtree(self, node: Node, bound: set[str]) -> Iterator[Join]:
+    def _read_subtree(self, node: TreeNode, bound: set[str]) -> Iterator[Join]:
         """The values of a variable on top, then those below it; payloads where they are final."""
         yield from self._read_values(node, bound)
         for child in self._read_next(node):
             yield from self._read_subtree(child, bound)
 
-    def _read_values(self, node: Node, bound: set[str]) -> Iterator[Join]:
+    def _read_values(self, node: TreeNode, bound: set[str]) -> Iterator[Join]:
         only = node.inputs[0]
         weigh = node.is_alias and not only.live
         yield Join((Access(node.joined, node.joined_key, weigh),), opened(bound, node.bag))
@@ -197,7 +197,7 @@ class ViewTreePlanner:
                 if not each.live:
                     yield Join((Access(each.name, each.key),))
 
-    def _read_next(self, node: Node) -> list[Node]:
+    def _read_next(self, node: TreeNode) -> list[TreeNode]:
         """The branch with the fewest look-ups goes innermost: it is paid per output tuple."""
         top = [child for child in node.children if child.top]
         return sorted(top, key=look_ups, reverse=True)
@@ -249,7 +249,7 @@ def _input_cost(
     return not set(opens) <= closure(bound & set(each.key), input_rules), len(opens)
 
 
-def look_ups(node: Node) -> int:
+def look_ups(node: TreeNode) -> int:
     """How many look-ups it takes to read the node and all below it."""
     node_look_ups = 0 if node.is_alias else sum(not each.live for each in node.inputs)
     return node_look_ups + sum(look_ups(child) for child in node.children if child.top)

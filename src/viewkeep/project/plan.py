@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewkeep.errors import ViewkeepError
-from viewkeep.explain import Analyzed, explain
+from viewkeep.explain import AnalyzedQuery, explain
 from viewkeep.lake_reader import LakeReader
 from viewkeep.project.model import Project, ProjectTable, ProjectView
 from viewkeep.query.tables import Table
@@ -200,7 +200,7 @@ class _Facts:
             [outcome] = explain(view.sql, self._tables).outcomes
         except (ViewkeepError, ValueError):
             return "", ""
-        if not isinstance(outcome, Analyzed):
+        if not isinstance(outcome, AnalyzedQuery):
             return "", ""
         bounds = outcome.analysis.bounds
         best = bounds if bounds.best_epsilon is None else bounds.at(bounds.best_epsilon)

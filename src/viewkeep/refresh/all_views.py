@@ -57,7 +57,7 @@ class RefreshError(ViewkeepError):
 
 
 @dataclass(frozen=True)
-class Round:
+class RefreshRound:
     """What a round did: a report for each view, the versions that it pinned or made, for each of
     these the versions of the base tables below it, and why others have none. `earlier` are the
     reports of rounds that were begun before."""
@@ -109,7 +109,7 @@ def refresh_views(
     Views that have to be computed anew may `switch` their strategy."""
     only, earlier = None if names is None else list(names), dict[str, RefreshReport]()
 
-    def attempt() -> Round:
+    def attempt() -> RefreshRound:
         return _refresh_round(lake, lake.catalog.read(), only, (), plan, engines, earlier, switch)
 
     current = _round_until_settled(lake, attempt)
@@ -117,10 +117,12 @@ def refresh_views(
     return _reports_of_round(current)
 
 
-def pinned_inputs(lake: Lake, definition: ViewDefinition, plan: Plan, engines: Engines) -> Round:
+def pinned_inputs(
+    lake: Lake, definition: ViewDefinition, plan: Plan, engines: Engines
+) -> RefreshRound:
     """Refresh what a view reads, and pin it, so that the view can be built from it."""
 
-    def attempt() -> Round:
+    def attempt() -> RefreshRound:
         catalog = lake.catalog.read()
         views = [name for name in definition.inputs if name in catalog.views]
         return _refresh_round(lake, catalog, views, definition.inputs, plan, engines, {})
@@ -183,7 +185,7 @@ def _stage_or_problem(
         return Stage(definition.name, FAILS, problem_of(error))
 
 
-def _round_until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
+def _round_until_settled(lake: Lake, attempt: Callable[[], RefreshRound]) -> RefreshRound:
     tries = 0
     while tries < TRIES:
         try:
@@ -197,7 +199,7 @@ def _round_until_settled(lake: Lake, attempt: Callable[[], Round]) -> Round:
     raise ConflictError(f"{lake.uri}: other processes refresh all the time; try again later")
 
 
-def _reports_of_round(current: Round) -> list[RefreshReport]:
+def _reports_of_round(current: RefreshRound) -> list[RefreshReport]:
     reports = list(current.reports.values())
     if any(each.error for each in reports):
         raise RefreshError(reports)
@@ -213,13 +215,13 @@ def _refresh_round(
     engines: Engines,
     earlier: dict[str, RefreshReport],
     switch: Switch | None = None,
-) -> Round:
+) -> RefreshRound:
     order = catalog.order(names)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
     pins, problems = _pinned_tables(lake, [t for n, t in catalog.tables.items() if n in read])
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
     reports = {view.name: RefreshReport(view.name, "none") for view in order}
-    current = Round(reports, pins, below, problems, earlier)
+    current = RefreshRound(reports, pins, below, problems, earlier)
     with RunningCommits() as commits:
         for number, definition in enumerate(order, 1):
             LOG.info("refreshing %s (%d of %d) ...", definition.name, number, len(order))
@@ -275,7 +277,7 @@ def _computed_commit(
     definition: ViewDefinition,
     catalog: Catalog,
     plan: Plan,
-    current: Round,
+    current: RefreshRound,
     engines: Engines,
     switch: Switch | None,
 ) -> CommitView:

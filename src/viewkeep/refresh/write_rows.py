@@ -20,7 +20,7 @@ from viewkeep.lake.views.view import View
 from viewkeep.refresh.write_changes import Outcome, commit_written, write_view
 from viewkeep.tables.arrow_rows import arrow_type
 from viewkeep.tables.change_data import pair_rows
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import ConflictError, Snapshot
 from viewkeep.tables.log.memory import remembered_logs
 
@@ -119,7 +119,7 @@ def _differences(view: View, snapshot: Snapshot, rows: pa.Table) -> RowChanges:
     keys = list(dict.fromkeys(view.layout.keys))
     names = list(dict.fromkeys([*view.layout.names, *keys]))
     fields = [each for each in view.layout.fields if each.name in names]
-    old_rows = Folder(view.table).read(snapshot.files, fields).select(names)
+    old_rows = ParquetFolder(view.table).read(snapshot.files, fields).select(names)
     if ALL in keys:  # such a view has one row
         rows = rows.append_column(ALL, old_rows[ALL])
     pairs = pair_rows(keys, old_rows, rows.select(names).cast(old_rows.schema))

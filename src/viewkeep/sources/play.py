@@ -20,7 +20,7 @@ from viewkeep.changes import (
 from viewkeep.errors import SchemaError
 from viewkeep.lake.apply import UserChanges
 from viewkeep.lake.catalog import TableDefinition
-from viewkeep.lake.intake import Round, user_rows
+from viewkeep.lake.intake import IntakeRound, user_rows
 from viewkeep.query.tables import Table
 from viewkeep.sources.record import DELETE, INSERT, NOTHING, UPDATE, Record
 from viewkeep.tables.arrow_rows import to_arrow, to_rows
@@ -45,7 +45,7 @@ class PlayedRecords:
 
 
 def play_records(
-    round_: Round, definition: TableDefinition, files: Sequence[Sequence[Record]]
+    round_: IntakeRound, definition: TableDefinition, files: Sequence[Sequence[Record]]
 ) -> PlayedRecords:
     """Play the records of files over the rows that a round starts from, in their order."""
     format_ = RowFormat(definition.name, definition.table)
@@ -93,7 +93,9 @@ def modification(record: Record, key: Key, row: Row | None) -> Modification:
     return Update(key, record.values)
 
 
-def stored_rows(round_: Round, definition: TableDefinition, keys: Iterable[Key]) -> dict[Key, Row]:
+def stored_rows(
+    round_: IntakeRound, definition: TableDefinition, keys: Iterable[Key]
+) -> dict[Key, Row]:
     """The rows of a table that have one of the keys, by key."""
     table = definition.table
     matches = round_.matches(definition, _key_rows(table, list(set(keys))))

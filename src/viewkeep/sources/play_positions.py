@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from viewkeep.changes import ChangeError, Key, Play, RowFormat
 from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import TableDefinition
-from viewkeep.lake.intake import Intake, Round, user_rows
+from viewkeep.lake.intake import Intake, IntakeRound, user_rows
 from viewkeep.sources.play import (
     PlayedRecords,
     RejectedRecord,
@@ -25,7 +25,7 @@ from viewkeep.sources.record import DELETE, NOTHING, Position, Record
 
 
 def play_positions(
-    round_: Round, intake: Intake, files: Sequence[Sequence[Record]], origin: str
+    round_: IntakeRound, intake: Intake, files: Sequence[Sequence[Record]], origin: str
 ) -> PlayedRecords:
     """Play the records of files over the rows that a round starts from."""
     definition = intake.definition
@@ -53,7 +53,7 @@ def play_positions(
 
 
 def _stored_positions(
-    round_: Round, definition: TableDefinition, keys: set[Key]
+    round_: IntakeRound, definition: TableDefinition, keys: set[Key]
 ) -> dict[Key, Position]:
     rows = stored_rows(round_, definition, keys)
     return {key: tuple(json.loads(row[-1])) for key, row in rows.items()}

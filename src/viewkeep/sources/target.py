@@ -19,7 +19,7 @@ from viewkeep.lake.intake import (
     QUARANTINE,
     IngestReport,
     Intake,
-    Round,
+    IntakeRound,
     TakenPart,
     now,
     user_rows,
@@ -62,7 +62,7 @@ class Target:
         places = (intake.positions,) if self.has_positions else ()
         side_tables = (intake.files, intake.quarantine, *places)
         intake.create(*side_tables)
-        return TargetRound(self, intake, Round(intake, (*side_tables, self.definition)))
+        return TargetRound(self, intake, IntakeRound(intake, (*side_tables, self.definition)))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class TargetRound:
 
     target: Target
     intake: Intake
-    round: Round
+    round: IntakeRound
 
     @property
     def empty_report(self) -> IngestReport:

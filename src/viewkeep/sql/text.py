@@ -5,7 +5,7 @@ in back quotes, and every text is escaped, since names of diffs hold dots, brack
 names of a node's columns are distinct, also over both sides of a join, so none is qualified. A
 subtree that is used more than once becomes a common table expression.
 
-Another database is a `Dialect` of its own.
+Another database is a `TextDialect` of its own.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ _KEPT = "kept#"
 """The column that tells which rows a condition selects, where it is computed on its own."""
 
 
-class Dialect:
+class TextDialect:
     """How a database writes queries; this one is Spark."""
 
     joins: Mapping[type[Node], str] = {
@@ -130,10 +130,10 @@ class Dialect:
         return None
 
 
-SPARK = Dialect()
+SPARK = TextDialect()
 
 
-def to_sql(node: Node, name_of: NameOf, dialect: Dialect = SPARK) -> str:
+def to_sql(node: Node, name_of: NameOf, dialect: TextDialect = SPARK) -> str:
     """The query of a node, with output columns named as the node names them.
 
     >>> from viewkeep.query.expressions import Call, Column, literal, quote
@@ -145,20 +145,20 @@ def to_sql(node: Node, name_of: NameOf, dialect: Dialect = SPARK) -> str:
     FROM (SELECT `pid` AS `p.pid`, `price` AS `p.price` FROM `parts`) AS `_1`
     WHERE `p.price` > 3
     """
-    return _Printer(node, name_of, dialect).text()
+    return _QueryPrinter(node, name_of, dialect).text()
 
 
-def values_text(node: Values, dialect: Dialect = SPARK) -> str:
+def values_text(node: Values, dialect: TextDialect = SPARK) -> str:
     """Rows that a query holds, as a relation of FROM."""
     rows = [f"({', '.join(dialect.value(each, ()) for each in row)})" for row in node.rows]
     names = ", ".join(map(dialect.quote, node.names))
     return f"(VALUES {', '.join(rows)}) AS {dialect.quote('_1')}({names})"
 
 
-class _Printer:
+class _QueryPrinter:
     """Prints one DAG; the shared subtrees are printed first, each under a name."""
 
-    def __init__(self, root: Node, name_of: NameOf, dialect: Dialect) -> None:
+    def __init__(self, root: Node, name_of: NameOf, dialect: TextDialect) -> None:
         self._root = root
         self._name_of = name_of
         self._dialect = dialect

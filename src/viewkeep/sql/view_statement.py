@@ -50,7 +50,7 @@ def read_view_statement(sql: str) -> ViewStatement:
         return ViewStatement(sql, sql)
     if not tokens or tokens[0].token_type is not TokenType.CREATE:
         return ViewStatement(sql, sql)
-    words = _Words(sql, tokens[1:])
+    words = _StatementWords(sql, tokens[1:])
     replace = words.take("OR", "REPLACE") or words.take("OR", "REFRESH")
     words.take("MATERIALIZED") or words.take("TEMPORARY")
     if not words.take("VIEW"):
@@ -76,7 +76,7 @@ _STORAGE = (("PARTITIONED BY",), ("PARTITIONED", "BY"), ("CLUSTER BY",), ("CLUST
 """How a table is stored, in the tokens of sqlglot."""
 
 
-class _Words:
+class _StatementWords:
     """The tokens of a statement, from the left."""
 
     def __init__(self, sql: str, tokens: list[Token]) -> None:

@@ -15,7 +15,7 @@ from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import STRING, Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import DataFile, LakeTable
 from viewkeep.tables.net_changes import take_rows
 from viewkeep.tables.row_differences import Mask, differing_rows
@@ -59,7 +59,7 @@ class RowPairs:
         names = [*(field.name for field in fields), CHANGE_TYPE]
         schema = arrow_schema([*fields, Field(CHANGE_TYPE, STRING)])
         rows = pa.concat_tables(typed).select(names).cast(schema)
-        return Folder(table).write(rows, f"{FOLDER}/cdc", bounds=False)
+        return ParquetFolder(table).write(rows, f"{FOLDER}/cdc", bounds=False)
 
 
 def pair_rows(keys: Sequence[str], old: pa.Table, new: pa.Table) -> RowPairs:
@@ -85,7 +85,7 @@ def _rows_in_mask(rows: pa.Table, mask: Mask) -> pa.Table:
 
 def read_change_data(table: LakeTable, name: str, declared: Table, path: str) -> TableChanges:
     """The changes that a file tells, in the columns that are declared."""
-    rows = Folder(table).read_path(path, [*declared.columns, Field(CHANGE_TYPE, STRING)])
+    rows = ParquetFolder(table).read_path(path, [*declared.columns, Field(CHANGE_TYPE, STRING)])
     kinds, schema = rows[CHANGE_TYPE], rows_schema(declared)
 
     def part(kind: str) -> pa.Table:

@@ -25,7 +25,7 @@ from viewkeep.tables.change_data import read_change_data
 from viewkeep.tables.copies import net_copies, numbered_changes
 from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import may_hold
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.scans import SIDE, Scans
 from viewkeep.tables.log.delta import CHANGES as CHANGES
 from viewkeep.tables.log.delta import (
@@ -154,7 +154,7 @@ class Feed:
         steps = _steps_table(changes)
         if steps.nbytes <= INLINE_BYTES:
             return {CHANGES: {INLINE: _inline_text(steps)}, COUNT: changes.size}
-        file = Folder(self.table).write(steps, f"{FOLDER}/changes")
+        file = ParquetFolder(self.table).write(steps, f"{FOLDER}/changes")
         return {CHANGES: file.path, COUNT: changes.size}
 
     def read(self, place: str | Mapping[str, str]) -> TableChanges:
@@ -162,7 +162,7 @@ class Feed:
         if not isinstance(place, str) and FED in place:
             return read_change_data(self.table, self.name, self.declared, place[FED])
         if isinstance(place, str):
-            steps = Folder(self.table).read_path(place, self._feed_fields)
+            steps = ParquetFolder(self.table).read_path(place, self._feed_fields)
         else:
             steps = _inline_steps(place[INLINE], arrow_schema(self._feed_fields))
         kind, columns = steps[KIND], steps.drop_columns([KIND])

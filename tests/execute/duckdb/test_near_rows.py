@@ -31,7 +31,7 @@ from viewkeep.execute import few_rows
 from viewkeep.execute.duckdb.backend import DuckdbBackend
 from viewkeep.execute.duckdb.key_look_ups import KeyLookUps
 from viewkeep.execute.few_rows import FewRowsRun, LeftToEngineError, PrunedQueries, is_small
-from viewkeep.execute.near_rows import Evaluation, KeyValues, UnboundedError
+from viewkeep.execute.near_rows import KeyValues, NearRowsEvaluation, UnboundedError
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -159,7 +159,7 @@ EQUAL = Call("=", (Column("a.y"), Column("b.x")))
 def test_rows_name_the_keys_of_the_other_side() -> None:
     leaves = _Leaves("a")
     sums = GroupBy(B, ("b.x",), (AggregateColumn("n", "count"),))
-    assert Evaluation(leaves, 10).rows(Join(sums, A, EQUAL)) == [(2, 2, 1, 2)]
+    assert NearRowsEvaluation(leaves, 10).rows(Join(sums, A, EQUAL)) == [(2, 2, 1, 2)]
     assert leaves.asked == [("b", ("b.x",), frozenset([(2,)]))], "NULL equals nothing"
 
 
@@ -174,7 +174,7 @@ def test_rows_name_the_keys_of_the_other_side() -> None:
 )
 def test_queries_that_need_all_of_a_large_relation(query: Node) -> None:
     with pytest.raises(UnboundedError):
-        Evaluation(_Leaves("a"), 10).rows(query)
+        NearRowsEvaluation(_Leaves("a"), 10).rows(query)
 
 
 PAIRS = {"t": Table({"k": INT, "x": INT}, key=["k"])}

@@ -33,7 +33,7 @@ class ScriptWork:
 
     def __init__(self, script: Script, tables: Mapping[str, Size]) -> None:
         self._script, self._tables = script, tables
-        self._statements = [_Statement(each.name, each.query) for each in script.computes()]
+        self._statements = [_StatementWork(each.name, each.query) for each in script.computes()]
         self.kept = _kept_sizes(script, tables)
 
     def after(self, changes: Mapping[str, float]) -> Work:
@@ -76,7 +76,7 @@ class ScriptWork:
 
 
 @dataclass(frozen=True)
-class _Statement:
+class _StatementWork:
     """A statement of a script, with what its query tells whatever changes."""
 
     name: str

@@ -34,7 +34,7 @@ def order_joins(root: Node) -> Node:
             block = _join_block(node, shared)
             if block.is_misplaced:
                 inputs = tuple(visit(each, False) for each in block.inputs)
-                tree = _Block(inputs, block.conditions).joined()
+                tree = _JoinOrder(inputs, block.conditions).joined()
                 return keep(tree, node.names) if order_matters else tree
         flags = _inputs_whose_order_is_seen(node, order_matters)
         inputs = tuple(
@@ -57,7 +57,7 @@ def _inputs_whose_order_is_seen(node: Node, order_matters: bool) -> tuple[bool, 
 
 
 @dataclass(frozen=True)
-class _Block:
+class _JoinOrder:
     """Inner joins as a list of inputs and one of conditions.
 
     Some `is_cross` have no condition; one below another that has one `is_misplaced`.
@@ -96,18 +96,18 @@ class _Block:
         return tree
 
 
-def _join_block(node: Join, shared: frozenset[Node]) -> _Block:
+def _join_block(node: Join, shared: frozenset[Node]) -> _JoinOrder:
     """The block of a join; a join that is used elsewhere too is an input like any other."""
     left, right = (
         _join_block(side, shared)
         if isinstance(side, Join) and side not in shared
-        else _Block((side,))
+        else _JoinOrder((side,))
         for side in (node.left, node.right)
     )
     own = tuple(c for c in conjuncts(node.condition) if c != TRUE)
     is_tied = any(_ties_inputs(c, node.left, node.right) for c in own)
     crosses = left.is_cross or right.is_cross
-    return _Block(
+    return _JoinOrder(
         left.inputs + right.inputs,
         left.conditions + right.conditions + own,
         crosses or not is_tied,

@@ -103,7 +103,7 @@ class IdPlan:
 
 def identify(view: Node) -> IdPlan:
     """The plan of a view, extended by IDs; tables need keys."""
-    extension = _Extension()
+    extension = _IdExtension()
     root = extension.extend(rename_groups(view))
     ids = {node: extension.ids[node] for node in walk(root)}
     return IdPlan(root, ids, tuple((name, name) for name in view.names))
@@ -128,7 +128,7 @@ def _column_type(node: Node, column: str) -> Type:
     return find_field(column, node.schema).type
 
 
-class _Extension:
+class _IdExtension:
     """Extended operators, each with its IDs and with the columns that it had before."""
 
     def __init__(self) -> None:

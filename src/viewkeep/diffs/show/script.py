@@ -39,7 +39,7 @@ def show_lines(statement: Statement, width: int = WIDTH) -> list[str]:
             sign = SIGNS[statement.schema.kind]
             return [f"APPLY {sign}  {relation_text(statement.diff)} TO {statement.target}"]
         case Compute():
-            return _Layout(statement.query, width).statement(relation_text(statement.name))
+            return _ScriptLayout(statement.query, width).statement(relation_text(statement.name))
 
 
 def statement_text(statement: Statement) -> str:
@@ -65,7 +65,7 @@ def _read_names(query: Node, materialized_names: set[str]) -> Iterator[str]:
                 yield name
 
 
-class _Layout:
+class _ScriptLayout:
     """One query in lines: what fits stands on one, and what is used twice is named."""
 
     def __init__(self, query: Node, width: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from viewkeep.engine.compiled.lifts import lifted_words, single_words
-from viewkeep.engine.compiled.llvm.machine import Code
+from viewkeep.engine.compiled.llvm.machine import MachineCode
 from viewkeep.engine.compiled.llvm.python_rows import (
     UPDATE,
     api_text,
@@ -12,7 +12,7 @@ from viewkeep.engine.compiled.llvm.python_rows import (
     single_text,
     update_text,
 )
-from viewkeep.engine.compiled.rings import Shape
+from viewkeep.engine.compiled.rings import RingShape
 from viewkeep.engine.compiled.table_intake import Batches, ColumnIntake
 from viewkeep.engine.compiled.values import Coder
 from viewkeep.plan.payload import Payload, distinct_variables
@@ -22,7 +22,7 @@ from viewkeep.query.conjunctive import ConjunctiveQuery
 Row = tuple[Any, ...]
 
 
-class Inlets:
+class FastPaths:
     """The inlets of all relations, where lifting functions are products of columns."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Inlets:
         payload: Payload,
         query: ConjunctiveQuery,
         coder: Coder,
-        shape: Shape,
+        shape: RingShape,
     ) -> None:
         self._program, self._query, self._shape = program, query, shape
         self._lifted = lifted_words(query, payload)
@@ -81,7 +81,7 @@ class Inlets:
         return f"single_{self._query.relations.index(relation)}"
 
     def single(
-        self, relation: str, code: Code, address: int
+        self, relation: str, code: MachineCode, address: int
     ) -> Callable[[Row, int], bool | None] | None:
         """What takes a row of a relation and a multiplicity (see `Runner.singles`), if its values
         have been nothing but integers so far."""
@@ -92,7 +92,7 @@ class Inlets:
         return code.builtin(self._inlet_name(relation), address)
 
     def update(
-        self, code: Code, python: Callable[..., None], on_overflow: Callable[..., None]
+        self, code: MachineCode, python: Callable[..., None], on_overflow: Callable[..., None]
     ) -> tuple[Callable[..., None], list[Any]]:
         """`update` for rows of plain integers, and the list that it is bound to: while the state's
         address and a relation's name stand in it, its rows need no Python."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from viewkeep.engine.compiled.emit.program import emit_program
-from viewkeep.engine.compiled.fast_path import Inlets
+from viewkeep.engine.compiled.fast_path import FastPaths
 from viewkeep.engine.compiled.layout import Store, unread_inputs
 from viewkeep.engine.compiled.llvm import machine
-from viewkeep.engine.compiled.memory import State
+from viewkeep.engine.compiled.memory import MemoryState
 from viewkeep.engine.compiled.rings import Overflow, Unfit, shape_of
 from viewkeep.engine.compiled.table_intake import Columns
 from viewkeep.engine.compiled.values import Coder, Domain
@@ -36,11 +36,11 @@ class Instance:
             raise Unfit(shape)
         self.program, self.ring, self.shape = program, ring, shape
         self.coder = Coder(query) if coder is None else coder
-        self.inlets = Inlets(program, payload, query, self.coder, shape)
+        self.inlets = FastPaths(program, payload, query, self.coder, shape)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
         self.source = emit_program(program, shape, self.inlets.lifts(), self.dropped)
         self.code = machine.load(self.source.main, self.inlets.module())
-        self.state = State(self.source.memory, self.code.function("start", 1))
+        self.state = MemoryState(self.source.memory, self.code.function("start", 1))
         self.functions: dict[str, Callable[..., int]] = {}
         self._domains = self._domains_of_query(query)
         self._part_keys = {p.atom: program.map(p.map).key for p in program.parts}

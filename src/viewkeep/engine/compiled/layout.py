@@ -9,7 +9,7 @@ group, a dense list of the rest of the keys, with the payloads where a trigger w
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from viewkeep.engine.compiled.rings import COUNT, Shape
+from viewkeep.engine.compiled.rings import COUNT, RingShape
 from viewkeep.plan.assemble import joins
 from viewkeep.plan.program import (
     NOTHING,
@@ -75,7 +75,7 @@ class Store:
     key: tuple[str, ...]
     table: Table
     word: int
-    shape: Shape
+    shape: RingShape
     indexes: tuple[Index, ...] = ()
     fused: bool = False
 
@@ -91,7 +91,7 @@ class Memory:
     stores: dict[str, Store]
     tables: tuple[Table, ...]
     words: int
-    shape: Shape
+    shape: RingShape
     areas: dict[str, int]
     """Where other words of the state are, by name."""
 
@@ -107,19 +107,19 @@ class Local:
 
     name: str
     key: tuple[str, ...]
-    shape: Shape
+    shape: RingShape
     listed: bool = True
 
 
 def lay_out(
     program: Program,
-    shape: Shape,
+    shape: RingShape,
     locals_: Iterable[Local],
     areas: dict[str, int],
     dropped: frozenset[str],
 ) -> Memory:
     """Tables for fused maps, rows in tables, indexes behind them; areas of so many words."""
-    builder = _Builder(program, shape)
+    builder = _LayoutBuilder(program, shape)
     for maps in _fused_maps(program, dropped):
         builder.add_table(maps)
     for local in locals_:
@@ -131,14 +131,14 @@ def lay_out(
     return Memory(builder.stores, tuple(builder.tables), builder.words, shape, places)
 
 
-class _Builder:
+class _LayoutBuilder:
     """Gives out words of the state."""
 
-    def __init__(self, program: Program, shape: Shape) -> None:
+    def __init__(self, program: Program, shape: RingShape) -> None:
         self.shape, self.words = shape, HEADER
         self.stores: dict[str, Store] = {}
         self.tables: list[Table] = []
-        self._use = _Usage(program)
+        self._use = _LayoutUsage(program)
 
     def add_table(self, maps: tuple[Map, ...]) -> None:
         indexes = {each.name: self._index_uses(each, len(maps) > 1) for each in maps}
@@ -210,7 +210,7 @@ class _Builder:
         return tuple(indexes)
 
 
-class _Usage:
+class _LayoutUsage:
     """Which indexes are read by what."""
 
     def __init__(self, program: Program) -> None:
@@ -348,7 +348,7 @@ def touches(steps: tuple[Step, ...]) -> Iterator[str]:
                 pass
 
 
-def local_deltas(program: Program, shape: Shape) -> Iterator[Local]:
+def local_deltas(program: Program, shape: RingShape) -> Iterator[Local]:
     """The local deltas of all triggers, each trigger's under names of their own."""
     for number, trigger in enumerate(program.triggers):
         for block in trigger.blocks:

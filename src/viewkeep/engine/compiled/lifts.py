@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewkeep.engine.compiled.rings import Shape, shape_of
+from viewkeep.engine.compiled.rings import RingShape, shape_of
 from viewkeep.engine.compiled.values import PLAIN, Column
 from viewkeep.plan.payload import Payload
 from viewkeep.query.aggregates import Aggregate, Term
@@ -99,7 +99,7 @@ def _matrix_words(query: ConjunctiveQuery, ring: MatrixRing, atom: int) -> tuple
 class Lifter:
     """Computes the words of many tuples of one atom at once."""
 
-    shape: Shape
+    shape: RingShape
     words: tuple[Word, ...]
 
     def columns(
@@ -174,7 +174,7 @@ def _largest_magnitude(values: Any) -> int:
     return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
 
 
-def single_words(words: Sequence[Word], key: Sequence[str], shape: Shape) -> list[str]:
+def single_words(words: Sequence[Word], key: Sequence[str], shape: RingShape) -> list[str]:
     """The words of a tuple as text over its keys k0, k1, ... and its multiplicity m."""
     texts = []
     for kind, word in zip(shape.kinds, words, strict=True):

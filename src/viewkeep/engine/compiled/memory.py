@@ -25,7 +25,7 @@ def words_at(address: int, count: int) -> Words:
     return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(address))
 
 
-class State:
+class MemoryState:
     """The words of one engine's state; the blocks that they point to go with it."""
 
     def __init__(self, memory: Memory, start: Callable[[int], int]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from viewkeep.engine.compiled.emit.parts import level_name
 from viewkeep.engine.compiled.layout import BASE, MAJOR, MINOR, SIZE
-from viewkeep.engine.compiled.memory import State
+from viewkeep.engine.compiled.memory import MemoryState
 from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.engine.interpreter.partitions import Layout, Partition, Row
 from viewkeep.plan.program import Program
@@ -18,7 +18,7 @@ class CompiledPartitions:
     def __init__(
         self,
         program: Program,
-        state: State,
+        state: MemoryState,
         coder: Coder,
         domains: Callable[[Iterable[str]], list[Domain]],
     ) -> None:

@@ -112,7 +112,7 @@ class OutputReader:
             self._instance.functions[name] = self._changes_code().typed(name, types)
         return self._instance.functions[name](self._instance.state.address, *numbers)
 
-    def _changes_code(self) -> machine.Code:
+    def _changes_code(self) -> machine.MachineCode:
         try:
             return machine.load(self._instance.source.changes)
         except Exception as error:

@@ -24,7 +24,7 @@ class Overflow(Unfit):
 
 
 @dataclass(frozen=True)
-class Shape:
+class RingShape:
     """The words of an element: i for integers, f for floats; and how elements become words."""
 
     kinds: str
@@ -63,7 +63,7 @@ class Shape:
         return " and ".join(f"{word} == {zeros[k]}" for k, word in zip(self.kinds, element))  # noqa: B905
 
 
-def shape_of(ring: Ring[Any]) -> Shape | str:
+def shape_of(ring: Ring[Any]) -> RingShape | str:
     """The words of a ring's elements, or why there are none."""
     if type(ring) not in (Integers, Numbers, Reals, ProductRing, MatrixRing):
         # A class that is derived from one of these may add and multiply in its own way.
@@ -82,7 +82,7 @@ def shape_of(ring: Ring[Any]) -> Shape | str:
     raise AssertionError(ring)  # all are named above
 
 
-COUNT: Shape
+COUNT: RingShape
 """The shape of counts: one integer."""
 
 
@@ -94,8 +94,8 @@ def _product_text(kind: str, left: str, right: str) -> str:
     return f"({left}) * ({right})" if kind == "f" else f"multiply({left}, {right})"
 
 
-def _scalar_shape(kind: str, encode: Callable[[Any], int | float]) -> Shape:
-    return Shape(
+def _scalar_shape(kind: str, encode: Callable[[Any], int | float]) -> RingShape:
+    return RingShape(
         kind,
         lambda left, right: [_product_text(kind, left[0], right[0])],
         lambda element: [encode(element)],
@@ -125,12 +125,12 @@ _NUMBER = _scalar_shape("i", _encode_number)
 _FLOAT = _scalar_shape("f", float)
 
 
-def _product_shape(rings: tuple[Ring[Any], ...]) -> Shape | str:
+def _product_shape(rings: tuple[Ring[Any], ...]) -> RingShape | str:
     shapes = [shape_of(ring) for ring in rings]
     for shape in shapes:
         if isinstance(shape, str):
             return shape
-    parts = [shape for shape in shapes if isinstance(shape, Shape)]
+    parts = [shape for shape in shapes if isinstance(shape, RingShape)]
     kinds = "".join(part.kinds for part in parts)
     if len(kinds) > WORDS_AT_MOST:
         return f"elements of {len(kinds)} words are too long"
@@ -139,7 +139,7 @@ def _product_shape(rings: tuple[Ring[Any], ...]) -> Shape | str:
     def multiply(left: Sequence[str], right: Sequence[str]) -> list[str]:
         return [w for part, cut in places for w in part.multiply(left[cut], right[cut])]
 
-    return Shape(
+    return RingShape(
         kinds,
         multiply,
         lambda element: [w for p, e in zip(parts, element, strict=True) for w in p.encode(e)],
@@ -148,14 +148,14 @@ def _product_shape(rings: tuple[Ring[Any], ...]) -> Shape | str:
     )
 
 
-def _word_places(parts: list[Shape]) -> Iterator[tuple[Shape, slice]]:
+def _word_places(parts: list[RingShape]) -> Iterator[tuple[RingShape, slice]]:
     start = 0
     for part in parts:
         yield part, slice(start, start + part.width)
         start += part.width
 
 
-def _matrix_shape(ring: MatrixRing) -> Shape | str:
+def _matrix_shape(ring: MatrixRing) -> RingShape | str:
     """Moments as vectors: the count, the sums, then the products on and above the diagonal."""
     scalar = shape_of(ring.scalars)
     if isinstance(scalar, str) or scalar.width > 1:
@@ -182,7 +182,7 @@ def _matrix_shape(ring: MatrixRing) -> Shape | str:
     def multiply(left: Sequence[str], right: Sequence[str]) -> list[str]:
         return _matrix_product_text(kind, size, cells, left, right)
 
-    return Shape(kind * width, multiply, encode, decode, (one, *[zero] * (width - 1)))
+    return RingShape(kind * width, multiply, encode, decode, (one, *[zero] * (width - 1)))
 
 
 def _matrix_product_text(

@@ -13,7 +13,7 @@ from viewkeep.engine.compiled.function import Module
 from viewkeep.engine.compiled.lifts import Lifted, Lifter
 from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.python_rows import MOST_COLUMNS, available, parse_module
-from viewkeep.engine.compiled.rings import Shape
+from viewkeep.engine.compiled.rings import RingShape
 from viewkeep.engine.compiled.values import PLAIN, Coder, Column, Domain
 from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
 from viewkeep.plan.payload import distinct_variables
@@ -32,7 +32,7 @@ class ColumnIntake:
         query: ConjunctiveQuery,
         relation: str,
         coder: Coder,
-        shape: Shape,
+        shape: RingShape,
         lifted: Lifted,
         subtractable: bool,
     ) -> None:

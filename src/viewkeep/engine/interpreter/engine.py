@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from viewkeep.engine.interpreter.joins import PAYLOAD, ROW, Bindings, Row
-from viewkeep.engine.interpreter.partitions import Layout, Rebalancer
+from viewkeep.engine.interpreter.partitions import Layout, PartitionRebalancer
 from viewkeep.engine.interpreter.reading import ReadCompiler
 from viewkeep.engine.interpreter.steps import StepCompiler, accumulate
 from viewkeep.plan.program import (
@@ -39,7 +39,7 @@ class ReferenceEngine:
         self._numbers = _number_variables(program)
         self._compiler = StepCompiler(self.maps, ring, self.counter, self._numbers)
         self._parts = {each.name: each.parts for each in program.maps}
-        self.partitions: Rebalancer | None = None
+        self.partitions: PartitionRebalancer | None = None
         if program.splits:
             self.partitions = self._compile_partitions(program)
             atoms = dict.fromkeys(trigger.atom for trigger in program.triggers)
@@ -166,7 +166,7 @@ class ReferenceEngine:
 
     # --- heavy and light parts ------------------------------------------------------------------
 
-    def _compile_partitions(self, program: Program) -> Rebalancer:
+    def _compile_partitions(self, program: Program) -> PartitionRebalancer:
         """Triggers for each part; those that move tuples leave out what no move changes."""
         compile_trigger = self._compiler.trigger
         own = {
@@ -175,7 +175,7 @@ class ReferenceEngine:
             for part in program.parts
             if part.atom == t.atom and t.part in ("", part.map)
         }
-        return Rebalancer(
+        return PartitionRebalancer(
             program,
             self.maps,
             self.counter,

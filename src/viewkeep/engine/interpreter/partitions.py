@@ -88,7 +88,7 @@ class LevelNote:
         return levels
 
 
-class Rebalancer:
+class PartitionRebalancer:
     """The parts of all relations and the levels of all values, kept in balance.
 
     `triggers` run an update of one part; `moves` do so for the maps alone that depend on how
@@ -118,9 +118,9 @@ class Rebalancer:
         self.note: LevelNote | None = None
         self.set_base(1)
 
-    def _members_of(self, number: int) -> list["_Member"]:
+    def _members_of(self, number: int) -> list["_PartitionMember"]:
         return [
-            _Member(self._maps, number, self.splits[number], atom, self.parts)
+            _PartitionMember(self._maps, number, self.splits[number], atom, self.parts)
             for atom in self.splits[number].atoms
         ]
 
@@ -322,7 +322,7 @@ class Rebalancer:
         )
 
 
-class _Member:
+class _PartitionMember:
     """An atom of a split: its degrees and rows by value, whatever the levels in other splits."""
 
     def __init__(

@@ -51,11 +51,11 @@ class SharedLookUps:
 
 def share_look_ups(script: Script) -> SharedLookUps:
     """A script that looks rows up once, where keys of queries and changes are the same."""
-    return _Sharing(script).run()
+    return _SharedLookUps(script).run()
 
 
 @dataclass
-class _Sharing:
+class _SharedLookUps:
     script: Script
     queries: dict[str, Node] = field(default_factory=dict)
     names: dict[tuple[str, Columns, Origin], str] = field(default_factory=dict)

@@ -41,7 +41,7 @@ class Change:
     changes: tuple[str, ...]
 
 
-class Names:
+class PreparedNames:
     """Where the relations of a script are."""
 
     def __init__(self, script: Script, sources: Sources) -> None:
@@ -87,7 +87,7 @@ class PreparedScript:
     ) -> None:
         """`targets` are relations that changes are made in, instead of the kept ones."""
         self.script = script
-        self.names = Names(script, sources)
+        self.names = PreparedNames(script, sources)
         self._targets = targets or {}
         self.computes = tuple(script.computes())
         self._reads = {each.name: _stored_relations(each.query) for each in self.computes}

@@ -18,7 +18,7 @@ from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import count_near, look_up
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.log.delta import StorageError
@@ -106,7 +106,7 @@ class OpenRelations:
             return None
         stored = keys.rename_columns([field.name for field in own]).cast(_nullable_schema(own))
         files = [each for each in rows.files if may_hold(each, stored)]
-        folder = Folder(rows.table)
+        folder = ParquetFolder(rows.table)
         if count_near(folder, files, stored) > NEAR_SHARE * sum(f.rows for f in rows.files):
             return None
         file_rows = look_up(folder, files, rows.snapshot.fields, [stored])
@@ -174,7 +174,7 @@ class OpenRelations:
         text = self.numbered_files(rows)
         if text is None or all(each.vector is None for each in rows.files):
             return text
-        folder = Folder(rows.table)
+        folder = ParquetFolder(rows.table)
         deleted = [folder.deleted_rows(each) for each in rows.files]
         numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
         deleted_rows = pa.table({_FILE: numbers, _ROW: np.concatenate(deleted)})
@@ -195,7 +195,7 @@ class OpenRelations:
         return self._files_in_place(rows, ", file_row_number = true", keeps_order=True)
 
     def _rows_in_memory(self, rows: StoredRows) -> str:
-        return self.registered(Folder(rows.table).read(rows.files, rows.snapshot.fields))
+        return self.registered(ParquetFolder(rows.table).read(rows.files, rows.snapshot.fields))
 
     def _files_in_place(
         self, rows: StoredRows, more: str = "", keeps_order: bool = False

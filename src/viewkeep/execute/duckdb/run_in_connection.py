@@ -24,7 +24,7 @@ from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
 from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
 from viewkeep.execute.duckdb.dialect.text import quote_name
-from viewkeep.execute.duckdb.prepared import Names, PreparedScript, Sources
+from viewkeep.execute.duckdb.prepared import PreparedNames, PreparedScript, Sources
 from viewkeep.execute.duckdb.run import StatementRunner
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import RunReport
@@ -32,7 +32,7 @@ from viewkeep.execute.report import RunReport
 
 def create(connection: duckdb.DuckDBPyConnection, script: Script, sources: Sources) -> None:
     """Create the caches and the view, filled, in one transaction."""
-    names = Names(script, sources)
+    names = PreparedNames(script, sources)
     register_python_functions(connection)
     with _connection_transaction(connection):
         for relation in script.materialized:
@@ -77,7 +77,7 @@ def read(
     columns = ", ".join(
         f"{quote_name(stored)} AS {quote_name(name)}" for name, stored in script.visible
     )
-    view = Names(script, sources or {}).stored(script.view.name)
+    view = PreparedNames(script, sources or {}).stored(script.view.name)
     return connection.sql(f"SELECT {columns} FROM {view}")
 
 

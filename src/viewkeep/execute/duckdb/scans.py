@@ -16,7 +16,7 @@ from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows
 from viewkeep.tables.files.look_up import find_places
-from viewkeep.tables.files.parquet import ROW_GROUP, Folder
+from viewkeep.tables.files.parquet import ROW_GROUP, ParquetFolder
 from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW, SIDE
 from viewkeep.tables.files.spliced_rest import may_splice, write_spliced
@@ -145,7 +145,7 @@ def _row_group_size(rows: StoredRows) -> int:
     if not rows.files:
         return ROW_GROUP
     largest = max(rows.files, key=lambda each: each.rows)
-    with Folder(rows.table).opened(largest) as (_, bounds):
+    with ParquetFolder(rows.table).opened(largest) as (_, bounds):
         return min(ROW_GROUP, int(max(np.diff(bounds.starts), default=ROW_GROUP)))
 
 
@@ -173,7 +173,7 @@ def _keys_and_condition(relations: OpenRelations, keys: pa.Table) -> tuple[str, 
 
 def _places_in_memory(rows: StoredRows, keys: pa.Table) -> pa.Table:
     """The places of rows in files that DuckDB does not read in place."""
-    row_numbers = find_places(Folder(rows.table), rows.files, rows.snapshot.fields, keys)
+    row_numbers = find_places(ParquetFolder(rows.table), rows.files, rows.snapshot.fields, keys)
     numbers = np.repeat(np.arange(len(row_numbers)), [len(each) for each in row_numbers])
     return pa.table({FILE: numbers, ROW: np.concatenate([np.zeros(0, np.int64), *row_numbers])})
 

@@ -16,7 +16,7 @@ from viewkeep.execute.duckdb.connection import arrow_rows
 from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.query.types.data_types import DATE, DOUBLE, FLOAT, INTEGRAL, TIMESTAMP, Field
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.files.parquet import ROW_GROUP, Folder
+from viewkeep.tables.files.parquet import ROW_GROUP, ParquetFolder
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.snapshots import DataFile
@@ -41,7 +41,7 @@ def write_query(
     if folder is None:
         rows = arrow_rows(connection, text)
         schema = arrow_schema([_renamed_field(types[old], new) for new, old in target.columns])
-        return [Folder(target.table).write(rows.cast(schema))] if rows.num_rows else []
+        return [ParquetFolder(target.table).write(rows.cast(schema))] if rows.num_rows else []
     column_types = [types[stored].type for _, stored in target.columns]
     is_cache = target.group_rows is not None and not target.is_sorted
     is_plain = is_cache and all(each in _NUMBERS for each in column_types)
@@ -58,7 +58,7 @@ def _copy_to_parquet(
     compression: str,
 ) -> list[DataFile]:
     name = f"duckdb-{int(time.time())}-{uuid4()}"
-    files = Folder(target.table)
+    files = ParquetFolder(target.table)
     files.make(name)
     place = f"{folder}/{name}/part-0.parquet".replace("'", "''")
     group = target.group_rows if target.is_sorted else None

@@ -16,7 +16,7 @@ from viewkeep.execute.spark.driver import collect
 from viewkeep.execute.spark.driver.layered import LayeredRows
 from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.execute.spark.files import write_frame
-from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.frames import FrameBuilder
 from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.report import name_in_errors
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
@@ -193,7 +193,7 @@ def _query_frame(spark: SparkSession, query: Query, relations: Relations) -> Dat
     if isinstance(query, Verbatim):
         inputs = {name: frames.of_table(name) for name, _ in query.tables}
         return collect.with_schema(verbatim_frame(spark, query, inputs), query.schema)
-    builder = Builder(spark, lambda leaf: collect.Relation(frames.of_leaf(leaf)))
+    builder = FrameBuilder(spark, lambda leaf: collect.Relation(frames.of_leaf(leaf)))
     return collect.with_schema(builder.frame(query), query.schema)
 
 

@@ -10,13 +10,13 @@ from viewkeep.diffs.accesses import count_accesses
 from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Compute, Materialized
 from viewkeep.execute.spark.apply_diff import Part, apply_diff, rows_of_insert, target_rows
-from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.frames import FrameBuilder
 from viewkeep.query.algebra import Leaf, Node, Scan
 from viewkeep.query.expressions import back_quote
 
 
 def compute_accesses(
-    computes: Iterable[Compute], materialized: Iterable[str], builder: Builder
+    computes: Iterable[Compute], materialized: Iterable[str], builder: FrameBuilder
 ) -> dict[str, int]:
     """The accesses of queries; they are sums of sizes, so the sizes can be counted later."""
     names, sizes = set(materialized), dict[str, list[DataFrame]]()

@@ -19,7 +19,7 @@ from viewkeep.execute.spark.report import SPARK_ERRORS
 from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot, StorageError
 
 PAGE_ROWS = "4000"
@@ -71,7 +71,7 @@ def _live_rows_frame(
     spark: SparkSession, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]
 ) -> DataFrame:
     """Files without the rows in their deletion vectors."""
-    folder = Folder(table)
+    folder = ParquetFolder(table)
     deleted = [folder.deleted_rows(each) for each in files]
     numbers = np.repeat(np.arange(len(deleted)), [len(each) for each in deleted])
     listed = pa.table({_NUMBER: numbers, _ROW: np.concatenate(deleted)})
@@ -119,7 +119,7 @@ def write_frame(
         if "java.io." in reason(error) or "java.nio." in reason(error):
             raise StorageError(f"{table.uri}: {reason(error)}") from error
         raise
-    return Folder(table).described(folder)
+    return ParquetFolder(table).described(folder)
 
 
 WRITE_SETTINGS = {

@@ -41,7 +41,7 @@ from viewkeep.sql.expression_text import expression
 from viewkeep.sql.text import SPARK, values_text
 
 
-class Builder:
+class FrameBuilder:
     """Makes DataFrames of queries; a shared subtree is built once."""
 
     def __init__(self, spark: SparkSession, relation: Callable[[Leaf], Relation]) -> None:

@@ -32,10 +32,10 @@ from viewkeep.execute.spark.driver.changed_rows import find_changed_rows, rows_c
 from viewkeep.execute.spark.driver.collect import Relation, with_schema
 from viewkeep.execute.spark.driver.look_up import LookUps
 from viewkeep.execute.spark.driver.merge_diffs import check_effective, merge_diffs
-from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.frames import FrameBuilder
 from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.report import SparkReport, name_in_errors
-from viewkeep.execute.spark.schedule import Rounds
+from viewkeep.execute.spark.schedule import JobSchedule
 from viewkeep.execute.spark.script_relations import Frames, ScriptRelations, input_frame
 from viewkeep.query.algebra import Leaf, Stored
 
@@ -90,7 +90,7 @@ def create_frames(spark: SparkSession, script: Script, frames: Frames) -> dict[s
             input_frame(spark, frames, leaf) if created_frame is None else created_frame
         )
 
-    builder = Builder(spark, relation)
+    builder = FrameBuilder(spark, relation)
     for target in script.materialized:
         with name_in_errors(f"CREATE {target.name}"):
             frame = with_schema(builder.frame(target.definition), target.definition.schema)
@@ -111,7 +111,7 @@ def run_script(
     relations = ScriptRelations(spark, script, frames, local_rows)
     try:
         with counted_jobs(spark) as jobs:
-            refresh = _Refresh(relations, script, find_changed)
+            refresh = _ScriptRefresh(relations, script, find_changed)
             changed = refresh.changed()
             statements = refresh.reports(count_accesses)
             report = SparkReport(tuple(statements), perf_counter() - start, jobs.count)
@@ -128,12 +128,12 @@ def changed_rows(run: Run, limit: int = CHANGED_ROWS) -> dict[str, RowChanges | 
         return find_changed_rows(run.changed, run.look_ups, limit)
 
 
-class _Refresh:
+class _ScriptRefresh:
     """One run of a script: computations, then changes."""
 
     def __init__(self, relations: ScriptRelations, script: Script, find_changed: bool) -> None:
         self._relations, self._script, self._find_changed = relations, script, find_changed
-        self._rounds = Rounds(relations, script, find_changed)
+        self._rounds = JobSchedule(relations, script, find_changed)
         self._rounds.compute()
         self._parts: dict[str, list[Part]] = {}
 

@@ -31,7 +31,7 @@ from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.traversal import walk
 
 
-class Rounds:
+class JobSchedule:
     """Computes all diffs of a script."""
 
     def __init__(self, relations: ScriptRelations, script: Script, find_changed: bool) -> None:

@@ -23,7 +23,7 @@ from viewkeep.execute.spark.driver.layered import LayeredRows
 from viewkeep.execute.spark.driver.look_up import LookUps
 from viewkeep.execute.spark.driver.possible_keys import Inputs
 from viewkeep.execute.spark.driver.scanned import ScannedFiles
-from viewkeep.execute.spark.frames import Builder
+from viewkeep.execute.spark.frames import FrameBuilder
 from viewkeep.query.algebra import (
     AntiJoin,
     Distinct,
@@ -138,9 +138,9 @@ class ScriptRelations:
             return 0
         return self.by_name[name].rows if name in self.by_name else None
 
-    def builder(self) -> Builder:
+    def builder(self) -> FrameBuilder:
         """Makes DataFrames of queries."""
-        return Builder(self.spark, self._relation_of_leaf)
+        return FrameBuilder(self.spark, self._relation_of_leaf)
 
     def _relation_of_leaf(self, leaf: Leaf) -> Relation:
         if isinstance(leaf, Scan):
@@ -169,7 +169,7 @@ class ScriptRelations:
         name = "viewkeep#rows"
         child = CollectedRows(self.spark, node.child.schema, rows)
         over = with_children(node, (Stored(name, node.child.schema),))
-        frame = with_schema(Builder(self.spark, lambda leaf: child).frame(over), node.schema)
+        frame = with_schema(FrameBuilder(self.spark, lambda leaf: child).frame(over), node.schema)
         return to_rows(collect_local(frame))
 
     def spelled_out(self, query: Node, names: Iterable[str]) -> Node:

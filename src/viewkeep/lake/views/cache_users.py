@@ -6,7 +6,7 @@ from contextlib import suppress
 from viewkeep.lake.catalog import Catalog
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.stored_view import stored_view
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import LakeTable, StorageError
 
 CacheUsers = Mapping[str, Mapping[str, int]]
@@ -34,7 +34,7 @@ def remove_unused_caches(lake: Lake, catalog: Catalog, keys: Iterable[str]) -> N
     users = cache_users(lake, catalog)
     for key in keys:
         if users is not None and key not in users:
-            Folder(lake.shared_cache(key)).remove()
+            ParquetFolder(lake.shared_cache(key)).remove()
 
 
 def used_caches(view: str, table: LakeTable) -> list[str]:

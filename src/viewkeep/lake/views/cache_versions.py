@@ -13,7 +13,7 @@ from viewkeep.lake.views.caches import Cache
 from viewkeep.lake.views.shared_caches import INPUTS, SharedForm, find_version, writer_of
 from viewkeep.lake.views.state import Pins, ViewState
 from viewkeep.lake.views.view import View
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import ConflictError, DataFile, LakeTable, StorageError
 
 TRIES = 20
@@ -67,7 +67,7 @@ def write_next_version(view: View, cache: Cache, files: list[DataFile], inputs: 
         if version is None:
             return replace_cache(view, cache.materialized, cache.table, files, inputs)
     old = cache.snapshot.identities
-    Folder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
+    ParquetFolder(cache.table).remove_paths(f.path for f in files if f.identity not in old)
     return version
 
 

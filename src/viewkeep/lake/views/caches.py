@@ -16,7 +16,7 @@ from viewkeep.diffs.model import INSERT, UPDATE
 from viewkeep.diffs.script import Materialized, Script
 from viewkeep.query.types.data_types import BOOLEAN, Field
 from viewkeep.tables.files.key_match import without
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import OverlaidRows, StoredRows
 
@@ -58,7 +58,7 @@ class Cache:
     @cached_property
     def overlay(self) -> pa.Table:
         """The rows of the overlay."""
-        rows = Folder(self.table).read(self._cache_overlay_files, self.snapshot.fields)
+        rows = ParquetFolder(self.table).read(self._cache_overlay_files, self.snapshot.fields)
         names = {stored: name for name, stored in self.names.items()}
         return rows.rename_columns([names.get(each, each) for each in rows.column_names])
 
@@ -74,7 +74,7 @@ class Cache:
 
     def rows(self) -> pa.Table:
         """The rows of the cache, in memory."""
-        base = Folder(self.table).read(self.base, self._cache_fields)
+        base = ParquetFolder(self.table).read(self.base, self._cache_fields)
         base = base.rename_columns(list(self.names))
         covered = self.overlay.select(list(self.materialized.ids))
         return pa.concat_tables([without(base, covered), self._live_overlay.cast(base.schema)])
@@ -97,7 +97,7 @@ class Cache:
         )
         columns = [self.names.get(each, each) for each in overlay.column_names]
         stored = overlay.rename_columns(columns)
-        return [*self.base, Folder(self.table).write(stored, OVERLAY)]
+        return [*self.base, ParquetFolder(self.table).write(stored, OVERLAY)]
 
     @property
     def is_heavy(self) -> bool:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.lake import OWN, Lake
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import StorageError
 
 
@@ -43,5 +43,5 @@ def forget_problem(lake: Lake, view: str) -> None:
             folder.remove_file(f"{view}.json")
 
 
-def _problems_folder(lake: Lake) -> Folder:
-    return Folder(lake.at(f"{lake.uri}/{OWN}/problems"))
+def _problems_folder(lake: Lake) -> ParquetFolder:
+    return ParquetFolder(lake.at(f"{lake.uri}/{OWN}/problems"))

@@ -21,10 +21,10 @@ from viewkeep.plan.adaptive.splits import (
 )
 from viewkeep.plan.adaptive.view_search import (
     Delta,
-    Names,
     PartView,
     SearchExhausted,
     Tries,
+    ViewNames,
     ViewSearch,
     factors_in_order,
 )
@@ -74,7 +74,7 @@ def _first_sublinear_plan(
         splits = tuple(place.split(epsilon) for place in places)
         # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
         budget = THIRDS[1] if any(place.thirds for place in places) else HALF
-        names = Names({leaf.atom: leaf.name for leaf in leaves})
+        names = ViewNames({leaf.atom: leaf.name for leaf in leaves})
         skew = Skew(PartFactors.of(leaves, splits), ViewSearch(budget, names, tries), names)
         if splits and skew.plan():
             return skew.program(relations, notes)
@@ -118,7 +118,7 @@ class PartFactors:
 class Skew:
     """The plan for one choice of splits, and the program that follows from it."""
 
-    def __init__(self, parts: PartFactors, search: ViewSearch, names: Names) -> None:
+    def __init__(self, parts: PartFactors, search: ViewSearch, names: ViewNames) -> None:
         self._parts, self._search, self._names = parts, search, names
         self._counts: dict[PartView, dict[Factor, Delta]] = {}
         self._views: dict[PartView, dict[Factor, Delta]] = {}

@@ -36,13 +36,13 @@ from viewkeep.plan.program import (
     Update,
     fresh,
 )
-from viewkeep.plan.tree import Leaf, Node, Tree
+from viewkeep.plan.tree import Leaf, Tree, TreeNode
 from viewkeep.plan.view_tree import ViewTreePlanner, look_ups_first
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 LIGHT, HEAVY = LEVELS[0], LEVELS[-1]
 
-Inside = tuple[list[Leaf], list[Node]]
+Inside = tuple[list[Leaf], list[TreeNode]]
 """What a node joins."""
 
 Sources = dict[Leaf, tuple[Part, ...]]
@@ -73,7 +73,7 @@ def plan_hierarchical(
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class HierarchicalGroup:
     """The variables of the same atoms, those of the groups above, and the groups below.
 
     Free variables come before bound ones: the order within a group is a matter of choice.
@@ -83,7 +83,7 @@ class Group:
     free: tuple[str, ...]
     bound: tuple[str, ...]
     above: tuple[str, ...]
-    below: tuple["Group", ...]
+    below: tuple["HierarchicalGroup", ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -108,9 +108,9 @@ class Group:
 
 def _canonical_groups(
     query: ConjunctiveQuery, variables: tuple[str, ...], above: tuple[str, ...]
-) -> tuple[Group, ...]:
+) -> tuple[HierarchicalGroup, ...]:
     """The canonical order of these variables, which share no atom set with those above."""
-    atoms_of, groups = query.atoms_of, list[Group]()
+    atoms_of, groups = query.atoms_of, list[HierarchicalGroup]()
     sets = dict.fromkeys(atoms_of[v] for v in variables)
     for atoms in (each for each in sets if not any(each < other for other in sets)):
         group_variables = [v for v in variables if atoms_of[v] == atoms]
@@ -118,11 +118,11 @@ def _canonical_groups(
         bound = tuple(v for v in group_variables if v not in query.free)
         inside = tuple(v for v in variables if atoms_of[v] < atoms)
         below = _canonical_groups(query, inside, above + free + bound)
-        groups.append(Group(atoms, free, bound, above, below))
+        groups.append(HierarchicalGroup(atoms, free, bound, above, below))
     return tuple(groups)
 
 
-def _groups_top_down(groups: Iterable[Group]) -> Iterator[Group]:
+def _groups_top_down(groups: Iterable[HierarchicalGroup]) -> Iterator[HierarchicalGroup]:
     """The groups and all below them, top-down: nested splits are numbered from the outermost."""
     for group in groups:
         yield group
@@ -142,14 +142,14 @@ class TreeBuilder:
         self._taken = {part.map for part in parts}
         self.sources: Sources = {}
 
-    def tree(self, groups: tuple[Group, ...]) -> Tree:
+    def tree(self, groups: tuple[HierarchicalGroup, ...]) -> Tree:
         """The tree of all groups; atoms without variables stand beside it."""
         nullary = tuple(self._leaf_on_path(leaf.atom, "") for leaf in self._leaves if not leaf.key)
         roots = tuple(node for group in groups for node in self._group_nodes(group, ""))
         self.sources = dict(sorted(self.sources.items(), key=lambda item: item[0].atom))
         return Tree(roots, nullary, tuple(self.sources))
 
-    def _group_nodes(self, group: Group, path: str) -> list[Node]:
+    def _group_nodes(self, group: HierarchicalGroup, path: str) -> list[TreeNode]:
         """The node of a group, or its alternatives, with all that is below."""
         if not group.is_split:
             variables = group.free + group.bound
@@ -170,15 +170,15 @@ class TreeBuilder:
             return alternatives
         return [self._variable_chain(group.free, group.above, ([], alternatives), path)]
 
-    def _nodes_inside(self, group: Group, path: str) -> Inside:
+    def _nodes_inside(self, group: HierarchicalGroup, path: str) -> Inside:
         children = [node for each in group.below for node in self._group_nodes(each, path)]
         return [self._leaf_on_path(atom, path) for atom in group.own_atoms], children
 
-    def _light_nodes(self, group: Group, path: str) -> Inside:
+    def _light_nodes(self, group: HierarchicalGroup, path: str) -> Inside:
         """The atoms of a light group, with the bound variables summed away."""
         leaves, children = (
             [self._leaf_on_path(atom, path) for atom in group.own_atoms],
-            list[Node](),
+            list[TreeNode](),
         )
         for each in group.below:
             more_leaves, more_children = self._light_nodes(each, path)
@@ -195,7 +195,7 @@ class TreeBuilder:
         inside: Inside,
         path: str,
         upper: str = "",
-    ) -> Node:
+    ) -> TreeNode:
         """A node for each variable, one above the other; the last has what is inside."""
         first, rest = variables[0], variables[1:]
         if rest:
@@ -203,7 +203,7 @@ class TreeBuilder:
         leaves, children = inside
         upper = upper or self._name_on_path("V", first, path)
         top = first in self._free or any(child.top for child in children)
-        node = Node(
+        node = TreeNode(
             first, above, leaves, children, top, upper, self._name_on_path("V'", first, path)
         )
         node.atoms = frozenset(x.atom for x in leaves).union(*(c.atoms for c in children))
@@ -338,7 +338,7 @@ class HierarchicalPlanner(ViewTreePlanner):
         for way in self._ways_down(aside):
             yield [*joins, *way]
 
-    def _ways_down(self, nodes: Iterable[Node]) -> Iterator[tuple[Join, ...]]:
+    def _ways_down(self, nodes: Iterable[TreeNode]) -> Iterator[tuple[Join, ...]]:
         """Every way to read nodes: one for each choice of alternatives."""
         choices = [
             [
@@ -352,7 +352,7 @@ class HierarchicalPlanner(ViewTreePlanner):
 
     # --- enumeration ----------------------------------------------------------------------------
 
-    def _read_alternatives(self, nodes: Iterable[Node]) -> Iterator[Join | Union]:
+    def _read_alternatives(self, nodes: Iterable[TreeNode]) -> Iterator[Join | Union]:
         """Nodes from the top down, with a union wherever there are alternatives."""
         for first, *others in _alternative_nodes(nodes):
             if others:
@@ -361,11 +361,11 @@ class HierarchicalPlanner(ViewTreePlanner):
             else:
                 yield from self._read_node(first)
 
-    def _read_node(self, node: Node) -> Iterator[Join | Union]:
+    def _read_node(self, node: TreeNode) -> Iterator[Join | Union]:
         yield from self._read_values(node, set(node.depends_on))
         yield from self._read_alternatives(self._read_next(node))
 
-    def _union_branch(self, node: Node) -> Branch:
+    def _union_branch(self, node: TreeNode) -> Branch:
         """A light part is one set; a heavy part has a set for each value of bound variables."""
         steps, over = tuple(self._read_node(node)), list[Join]()
         for step in steps:
@@ -375,13 +375,13 @@ class HierarchicalPlanner(ViewTreePlanner):
         return Branch(tuple(over), steps[len(over) :])
 
 
-def _alternative_nodes(nodes: Iterable[Node]) -> Iterable[list[Node]]:
+def _alternative_nodes(nodes: Iterable[TreeNode]) -> Iterable[list[TreeNode]]:
     """Nodes with the same upper view together."""
-    by_view: dict[str, list[Node]] = {}
+    by_view: dict[str, list[TreeNode]] = {}
     for node in nodes:
         by_view.setdefault(node.upper, []).append(node)
     return by_view.values()
 
 
-def _variables_below(node: Node) -> set[str]:
+def _variables_below(node: TreeNode) -> set[str]:
     return {node.variable}.union(*map(_variables_below, node.children))

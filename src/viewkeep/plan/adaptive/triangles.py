@@ -47,7 +47,7 @@ ALL_TRIANGLES = Fraction(3, 2)
 
 
 @dataclass(frozen=True)
-class Case:
+class TriangleCase:
     """One combination of parts: kept in a list, or factorized over the atom `top`."""
 
     members: tuple[Factor, ...]
@@ -105,7 +105,7 @@ def plan_triangles(
     )
 
 
-def _triangle_cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[Case]:
+def _triangle_cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[TriangleCase]:
     by_atom: dict[int, list[Part]] = {}
     for part in parts.parts:
         by_atom.setdefault(part.atom, []).append(part)
@@ -113,7 +113,7 @@ def _triangle_cases(parts: PartFactors, head: tuple[str, ...]) -> Iterator[Case]
     for combination in product(*by_atom.values()):
         members = tuple(parts.factors[part.map] for part in combination)
         suffix = "".join(part.letters for part in combination)
-        yield Case(members, _top_factor(members, split_on), suffix, head)
+        yield TriangleCase(members, _top_factor(members, split_on), suffix, head)
 
 
 def _top_factor(members: tuple[Factor, ...], split_on: dict[int, tuple[str, ...]]) -> Factor | None:
@@ -140,7 +140,7 @@ def _shares_split_variable(each: Factor, top: Factor, split_on: dict[int, tuple[
 # --- maps -----------------------------------------------------------------------------------------
 
 
-def _triangle_maps(case: Case) -> Iterator[Map]:
+def _triangle_maps(case: TriangleCase) -> Iterator[Map]:
     atoms = frozenset(atom for each in case.joined() for atom in each.atoms)
     parts = frozenset(part for each in case.joined() for part in each.parts)
     product_ = " * ".join(f"{each.name}({', '.join(each.key)})" for each in case.joined())
@@ -171,7 +171,7 @@ def _triangle_maps(case: Case) -> Iterator[Map]:
 
 
 def _triangle_trigger(
-    part: Part, relation: str, parts: PartFactors, cases: Sequence[Case]
+    part: Part, relation: str, parts: PartFactors, cases: Sequence[TriangleCase]
 ) -> Trigger:
     factor = parts.factors[part.map]
     blocks = [_triangle_update(case, factor) for case in cases if factor in case.joined()]
@@ -194,7 +194,7 @@ def _triangle_trigger(
     return Trigger(part.atom, relation, factor.key, tuple(blocks), outputs, part.map)
 
 
-def _triangle_update(case: Case, factor: Factor) -> Block:
+def _triangle_update(case: TriangleCase, factor: Factor) -> Block:
     """The list, and what follows for tuples of the top atom when a triangle comes or goes."""
     others = [each for each in case.joined() if each is not factor]
     joins, cost = cheapest_joins(others, factor.variables)
@@ -212,7 +212,7 @@ def _triangle_update(case: Case, factor: Factor) -> Block:
 # --- reading and loading --------------------------------------------------------------------------
 
 
-def _triangle_branch(case: Case) -> Branch:
+def _triangle_branch(case: TriangleCase) -> Branch:
     if case.top is None:
         return Branch((), (Join((Access(case.listed, case.head),), case.head),))
     key = case.top.key
@@ -226,7 +226,7 @@ def _triangle_branch(case: Case) -> Branch:
     )
 
 
-def _triangle_loading(case: Case) -> Iterator[Block]:
+def _triangle_loading(case: TriangleCase) -> Iterator[Block]:
     first, *rest = case.joined()
     joins, _ = cheapest_joins(rest, first.variables)
     yield Block(first.name, first.key, (*joins, Update(case.listed, case.head)))

@@ -61,7 +61,7 @@ class Tries:
 class ViewSearch:
     """Finds views and deltas within a budget of N^budget steps."""
 
-    def __init__(self, budget: Fraction, name_of: "Names", tries: "Tries") -> None:
+    def __init__(self, budget: Fraction, name_of: "ViewNames", tries: "Tries") -> None:
         self.budget, self._name_of, self._tries = budget, name_of, tries
         self._plans: dict[PartView, dict[Factor, Delta] | None] = {}
 
@@ -195,7 +195,7 @@ def _number_of_views(groups: Iterable[Sequence[Factor]]) -> int:
     return sum(len(group) > 1 for group in groups)
 
 
-class Names:
+class ViewNames:
     """A name for each view: its relations, and its parts where several views have those."""
 
     def __init__(self, relations: dict[int, str]) -> None:

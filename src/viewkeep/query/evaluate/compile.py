@@ -22,7 +22,7 @@ from viewkeep.query.expressions import (
     conjuncts,
 )
 from viewkeep.query.types.functions import find_function
-from viewkeep.query.types.signatures import Function
+from viewkeep.query.types.signatures import FunctionSignature
 
 
 def compile_expression(expression: Expression, names: Sequence[str]) -> Evaluator:
@@ -97,7 +97,7 @@ def _compile_untyped_call(call: Call, names: Sequence[str]) -> Evaluator:
     return strict_evaluator(call, STRICT[function.name], arguments)
 
 
-def _check_argument_count(call: Call, function: Function) -> None:
+def _check_argument_count(call: Call, function: FunctionSignature) -> None:
     count, least, most = len(call.arguments), function.least, function.most
     if count < least or (most is not None and count > most):
         bounds = f"at least {least}" if most is None else f"{least} to {most}"

@@ -13,7 +13,7 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.types.data_types import ARRAY, BIGINT, DOUBLE, INTEGRAL, STRING, VOID, Type
 from viewkeep.query.types.rules import bounded_decimal, decimal_type, digits, is_decimal
 from viewkeep.query.types.signatures import (
-    Function,
+    FunctionSignature,
     Rule,
     TypedValue,
     clash,
@@ -129,31 +129,37 @@ def _first_argument_type(arguments: Sequence[TypedValue]) -> Type:
     return arguments[0].type
 
 
-def _double_aggregate(name: str, count: int) -> Function:
-    return Function(name, of_numbers(name, lambda _: DOUBLE), count, count, "always")
+def _double_aggregate(name: str, count: int) -> FunctionSignature:
+    return FunctionSignature(name, of_numbers(name, lambda _: DOUBLE), count, count, "always")
 
 
-def _aggregate_functions() -> list[Function]:
+def _aggregate_functions() -> list[FunctionSignature]:
     return [
-        Function("sum", of_numbers("sum", _sum_type), 1, 1),
-        Function("count", lambda _: BIGINT, 0, None, "never"),
-        Function("avg", of_numbers("avg", _avg_type), 1, 1),
-        *(Function(name, of_same(name), 1, 1) for name in ("min", "max")),
+        FunctionSignature("sum", of_numbers("sum", _sum_type), 1, 1),
+        FunctionSignature("count", lambda _: BIGINT, 0, None, "never"),
+        FunctionSignature("avg", of_numbers("avg", _avg_type), 1, 1),
+        *(FunctionSignature(name, of_same(name), 1, 1) for name in ("min", "max")),
         *(_double_aggregate(name, 1) for name in OF_TWO),
-        *(Function(n, of_numbers(n, lambda _: DOUBLE), 1, 1) for n in ("stddev_pop", "var_pop")),
-        *(Function(n, _integer_aggregate_rule(n), 1, 1) for n in ("bit_and", "bit_or", "bit_xor")),
-        Function("median", of_numbers("median", lambda _: DOUBLE), 1, 1),
+        *(
+            FunctionSignature(n, of_numbers(n, lambda _: DOUBLE), 1, 1)
+            for n in ("stddev_pop", "var_pop")
+        ),
+        *(
+            FunctionSignature(n, _integer_aggregate_rule(n), 1, 1)
+            for n in ("bit_and", "bit_or", "bit_xor")
+        ),
+        FunctionSignature("median", of_numbers("median", lambda _: DOUBLE), 1, 1),
         *(_double_aggregate(name, 1) for name in ("skewness", "kurtosis")),
         *(_double_aggregate(name, 2) for name in OF_PAIRS),
-        Function("regr_count", of_numbers("regr_count", lambda _: BIGINT), 2, 2, "never"),
-        *(Function(name, _percentile_rule(name), 2, 2, "always") for name in PERCENTILES),
-        Function("mode", _first_argument_type, 1, 1),
-        *(Function(name, _first_argument_type, 2, 2, "always") for name in BY_ORDER),
-        *(Function(n, lambda a: ARRAY(a[0].type), 1, 1, "never") for n in COLLECTIONS),
-        Function("listagg", _text_aggregate_rule("listagg"), 2, 2, "always"),
-        Function("approx_count_distinct", lambda _: BIGINT, 1, 2, "never"),
-        Function("try_sum", of_numbers("try_sum", _sum_type), 1, 1, "always"),
-        Function("try_avg", of_numbers("try_avg", _avg_type), 1, 1, "always"),
+        FunctionSignature("regr_count", of_numbers("regr_count", lambda _: BIGINT), 2, 2, "never"),
+        *(FunctionSignature(name, _percentile_rule(name), 2, 2, "always") for name in PERCENTILES),
+        FunctionSignature("mode", _first_argument_type, 1, 1),
+        *(FunctionSignature(name, _first_argument_type, 2, 2, "always") for name in BY_ORDER),
+        *(FunctionSignature(n, lambda a: ARRAY(a[0].type), 1, 1, "never") for n in COLLECTIONS),
+        FunctionSignature("listagg", _text_aggregate_rule("listagg"), 2, 2, "always"),
+        FunctionSignature("approx_count_distinct", lambda _: BIGINT, 1, 2, "never"),
+        FunctionSignature("try_sum", of_numbers("try_sum", _sum_type), 1, 1, "always"),
+        FunctionSignature("try_avg", of_numbers("try_avg", _avg_type), 1, 1, "always"),
     ]
 
 

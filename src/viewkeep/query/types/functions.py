@@ -31,7 +31,7 @@ from viewkeep.query.types.rules import (
     is_decimal,
 )
 from viewkeep.query.types.signatures import (
-    Function,
+    FunctionSignature,
     Rule,
     TypedValue,
     case_results,
@@ -148,36 +148,42 @@ def _sequence_type(arguments: Sequence[TypedValue]) -> Type:
     return ARRAY(common)
 
 
-def _nested_function_types() -> list[Function]:
+def _nested_function_types() -> list[FunctionSignature]:
     return [
-        Function(FIELD, _field_type, 3, 3, "always"),
-        Function(ITEM, _item_type, 2, 2, "always"),
-        Function(ENTRY, _entry_type, 2, 2, "always"),
-        Function("array", _array_type, 1, None, "never"),
-        Function("sequence", _sequence_type, 2, 2),
+        FunctionSignature(FIELD, _field_type, 3, 3, "always"),
+        FunctionSignature(ITEM, _item_type, 2, 2, "always"),
+        FunctionSignature(ENTRY, _entry_type, 2, 2, "always"),
+        FunctionSignature("array", _array_type, 1, None, "never"),
+        FunctionSignature("sequence", _sequence_type, 2, 2),
     ]
 
 
 _TEXT, _DAY = (STRING,), (DATE, TIMESTAMP)
 
 
-def _functions_by_name() -> dict[str, Function]:
+def _functions_by_name() -> dict[str, FunctionSignature]:
     functions = [
-        *(Function(name, _arithmetic_rule(name), 2, 2) for name in ("+", "-", "*")),
-        *(Function(name, _arithmetic_rule(name), 2, 2, "always") for name in ("/", "%")),
-        *(Function(n, _comparison_rule(f'"{n}"'), 2, 2) for n in ("=", "<>", "<", "<=", ">", ">=")),
-        Function("<=>", _comparison_rule('"<=>"'), 2, 2, "never"),
-        *(Function(name, of_types(name, BOOLEAN, (BOOLEAN,)), 2, 2) for name in ("and", "or")),
-        Function("not", of_types("not", BOOLEAN, (BOOLEAN,)), 1, 1),
-        Function("negate", of_numbers("negate", lambda type_: type_), 1, 1),
-        *(Function(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
-        Function(COMPARABLE, lambda _: STRING, 1, 1),
-        Function(SINGLE, lambda arguments: arguments[0].type, 2, 2),
-        Function("in", _comparison_rule("in"), 2, None),
-        Function("case", _case_type, 2, None, "results"),
-        Function("coalesce", of_same("coalesce"), 1, None, "all"),
-        Function("nullif", _null_if_type, 2, 2, "always"),
-        *(Function(name, of_same(name), 2, None, "all") for name in ("greatest", "least")),
+        *(FunctionSignature(name, _arithmetic_rule(name), 2, 2) for name in ("+", "-", "*")),
+        *(FunctionSignature(name, _arithmetic_rule(name), 2, 2, "always") for name in ("/", "%")),
+        *(
+            FunctionSignature(n, _comparison_rule(f'"{n}"'), 2, 2)
+            for n in ("=", "<>", "<", "<=", ">", ">=")
+        ),
+        FunctionSignature("<=>", _comparison_rule('"<=>"'), 2, 2, "never"),
+        *(
+            FunctionSignature(name, of_types(name, BOOLEAN, (BOOLEAN,)), 2, 2)
+            for name in ("and", "or")
+        ),
+        FunctionSignature("not", of_types("not", BOOLEAN, (BOOLEAN,)), 1, 1),
+        FunctionSignature("negate", of_numbers("negate", lambda type_: type_), 1, 1),
+        *(FunctionSignature(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
+        FunctionSignature(COMPARABLE, lambda _: STRING, 1, 1),
+        FunctionSignature(SINGLE, lambda arguments: arguments[0].type, 2, 2),
+        FunctionSignature("in", _comparison_rule("in"), 2, None),
+        FunctionSignature("case", _case_type, 2, None, "results"),
+        FunctionSignature("coalesce", of_same("coalesce"), 1, None, "all"),
+        FunctionSignature("nullif", _null_if_type, 2, 2, "always"),
+        *(FunctionSignature(name, of_same(name), 2, None, "all") for name in ("greatest", "least")),
         *_text_function_types(),
         *_number_function_types(),
         *_date_function_types(),
@@ -186,49 +192,67 @@ def _functions_by_name() -> dict[str, Function]:
     return {function.name: function for function in functions}
 
 
-def _text_function_types() -> list[Function]:
+def _text_function_types() -> list[FunctionSignature]:
     whole_numbers = INTEGRAL[:3]
     return [
-        Function("like", of_types("like", BOOLEAN, _TEXT), 2, 2),
-        *(Function(name, of_types(name, STRING, _TEXT), 1, 1) for name in ("upper", "lower")),
-        *(Function(n, of_types(n, STRING, _TEXT), 1, 1) for n in ("trim", "ltrim", "rtrim")),
-        Function("length", of_types("length", INT, (STRING, BINARY)), 1, 1),
-        Function("substring", of_types("substring", STRING, _TEXT, whole_numbers), 2, 3),
-        Function("concat", of_types("concat", STRING, _TEXT), 1, None),
-        Function("replace", of_types("replace", STRING, _TEXT), 2, 3),
-        *(Function(n, of_types(n, STRING, _TEXT, whole_numbers), 2, 2) for n in ("left", "right")),
-        Function("locate", of_types("locate", INT, _TEXT), 2, 2),
-        *(Function(n, of_types(n, BOOLEAN, _TEXT), 2, 2) for n in ("startswith", "endswith")),
+        FunctionSignature("like", of_types("like", BOOLEAN, _TEXT), 2, 2),
+        *(
+            FunctionSignature(name, of_types(name, STRING, _TEXT), 1, 1)
+            for name in ("upper", "lower")
+        ),
+        *(
+            FunctionSignature(n, of_types(n, STRING, _TEXT), 1, 1)
+            for n in ("trim", "ltrim", "rtrim")
+        ),
+        FunctionSignature("length", of_types("length", INT, (STRING, BINARY)), 1, 1),
+        FunctionSignature("substring", of_types("substring", STRING, _TEXT, whole_numbers), 2, 3),
+        FunctionSignature("concat", of_types("concat", STRING, _TEXT), 1, None),
+        FunctionSignature("replace", of_types("replace", STRING, _TEXT), 2, 3),
+        *(
+            FunctionSignature(n, of_types(n, STRING, _TEXT, whole_numbers), 2, 2)
+            for n in ("left", "right")
+        ),
+        FunctionSignature("locate", of_types("locate", INT, _TEXT), 2, 2),
+        *(
+            FunctionSignature(n, of_types(n, BOOLEAN, _TEXT), 2, 2)
+            for n in ("startswith", "endswith")
+        ),
     ]
 
 
-def _number_function_types() -> list[Function]:
+def _number_function_types() -> list[FunctionSignature]:
     return [
-        Function("abs", of_numbers("abs", lambda type_: type_), 1, 1),
-        Function("round", _round_type, 1, 2),
-        *(Function(name, of_numbers(name, _whole_number_type), 1, 1) for name in ("floor", "ceil")),
+        FunctionSignature("abs", of_numbers("abs", lambda type_: type_), 1, 1),
+        FunctionSignature("round", _round_type, 1, 2),
         *(
-            Function(n, of_numbers(n, lambda _: DOUBLE), 1, 1, "always")
+            FunctionSignature(name, of_numbers(name, _whole_number_type), 1, 1)
+            for name in ("floor", "ceil")
+        ),
+        *(
+            FunctionSignature(n, of_numbers(n, lambda _: DOUBLE), 1, 1, "always")
             for n in ("sqrt", "ln", "exp")
         ),
-        Function("power", of_numbers("power", lambda _: DOUBLE), 2, 2),
-        Function("sign", of_numbers("sign", lambda _: DOUBLE), 1, 1),
-        Function("div", of_numbers("div", lambda _: BIGINT), 2, 2, "always"),
+        FunctionSignature("power", of_numbers("power", lambda _: DOUBLE), 2, 2),
+        FunctionSignature("sign", of_numbers("sign", lambda _: DOUBLE), 1, 1),
+        FunctionSignature("div", of_numbers("div", lambda _: BIGINT), 2, 2, "always"),
     ]
 
 
-def _date_function_types() -> list[Function]:
+def _date_function_types() -> list[FunctionSignature]:
     parts = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
     times = ("hour", "minute", "second")
     days = INTEGRAL[:3]
     return [
-        *(Function(name, of_types(name, INT, _DAY), 1, 1) for name in parts),
-        *(Function(name, of_types(name, INT, (TIMESTAMP,)), 1, 1) for name in times),
-        *(Function(n, of_types(n, DATE, _DAY, days), 2, 2) for n in ("date_add", "date_sub")),
-        Function("datediff", of_types("datediff", INT, _DAY), 2, 2),
-        Function("add_months", of_types("add_months", DATE, _DAY, days), 2, 2),
-        Function("last_day", of_types("last_day", DATE, _DAY), 1, 1),
-        Function("timestampadd", _timestampadd_type, 3, 3),
+        *(FunctionSignature(name, of_types(name, INT, _DAY), 1, 1) for name in parts),
+        *(FunctionSignature(name, of_types(name, INT, (TIMESTAMP,)), 1, 1) for name in times),
+        *(
+            FunctionSignature(n, of_types(n, DATE, _DAY, days), 2, 2)
+            for n in ("date_add", "date_sub")
+        ),
+        FunctionSignature("datediff", of_types("datediff", INT, _DAY), 2, 2),
+        FunctionSignature("add_months", of_types("add_months", DATE, _DAY, days), 2, 2),
+        FunctionSignature("last_day", of_types("last_day", DATE, _DAY), 1, 1),
+        FunctionSignature("timestampadd", _timestampadd_type, 3, 3),
     ]
 
 
@@ -284,7 +308,7 @@ def is_deterministic(name: str, arguments: int) -> bool:
     return name not in NON_DETERMINISTIC and (name != "unix_timestamp" or arguments > 0)
 
 
-def find_function(name: str) -> Function:
+def find_function(name: str) -> FunctionSignature:
     """The function with this name or synonym, in any case.
 
     >>> find_function("SUBSTR").name

@@ -56,7 +56,7 @@ Rule = Callable[[Sequence[TypedValue]], Type]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionSignature:
     """A function: how many arguments it takes and the type rule of its result.
 
     `nullable` is "any" (NULL if an argument is), "all" (NULL only if every argument is), "never",

@@ -19,7 +19,7 @@ MOST_VALUES_JSON = 10
 """So many of the heaviest values are heaviest to programs."""
 
 
-class Partition(Protocol):
+class HeavyPartition(Protocol):
     """What is read of a partition of the engine (engine/interpreter/partitions.py)."""
 
     @property
@@ -36,7 +36,7 @@ class Partition(Protocol):
         ...
 
 
-def heavy_section(program: Program, partitions: Sequence[Partition]) -> RenderableType:
+def heavy_section(program: Program, partitions: Sequence[HeavyPartition]) -> RenderableType:
     """A line for each split and level: from where on, how many values, the heaviest of them."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=HEADING)
     table.add_column("split", overflow="fold")
@@ -59,7 +59,7 @@ def heavy_section(program: Program, partitions: Sequence[Partition]) -> Renderab
     return section("Heavy values", table)
 
 
-def _heavy_levels(partition: Partition) -> Iterator[tuple[int, float]]:
+def _heavy_levels(partition: HeavyPartition) -> Iterator[tuple[int, float]]:
     """The levels above the lowest, each with the degree it starts at; the heaviest first."""
     return reversed(list(enumerate(partition.thresholds, start=1)))
 
@@ -70,7 +70,7 @@ def _level_name(program: Program, split: Split, level: int) -> str:
     return f"{LEVELS[split.letter(level)]} {', '.join(split.variables)} in {where}"
 
 
-def heavy_json(program: Program, partitions: Sequence[Partition]) -> Json:
+def heavy_json(program: Program, partitions: Sequence[HeavyPartition]) -> Json:
     """The line before the summary, for programs with heavy and light parts."""
     return {
         "kind": "partitions",
@@ -85,7 +85,7 @@ def heavy_json(program: Program, partitions: Sequence[Partition]) -> Json:
     }
 
 
-def _level_json(partition: Partition, level: int, threshold: float) -> Json:
+def _level_json(partition: HeavyPartition, level: int, threshold: float) -> Json:
     values = partition.values(level)
     return {
         "level": LEVELS[partition.split.letter(level)],

@@ -9,7 +9,7 @@ from rich.text import Text
 from viewkeep.report.lake.refreshes import FORMAT
 from viewkeep.report.lake.row_changes import named_row_json
 from viewkeep.report.lines import rows_table
-from viewkeep.report.live.maintenance import counted
+from viewkeep.report.live.maintenance import count_text
 from viewkeep.report.style import BAD, GOOD
 
 if TYPE_CHECKING:  # it loads what reads a lake
@@ -24,8 +24,8 @@ def checks_page(results: Sequence["CheckResult"]) -> RenderableType:
         return Text("no tests yet: put queries that must give no rows into tests/")
     failed = [each for each in results if not each.passed]
     parts: list[RenderableType] = [part for each in results for part in _check_parts(each)]
-    verdict = f"{len(failed)} of {counted(len(results), 'test')} failed" if failed else ""
-    passed = f"{counted(len(results), 'test')} passed"
+    verdict = f"{len(failed)} of {count_text(len(results), 'test')} failed" if failed else ""
+    passed = f"{count_text(len(results), 'test')} passed"
     return Group(*parts, Text(verdict or passed, BAD if failed else GOOD))
 
 

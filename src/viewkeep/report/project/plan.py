@@ -11,7 +11,7 @@ from rich.text import Text
 from viewkeep.report.amounts import size
 from viewkeep.report.lake.refreshes import FORMAT, refresh_json, refresh_page
 from viewkeep.report.lines import lines_table
-from viewkeep.report.live.maintenance import counted
+from viewkeep.report.live.maintenance import count_text
 from viewkeep.report.style import BAD, FAIR, GOOD
 
 if TYPE_CHECKING:  # they load what reads a lake
@@ -61,7 +61,7 @@ def _problem_lines(plan: "ProjectPlan") -> Iterator[Text]:
 
 def _plan_summary(plan: "ProjectPlan", way: str) -> str:
     if plan.problems:
-        return f"{counted(len(plan.problems), 'problem')}: nothing can be done"
+        return f"{count_text(len(plan.problems), 'problem')}: nothing can be done"
     counts = {action: [s.action for s in plan.steps].count(action) for action in _SIGNS}
     parts = [f"{count} to {action}" for action, count in counts.items() if count]
     return "; ".join(filter(None, (", ".join(parts), way))) if parts else "nothing to do"

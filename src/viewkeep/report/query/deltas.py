@@ -51,7 +51,7 @@ class Delta:
 
 def deltas_of(program: Program, query_name: str) -> tuple[Delta, ...]:
     """The deltas of all relations, in the order of the triggers."""
-    writer = _Writer(program, query_name)
+    writer = _DeltaWriter(program, query_name)
     deltas = [delta for trigger in program.triggers for delta in writer.deltas(trigger)]
     return tuple(_merged_deltas(program, deltas))
 
@@ -95,7 +95,7 @@ def _letters_of_parts(program: Program, atom: int, parts: tuple[str, ...]) -> st
     return "|".join(letters.get(part) or part for part in parts)
 
 
-class _Writer:
+class _DeltaWriter:
     """Turns the blocks of triggers into formulas."""
 
     def __init__(self, program: Program, query_name: str) -> None:

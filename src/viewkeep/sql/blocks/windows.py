@@ -84,7 +84,7 @@ class BlockWindows:
     def apply(self, rows: Node, context: Context, links: Sequence[Expression] = ()) -> Node:
         """The rows with the columns of all window functions, one operator per window; rows with
         different values of `links` are never in one partition."""
-        columns = _Columns(rows)
+        columns = _WindowColumns(rows)
         windows: dict[tuple[tuple[str, ...], tuple[Order, ...]], list[WindowCall]] = {}
         for call in self.calls:
             partition = tuple(dict.fromkeys(map(columns.name, (*links, *call.partition_by))))
@@ -140,7 +140,7 @@ class BlockWindows:
         return call.column.name
 
 
-class _Columns:
+class _WindowColumns:
     """Names for the expressions that rows are partitioned and ordered by."""
 
     def __init__(self, rows: Node) -> None:
@@ -188,7 +188,7 @@ def ordered_rows(
 ) -> Node:
     """The rows, or the first of them, with the number of each in an order; one order for each value
     of `links`, if there are any."""
-    columns = _Columns(rows)
+    columns = _WindowColumns(rows)
     partition = tuple(dict.fromkeys(map(columns.name, links)))
     orders = tuple(columns.order(key) for key in keys)
     numbered, column = columns.rows(), WindowColumn(name, "row_number")

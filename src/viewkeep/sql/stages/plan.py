@@ -61,13 +61,13 @@ def plan_sql(sql: str, tables: Mapping[str, Table]) -> StagePlan:
 
 def plan_stages(tree: Node) -> StagePlan:
     """The stages of an algebra tree."""
-    planner = _Planner()
+    planner = _StagePlanner()
     root, steps = planner.root(tree)
     tables = {node.name: node.table for node in walk(tree) if isinstance(node, Scan)}
     return StagePlan(planner.needed(root), steps, tree.schema, tuple(tables.items()))
 
 
-class _Planner:
+class _StagePlanner:
     """Makes stages, inputs before those that read them."""
 
     def __init__(self) -> None:

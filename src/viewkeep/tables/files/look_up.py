@@ -14,7 +14,7 @@ from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.key_match import near_rows
-from viewkeep.tables.files.parquet import Folder, conform
+from viewkeep.tables.files.parquet import ParquetFolder, conform
 from viewkeep.tables.log.delta import DataFile
 from viewkeep.tables.log.roaring import RowNumbers
 
@@ -23,7 +23,10 @@ U = TypeVar("U")
 
 
 def look_up(
-    folder: Folder, files: Sequence[DataFile], fields: Sequence[Field], keys: Sequence[pa.Table]
+    folder: ParquetFolder,
+    files: Sequence[DataFile],
+    fields: Sequence[Field],
+    keys: Sequence[pa.Table],
 ) -> pa.Table:
     """Rows that may have a key of one of the tables of keys; several files at a time."""
     schema = arrow_schema(fields)
@@ -32,7 +35,7 @@ def look_up(
 
 
 def _rows_near_keys(
-    folder: Folder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]
+    folder: ParquetFolder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]
 ) -> pa.Table:
     """The rows of a file that may have a key: key columns are read first, other columns only if
     rows match."""
@@ -54,7 +57,7 @@ def _rows_near_keys(
     return pa.concat_tables([schema.empty_table(), *parts])
 
 
-def count_near(folder: Folder, files: Sequence[DataFile], keys: pa.Table) -> int:
+def count_near(folder: ParquetFolder, files: Sequence[DataFile], keys: pa.Table) -> int:
     """How many rows of files are in row groups that may have one of the keys."""
     rows = 0
     for each in files:
@@ -64,7 +67,7 @@ def count_near(folder: Folder, files: Sequence[DataFile], keys: pa.Table) -> int
 
 
 def find_places(
-    folder: Folder, files: Sequence[DataFile], fields: Sequence[Field], keys: pa.Table
+    folder: ParquetFolder, files: Sequence[DataFile], fields: Sequence[Field], keys: pa.Table
 ) -> list[RowNumbers]:
     """For each file, the places of the rows that have one of the keys, also of deleted rows."""
     index, names = KeyIndex(keys), set(keys.column_names)
@@ -73,7 +76,7 @@ def find_places(
 
 
 def _row_numbers_of_keys(
-    folder: Folder, each: DataFile, schema: pa.Schema, keys: KeyIndex
+    folder: ParquetFolder, each: DataFile, schema: pa.Schema, keys: KeyIndex
 ) -> RowNumbers:
     parts = [np.zeros(0, np.int64)]
     with folder.opened(each) as (file, bounds):

@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.tables.files import rewrite
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import count_near, find_places
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.rewrite import DRIVER_BYTES, Rewrite
 from viewkeep.tables.files.scans import FILE, ROW, Scans
@@ -75,7 +75,7 @@ def _files_with_vectors(table: LakeTable, deleted: Sequence[_DeletedRows]) -> li
     """Files with new deletion vectors."""
     if not deleted:
         return []
-    vectors = Folder(table).write_vectors([each.rows for each in deleted])
+    vectors = ParquetFolder(table).write_vectors([each.rows for each in deleted])
     return [
         replace(each.file, rows=each.file.stored_rows - vector.rows, vector=vector)
         for each, vector in zip(deleted, vectors, strict=True)
@@ -86,7 +86,7 @@ def _deleted_rows(
     scans: Scans, table: LakeTable, snapshot: Snapshot, keys: pa.Table
 ) -> list[_DeletedRows]:
     """The deleted rows of files in which there are more of them now."""
-    folder = Folder(table)
+    folder = ParquetFolder(table)
     near = [each for each in snapshot.files if may_hold(each, keys)]
     changed = []
     for each, rows in zip(near, _places_of_keys(scans, table, snapshot, near, keys), strict=True):
@@ -101,7 +101,7 @@ def _places_of_keys(
     scans: Scans, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: pa.Table
 ) -> list[RowNumbers]:
     """For each file, the places of rows that have one of the keys."""
-    folder = Folder(table)
+    folder = ParquetFolder(table)
     names = {field.name: field.name for field in snapshot.fields}
     stored = StoredRows(table, snapshot, files, names)
     places = RECENT_PLACES.get(stored, keys)

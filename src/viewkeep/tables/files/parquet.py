@@ -35,7 +35,7 @@ class ListedFile:
     modified: float
 
 
-class Folder:
+class ParquetFolder:
     """The folder of a table, as Arrow reads and writes files in it."""
 
     def __init__(self, table: LakeTable) -> None:

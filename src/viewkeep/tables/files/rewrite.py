@@ -18,7 +18,7 @@ from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import parallel
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
@@ -96,7 +96,7 @@ def find_rows_by_key(
 def _load_matches(
     table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: KeyIndex
 ) -> MatchedRows:
-    folder = Folder(table)
+    folder = ParquetFolder(table)
 
     def load(each: DataFile) -> FileRows | None:
         rows = folder.read([each], snapshot.fields)
@@ -149,7 +149,10 @@ def _rewrite_in_memory(
     )
     hit = [(each.file, rest) for each, rest in rests if rest is not None]
     small = _small_files_to_merge(snapshot, [each for each, _ in hit])
-    merged = [Folder(table).read(small, snapshot.fields), new_rows.filter(pa.array(moves.appended))]
+    merged = [
+        ParquetFolder(table).read(small, snapshot.fields),
+        new_rows.filter(pa.array(moves.appended)),
+    ]
     merged += [rest for each, rest in hit if each.size < SMALL_BYTES]
     large = [rest for each, rest in hit if each.size >= SMALL_BYTES and rest.num_rows]
     if large:  # a large file takes the new rows in, so that no small one is needed
@@ -240,7 +243,7 @@ def write_files(table: LakeTable, *groups: pa.Table) -> list[DataFile]:
     share = -(-sum(rows.num_rows for rows in groups) // (os.cpu_count() or 1))
     size = min(FILE_ROWS, max(SHARE_ROWS, share))
     parts = [rows.slice(start, size) for rows in groups for start in range(0, rows.num_rows, size)]
-    return parallel(Folder(table).write, parts)
+    return parallel(ParquetFolder(table).write, parts)
 
 
 def _rows_of_stored_files(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
 
@@ -45,7 +45,7 @@ def value_counts(
 def _sampled_columns(table: LakeTable, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
     """Some columns of row groups that lie evenly apart."""
     step = -(-snapshot.rows // MOST_ROWS)
-    folder, parts, place = Folder(table), [], 0
+    folder, parts, place = ParquetFolder(table), [], 0
     for each in snapshot.files:
         with folder.opened(each) as (file, _):
             groups = [n for n in range(file.num_row_groups) if (place + n) % step == 0]

@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from viewkeep.tables.failures import storage_errors
-from viewkeep.tables.files.parquet import Folder, open_writer
+from viewkeep.tables.files.parquet import ParquetFolder, open_writer
 from viewkeep.tables.files.row_groups import GroupBounds
 from viewkeep.tables.files.splice import GroupSource, Leaves, Splice, SpliceError, leaf_columns
 from viewkeep.tables.log.roaring import RowNumbers
@@ -80,7 +80,7 @@ class _OpenFile:
 
 def may_splice(rows: StoredRows, keys: int) -> bool:
     """Whether so many keys may leave most row groups of files as they are."""
-    folder = Folder(rows.table)
+    folder = ParquetFolder(rows.table)
     if rows.snapshot.partitions or folder.local_place("") is None or keys > MOST_KEYS:
         return False
     if any(each.vector is not None for each in rows.files):
@@ -95,7 +95,7 @@ def may_splice(rows: StoredRows, keys: int) -> bool:
 def write_spliced(rows: StoredRows, places: Sequence[RowNumbers]) -> list[DataFile] | None:
     """Write the rows of files but those at some places, ascending in each file, into a new file;
     None where most rows would be written anew, or the files are not alike."""
-    folder = Folder(rows.table)
+    folder = ParquetFolder(rows.table)
     with ExitStack() as stack:
         opened = [stack.enter_context(folder.opened(each)) for each in rows.files]
         files = [
@@ -116,7 +116,9 @@ def write_spliced(rows: StoredRows, places: Sequence[RowNumbers]) -> list[DataFi
             return None
 
 
-def _write_spliced_rest(folder: Folder, files: Sequence[_OpenFile], names: list[str]) -> DataFile:
+def _write_spliced_rest(
+    folder: ParquetFolder, files: Sequence[_OpenFile], names: list[str]
+) -> DataFile:
     meaning = leaf_columns(files[0].file.schema)
     for each in files:
         is_alike = not each.copied or leaf_columns(each.file.schema) == meaning
@@ -152,7 +154,7 @@ def _write_rests(place: str, files: Sequence[_OpenFile], meaning: Leaves) -> Non
             writer.write_table(together)
 
 
-def _splice_groups(place: str, folder: Folder, files: Sequence[_OpenFile]) -> None:
+def _splice_groups(place: str, folder: ParquetFolder, files: Sequence[_OpenFile]) -> None:
     """Put the row groups that are copied behind those that a file has."""
     with ExitStack() as stack:
 

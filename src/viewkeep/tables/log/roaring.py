@@ -44,7 +44,7 @@ def to_bytes(rows: RowNumbers) -> bytes:
 
 def from_bytes(data: bytes) -> RowNumbers:
     """The numbers of an array of bitmaps."""
-    reader = _Reader(data)
+    reader = _BitmapReader(data)
     try:
         match reader.number("<I"):
             case magic if magic == PORTABLE:
@@ -93,7 +93,7 @@ def _container_bytes(low: RowNumbers) -> bytes:
 
 
 @dataclass
-class _Reader:
+class _BitmapReader:
     """Bytes that are read one part after the other."""
 
     data: bytes

@@ -35,7 +35,7 @@ def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) ->
         if tuple(blocks) != trigger.blocks:
             body = write_trigger(number, trigger, blocks)
         yield Function(f"move_{number}", arguments, body)
-    yield from _Splits(program, memory).parts()
+    yield from _SplitBalance(program, memory).parts()
 
 
 def _blocks_that_move(program: Program, trigger: Trigger) -> list[Block]:
@@ -49,7 +49,7 @@ def _blocks_that_move(program: Program, trigger: Trigger) -> list[Block]:
     return moving
 
 
-class _Splits(PartWriter):
+class _SplitBalance(PartWriter):
     """Writes the functions of all splits."""
 
     def parts(self) -> Iterator[Function]:

@@ -22,7 +22,7 @@ from viewkeep.engine.compiled.layout import (
     local_name,
     touches,
 )
-from viewkeep.engine.compiled.rings import COUNT, Shape
+from viewkeep.engine.compiled.rings import COUNT, RingShape
 from viewkeep.plan.program import (
     NOTHING,
     UPDATE,
@@ -54,7 +54,7 @@ class Source:
 
 
 def emit_program(
-    program: Program, shape: Shape, lifts: Lifts, dropped: frozenset[str] = frozenset()
+    program: Program, shape: RingShape, lifts: Lifts, dropped: frozenset[str] = frozenset()
 ) -> Source:
     """The text of a program over payloads of this shape.
 

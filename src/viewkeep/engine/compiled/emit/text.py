@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from viewkeep.engine.compiled.emit.maps import words
 from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor
 from viewkeep.engine.compiled.layout import Memory, Store, Table
-from viewkeep.engine.compiled.rings import Shape
+from viewkeep.engine.compiled.rings import RingShape
 
 Names = dict[str, str]
 """The variables of the text that hold the bound variables of the query."""
@@ -23,7 +23,7 @@ Names = dict[str, str]
 class Payload:
     """The words of a payload as expressions; none of them for the payload one."""
 
-    shape: Shape
+    shape: RingShape
     words: tuple[str, ...] | None
 
     def spelled(self) -> list[str]:
@@ -144,7 +144,7 @@ class TextWriter:
             product = shape.multiply(payload.words, self.in_variables(shape, factor))
         return Payload(shape, tuple(self.in_variables(shape, product)))
 
-    def in_variables(self, shape: Shape, values: Sequence[str]) -> list[str]:
+    def in_variables(self, shape: RingShape, values: Sequence[str]) -> list[str]:
         """The values in variables, so that none is computed twice."""
         names = shape.names(self.fresh("w") + "_")
         self.emit(*(f"{name} = {value}" for name, value in zip(names, values, strict=True)))

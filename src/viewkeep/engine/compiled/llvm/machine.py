@@ -28,7 +28,7 @@ _FORMAT = "2"
 """Part of every file's name: rises when what is kept changes."""
 
 
-class Code:
+class MachineCode:
     """Loaded machine code: functions by name, alive as long as this object."""
 
     def __init__(self, objects: bytes) -> None:
@@ -74,7 +74,7 @@ _new_builtin.restype = ctypes.py_object
 _new_builtin.argtypes = [ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p]
 
 
-def load(module: Module, extra: str = "") -> Code:
+def load(module: Module, extra: str = "") -> MachineCode:
     """The code of a module, from disk where it was compiled before; `extra` is LLVM of its own."""
     identity = _code_identity(module, extra)
     if (loaded := _LOADED.get(identity)) is not None:
@@ -85,11 +85,11 @@ def load(module: Module, extra: str = "") -> Code:
         level = min(_optimization_level(), 1) if module.is_large else _optimization_level()
         objects = _compile_llvm(translate(module) + "\n" + extra, level)
         _write_code(place, objects)
-    _LOADED[identity] = code = Code(objects)
+    _LOADED[identity] = code = MachineCode(objects)
     return code
 
 
-_LOADED: dict[str, Code] = {}
+_LOADED: dict[str, MachineCode] = {}
 """Code of this process by identity: equal programs share it, since state is passed to it."""
 
 

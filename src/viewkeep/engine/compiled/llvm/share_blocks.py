@@ -19,7 +19,7 @@ _STATE = "s"
 
 
 @dataclass
-class _Reading:
+class _BlockText:
     """A block as text without names, and what it takes from outside."""
 
     text: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class _Reading:
     def read(self, node: ast.AST, in_loop: bool = False) -> None:
         """Write down a node, and all below it."""
         self.size += 1
-        _READERS.get(type(node), _Reading._other)(self, node, in_loop)
+        _READERS.get(type(node), _BlockText._other)(self, node, in_loop)
 
     def _name(self, node: ast.Name, in_loop: bool) -> None:
         name = node.id
@@ -104,18 +104,18 @@ class _Reading:
         self.text.append(";")
 
 
-_READERS: dict[type[ast.AST], Callable[[_Reading, Any, bool], None]] = {
-    ast.Name: _Reading._name,
-    ast.Constant: _Reading._constant,
-    ast.BinOp: _Reading._operation,
-    ast.Call: _Reading._call,
-    ast.For: _Reading._for,
-    ast.While: _Reading._while,
-    ast.If: _Reading._if,
-    ast.AugAssign: _Reading._augmented,
-    ast.Return: _Reading._return,
-    ast.Break: _Reading._leave,
-    ast.Continue: _Reading._leave,
+_READERS: dict[type[ast.AST], Callable[[_BlockText, Any, bool], None]] = {
+    ast.Name: _BlockText._name,
+    ast.Constant: _BlockText._constant,
+    ast.BinOp: _BlockText._operation,
+    ast.Call: _BlockText._call,
+    ast.For: _BlockText._for,
+    ast.While: _BlockText._while,
+    ast.If: _BlockText._if,
+    ast.AugAssign: _BlockText._augmented,
+    ast.Return: _BlockText._return,
+    ast.Break: _BlockText._leave,
+    ast.Continue: _BlockText._leave,
 }
 
 
@@ -146,10 +146,10 @@ def share(
 
     Those that are `excluded` stay as they are.
     """
-    return _Sharing(functions, excluded).functions
+    return _BlockSharing(functions, excluded).functions
 
 
-class _Sharing:
+class _BlockSharing:
     """Finds blocks, counts them, and cuts out those that are worth it."""
 
     def __init__(self, functions: list[ast.FunctionDef], excluded: Collection[str]) -> None:
@@ -171,7 +171,7 @@ class _Sharing:
         uses = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name))
         parameters = {argument.arg for argument in function.args.args}
         for node, before in _blocks_of_statements(function.body, parameters):
-            reading = _Reading()
+            reading = _BlockText()
             reading.read(node)
             if reading.size < NODES_AT_LEAST or not reading.closed:
                 continue
@@ -223,7 +223,7 @@ class _Sharing:
         body: list[ast.stmt] = [node]
         for statements in _statement_bodies(node):
             self._replace_blocks(statements, self._counts[block.key])
-        _Renaming(places).visit(node)
+        _BlockParameters(places).visit(node)
         result: ast.expr = ast.Constant(0)
         if block.result is not None:
             result = ast.Name(block.result, ast.Load())
@@ -232,7 +232,7 @@ class _Sharing:
         self._cut.append(ast.FunctionDef(name, arguments, body, [], None))
 
 
-class _Renaming(ast.NodeTransformer):
+class _BlockParameters(ast.NodeTransformer):
     """Places of the state become parameters."""
 
     def __init__(self, places: dict[int, str]) -> None:

@@ -78,7 +78,7 @@ def translate(module: Module) -> str:
     for node in share(parsed, whole):
         linkage = "" if node.name in public else "internal "
         hint = " alwaysinline" if node.name in inlined else " noinline"
-        parts.append(_Function(node, linkage, hint).text)
+        parts.append(_FunctionTranslator(node, linkage, hint).text)
     return "\n".join(parts)
 
 
@@ -96,7 +96,7 @@ def _llvm_type(name: str) -> str:
     return FLOAT if name.startswith("f_") else INTEGER
 
 
-class _Function:
+class _FunctionTranslator:
     """One function on its way to LLVM: lines so far, and where loops continue and end."""
 
     def __init__(self, node: ast.FunctionDef, linkage: str, hint: str) -> None:

@@ -17,10 +17,10 @@ from viewkeep.query.types.data_types import DATE, INT, TIMESTAMP, TIMESTAMP_NTZ,
 from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.query.windows import WindowColumn, window_result
-from viewkeep.sql.text import Dialect
+from viewkeep.sql.text import TextDialect
 
 
-class DuckdbDialect(Dialect):
+class DuckdbDialect(TextDialect):
     """How DuckDB writes queries."""
 
     joins: Mapping[type[Node], str] = {Join: "JOIN", SemiJoin: "SEMI JOIN", AntiJoin: "ANTI JOIN"}

@@ -14,9 +14,9 @@ from typing import Any
 
 from viewkeep.execute.backend import source_of
 from viewkeep.execute.near_rows import (
-    Evaluation,
     KeyValues,
     MissingError,
+    NearRowsEvaluation,
     TooManyRowsError,
     UnboundedError,
 )
@@ -39,7 +39,7 @@ class Driver:
         self._memory: dict[tuple[Any, ...], Rows] = {}
         self.possible = PossibleKeys(inputs)
         self.read = 0
-        self._evaluation = Evaluation(
+        self._evaluation = NearRowsEvaluation(
             self, inputs.limit, self._operator_in_spark, self._is_small_leaf, self._keys_ahead
         )
 

@@ -18,7 +18,7 @@ from viewkeep.query.types.inference import Schema
 from viewkeep.tables.arrow_rows import arrow_column, arrow_schema
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.look_up import look_up
-from viewkeep.tables.files.parquet import Folder
+from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 
 DRIVER_BYTES = 256 * 1024 * 1024
@@ -64,7 +64,7 @@ class ScannedFiles:
         files = [each for each in self.files if any(may_hold(each, some) for some in keys)]
         if sum(each.size for each in files) > DRIVER_BYTES:
             return None
-        return _typed_rows(look_up(Folder(self.table), files, columns, keys), schema)
+        return _typed_rows(look_up(ParquetFolder(self.table), files, columns, keys), schema)
 
     def read(self, schema: Schema, most_rows: int) -> pa.Table | None:
         """All rows with these columns; None if they are more, or Spark should read them."""
@@ -75,7 +75,7 @@ class ScannedFiles:
             return None
         if sum(counts) > most_rows:
             return None
-        return _typed_rows(Folder(self.table).read(self.files, columns), schema)
+        return _typed_rows(ParquetFolder(self.table).read(self.files, columns), schema)
 
     def _file_columns(self, schema: Schema) -> list[Field] | None:
         """The columns as the files have them; Spark takes names of another case, too."""
