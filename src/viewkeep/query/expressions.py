@@ -209,7 +209,7 @@ def constant_column(condition: Expression) -> str | None:
 def back_quote(name: str) -> str:
     """A name in back quotes.
 
-    >>> print(quote("x#post"), quote("a`b"))
+    >>> print(back_quote("x#post"), back_quote("a`b"))
     `x#post` `a``b`
     """
     return "`" + name.replace("`", "``") + "`"

@@ -38,7 +38,7 @@ class _Bare(Column):
 def formula_text(expression: Expression) -> str:
     """An expression as the tree prints it.
 
-    >>> show(Column("p.price"))
+    >>> formula_text(Column("p.price"))
     'p.price'
     """
     return str(substitute(expression, lambda column: _Bare(column.name)))

@@ -43,7 +43,7 @@ def rows_table(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> Table:
 def comma_list(names: Iterable[str]) -> str:
     """Names with commas, or a dash.
 
-    >>> listed(["a", "b"]), listed([])
+    >>> comma_list(["a", "b"]), comma_list([])
     ('a, b', '-')
     """
     return ", ".join(names) or "-"

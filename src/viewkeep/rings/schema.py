@@ -19,7 +19,7 @@ def check_schema(columns: Iterable[str]) -> tuple[str, ...]:
 def positions_in_schema(schema: tuple[str, ...], columns: tuple[str, ...]) -> tuple[int, ...]:
     """Where distinct columns stand in a schema.
 
-    >>> positions(("a", "b", "c"), ("c", "a"))
+    >>> positions_in_schema(("a", "b", "c"), ("c", "a"))
     (2, 0)
     """
     for column in columns:

@@ -136,11 +136,11 @@ SPARK = TextDialect()
 def to_sql(node: Node, name_of: NameOf, dialect: TextDialect = SPARK) -> str:
     """The query of a node, with output columns named as the node names them.
 
-    >>> from viewkeep.query.expressions import Call, Column, literal, quote
+    >>> from viewkeep.query.expressions import Call, Column, literal, back_quote
     >>> from viewkeep.query.tables import Table
     >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}), "p")
     >>> dear = Select(parts, Call(">", (Column("p.price"), literal(3))))
-    >>> print(to_sql(dear, lambda leaf: quote(leaf.name)))
+    >>> print(to_sql(dear, lambda leaf: back_quote(leaf.name)))
     SELECT `p.pid`, `p.price`
     FROM (SELECT `pid` AS `p.pid`, `price` AS `p.price` FROM `parts`) AS `_1`
     WHERE `p.price` > 3

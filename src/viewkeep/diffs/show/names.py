@@ -60,7 +60,7 @@ def note_text(note: str) -> str:
 def readable_expression(expression: Expression) -> str:
     """An expression over readable names.
 
-    >>> expression_text(Call("not", (Call("<=>", (Column("x#pre"), Column("x#post"))),)))
+    >>> readable_expression(Call("not", (Call("<=>", (Column("x#pre"), Column("x#post"))),)))
     'x_pre is not x_post'
     """
     return str(_readable_expression(expression))

@@ -108,9 +108,9 @@ def compile_exact_condition(condition: Expression, schema: Schema) -> Callable[[
 def fit_to_type(type_: Type) -> Convert:
     """The function that passes values of a type on, and refuses what Spark could not store.
 
-    >>> fitting(TINYINT)(127)
+    >>> fit_to_type(TINYINT)(127)
     127
-    >>> fitting(TINYINT)(128)
+    >>> fit_to_type(TINYINT)(128)
     Traceback (most recent call last):
     ...
     viewkeep.query.evaluate.exact.InexactError: 128 is not a tinyint

@@ -57,7 +57,7 @@ def aggregate_result(function: str, arguments: Sequence[TypedValue], grouped: bo
     """The type of an aggregate; without groups it may be NULL even when no value is.
 
     >>> from viewkeep.query.types.data_types import DECIMAL
-    >>> print(aggregate_result("sum", [Typed(DECIMAL(10, 2), False)], grouped=True).type)
+    >>> print(aggregate_result("sum", [TypedValue(DECIMAL(10, 2), False)], grouped=True).type)
     decimal(20, 2)
     """
     aggregate = AGGREGATES.get(function)

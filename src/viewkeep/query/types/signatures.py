@@ -39,7 +39,7 @@ def type_refusal(type_: Type, function: str) -> str | None:
     """Why a function does not take values of a type that views carry; None where it does.
 
     >>> from viewkeep.query.types.data_types import parse_type
-    >>> refusal(parse_type("array<int>"), "="), refusal(parse_type("array<int>"), "<")
+    >>> type_refusal(parse_type("array<int>"), "="), type_refusal(parse_type("array<int>"), "<")
     (None, 'views compare values of this type for equality only')
     """
     if not type_.is_nested or function in CARRIED:
@@ -73,8 +73,8 @@ class FunctionSignature:
         """The type of a call.
 
         >>> from viewkeep.query.types.data_types import BIGINT, INT
-        >>> greatest = Function("greatest", of_same("greatest"), 2, None, "all")
-        >>> print(greatest.result([Typed(INT, False), Typed(BIGINT, True)]).type)
+        >>> greatest = FunctionSignature("greatest", of_same("greatest"), 2, None, "all")
+        >>> print(greatest.result([TypedValue(INT, False), TypedValue(BIGINT, True)]).type)
         bigint
         """
         self.check_count(len(arguments))

@@ -49,7 +49,7 @@ def history_page(view: str, reports: Sequence[RefreshReport], more: int = 0) -> 
 def time_text(milliseconds: int) -> str:
     """A time for people.
 
-    >>> moment(1_700_000_000_000)
+    >>> time_text(1_700_000_000_000)
     '2023-11-14 22:13'
     """
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")

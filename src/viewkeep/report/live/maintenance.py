@@ -186,7 +186,7 @@ def _map_signature(each: Map) -> str:
 def count_text(number: int, thing: str) -> str:
     """A number of things for people.
 
-    >>> counted(1, "row"), counted(1200, "row")
+    >>> count_text(1, "row"), count_text(1200, "row")
     ('1 row', '1,200 rows')
     """
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -79,7 +79,7 @@ _WIDEST: dict[str, tuple[Any, Any]] = {
 def shorten_bound(text: str, up: bool = False) -> str:
     """The text or, of a long one, a short text that is not greater; with `up`, not less.
 
-    >>> shortened("b" * 99, up=True) == "b" * 63 + "c"
+    >>> shorten_bound("b" * 99, up=True) == "b" * 63 + "c"
     True
     """
     if len(text) <= LONGEST_BOUND:

@@ -29,7 +29,7 @@ def ordered_key_text(value: str, type_: Type, depth: int = 1) -> str:
     """What DuckDB orders as Spark orders the values: NULL parts come first.
 
     >>> from viewkeep.query.types.data_types import parse_type
-    >>> print(in_order("x", parse_type("array<int>")))
+    >>> print(ordered_key_text("x", parse_type("array<int>")))
     list_transform(x, lambda e1: row(e1 IS NOT NULL, e1))
     """
     if type_.name == "array":

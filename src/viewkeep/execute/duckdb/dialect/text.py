@@ -38,7 +38,7 @@ Build = Callable[[list[Text], Type], Text]
 def quote_name(name: str) -> str:
     """A name as DuckDB quotes it.
 
-    >>> print(quote("x#post"), quote('a"b'))
+    >>> print(quote_name("x#post"), quote_name('a"b'))
     "x#post" "a""b"
     """
     return '"' + name.replace('"', '""') + '"'
