@@ -51,9 +51,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("refresh", "lake", "sql", "query"),
     },
     "report": {"analysis", "plan", "diffs", "lake", "refresh", "query", "project"},
+    "page": {"lake_reader", "explain", "reading", "report", "query"},
     "cli": {
         *("keeper", "maintainer", "stream", "csv_input", "explain", "reading"),
-        *("report", "project"),
+        *("report", "project", "page"),
     },
     "__main__": {"cli"},
 }
@@ -78,6 +79,9 @@ LIBRARY_FENCES = {
     "llvmlite": ("engine/compiled/llvm/*",),
     "numba": (),
     "rich": ("report/*", "cli/*"),
+    "starlette": ("page/*",),
+    "uvicorn": ("page/*",),
+    "yaml": ("project/*",),
     "typer": ("cli/*",),
 }
 """The only files that may import a library."""

@@ -6,6 +6,7 @@ A reader holds nothing but the path of its lake, so that any number of them may 
 import os
 from collections.abc import Mapping
 from datetime import date, datetime
+from itertools import islice
 from typing import Any
 
 from viewkeep.arguments import checked
@@ -24,6 +25,7 @@ from viewkeep.lake.descriptions import (
 )
 from viewkeep.lake.lake import Lake, absolute_location, open_lake
 from viewkeep.lake.read import entry_rows
+from viewkeep.lake.views.cache_versions import CacheDescription, describe_caches
 from viewkeep.lake.views.explain_view import script_of, view_explanation
 from viewkeep.lake.views.status import ViewStatus, view_statuses
 from viewkeep.lake.views.view import View
@@ -73,6 +75,11 @@ class LakeReader:
     def table(self, name: str) -> Table:
         """A base table, as it is declared."""
         return self._lake.catalog.read().table(name).table
+
+    @property
+    def readable(self) -> dict[str, Table]:
+        """What a query can name: the tables, and the views that are there, with their columns."""
+        return self._lake.catalog.read().declared()
 
     @property
     def views(self) -> dict[str, str]:
@@ -131,9 +138,14 @@ class LakeReader:
         return view_statuses(self._lake, names, self._plans.view, advise)
 
     @checked
-    def history(self, name: str) -> list[RefreshReport]:
-        """The refreshes of a view, newest first."""
-        return self._view(name).history()
+    def history(self, name: str, limit: int | None = None) -> list[RefreshReport]:
+        """The refreshes of a view, newest first, or so many of them."""
+        return list(islice(self._view(name).reports(), limit))
+
+    @checked
+    def caches(self, name: str) -> list[CacheDescription]:
+        """What is kept beside a view so that changes can be brought in."""
+        return describe_caches(self._view(name))
 
     @checked
     def script(self, name: str) -> Script:

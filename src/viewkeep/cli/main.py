@@ -16,6 +16,7 @@ from viewkeep.cli.ingest import ingest, quarantine
 from viewkeep.cli.lake import FAILED
 from viewkeep.cli.live import live
 from viewkeep.cli.maintain import maintain
+from viewkeep.cli.page import report, serve
 from viewkeep.cli.project import check, new, plan, up
 from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
 from viewkeep.cli.screen import DEBUG, print_error
@@ -45,6 +46,7 @@ for each in (
     *(init, apply, ingest, quarantine),
     *(read, query, changes, live),
     *(refresh, watch, status, history, verify, vacuum),
+    *(serve, report),
 ):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)

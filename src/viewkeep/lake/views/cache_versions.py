@@ -6,6 +6,7 @@ the tables that it is made from.
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from viewkeep.diffs.script import Materialized
@@ -30,6 +31,32 @@ def open_caches(view: View, state: ViewState) -> dict[str, Cache]:
             raise StorageError(f"a cache is gone ({error}); repair the view") from error
         caches[cache.name] = Cache(cache, table, snapshot, view.cache_names(cache))
     return caches
+
+
+@dataclass(frozen=True)
+class CacheDescription:
+    """A cache of a view: the rows and bytes that it has now, the IDs of its rows, and what it is
+    for."""
+
+    name: str
+    rows: int
+    size: int
+    ids: tuple[str, ...]
+    why: str
+
+
+def describe_caches(view: View) -> list[CacheDescription]:
+    """The caches of a view as they are now."""
+    return [
+        CacheDescription(
+            name,
+            each.snapshot.rows,
+            each.snapshot.size,
+            each.materialized.ids,
+            each.materialized.why,
+        )
+        for name, each in open_caches(view, view.stored().state).items()
+    ]
 
 
 def shared_version(view: View, cache: Materialized, inputs: Pins, since: int = -1) -> int | None:
