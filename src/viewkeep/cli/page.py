@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from viewkeep.cli.lake import FAILED, AsJson, LakePath, confirm, find_lake, opened
-from viewkeep.cli.screen import tell, write
+from viewkeep.cli.lake import FAILED, AsJson, LakePath, find_lake, open_keeper, print_confirmation
+from viewkeep.cli.screen import print_error, write
 from viewkeep.errors import ViewkeepError
 
 TOKEN = "VIEWKEEP_TOKEN"
@@ -60,7 +60,7 @@ def serve(
         from viewkeep.page.server import serve as run
     except ModuleNotFoundError as error:
         missing = f"the library {error.name} is not installed, which the page needs"
-        tell(ViewkeepError(f"{missing}: pip install 'viewkeep[page]' installs it"))
+        print_error(ViewkeepError(f"{missing}: pip install 'viewkeep[page]' installs it"))
         raise typer.Exit(FAILED) from None
 
     key = token if token is not None else "" if is_local(host) else secrets.token_urlsafe(24)
@@ -74,7 +74,7 @@ def serve(
         if show:
             webbrowser.open(address)
 
-    with opened(lake, "opening ...") as keeper:
+    with open_keeper(lake, "opening ...") as keeper:
         place = _place(lake)
         lake_document(keeper, place)  # what is read once is there when the first browser asks
         app = make_app(keeper, place, key)
@@ -101,13 +101,13 @@ def report(
     from viewkeep.page.documents import report_document
     from viewkeep.page.html import page_html
 
-    with opened(lake, "reading ...") as keeper:
+    with open_keeper(lake, "reading ...") as keeper:
         page = page_html(report_document(keeper, _place(lake)))
     try:
         Path(output).write_text(page, encoding="utf-8")
     except OSError as error:
         raise ViewkeepError(f'cannot write "{output}": {error.strerror}') from None
-    confirm(as_json, {"file": output, "bytes": len(page.encode())}, f"wrote {output}")
+    print_confirmation(as_json, {"file": output, "bytes": len(page.encode())}, f"wrote {output}")
 
 
 def _place(lake: str | None) -> str:

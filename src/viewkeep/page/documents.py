@@ -10,10 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from viewkeep.errors import ViewkeepError
-from viewkeep.explain import Analyzed, Outcome, explain
+from viewkeep.explain import AnalyzedQuery, Outcome, explain
 from viewkeep.lake_reader import LakeReader
 from viewkeep.query.algebra import Node
-from viewkeep.reading import Failed, Unclassified, is_sql, read_view
+from viewkeep.reading import FailedStatement, UnclassifiedView, is_sql, read_view
 from viewkeep.report.lake.answer import answer_json
 from viewkeep.report.lake.freshness import status_json
 from viewkeep.report.lake.row_changes import row_changes_json
@@ -165,11 +165,11 @@ def _analysis(keeper: LakeReader, sql: str) -> Json | None:
 
 def _outcome_json(outcome: Outcome) -> Json:
     match outcome:
-        case Analyzed(_, analysis):
+        case AnalyzedQuery(_, analysis):
             return analysis_json(analysis)
-        case Unclassified(name, tree, reason):
+        case UnclassifiedView(name, tree, reason):
             return unsupported_json(name, tree, reason)
-        case Failed(name, error):
+        case FailedStatement(name, error):
             return failed_json(name, error)
 
 
