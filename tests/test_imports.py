@@ -76,6 +76,7 @@ LIBRARY_FENCES = {
     "pyspark": ("execute/spark/*",),
     "deltalake": ("tables/*",),
     "duckdb": ("execute/duckdb/*",),
+    "psycopg": ("sources/postgres/*",),
     "llvmlite": ("engine/compiled/llvm/*",),
     "numba": (),
     "rich": ("report/*", "cli/*"),

@@ -77,6 +77,7 @@ _EXTRAS = {
     "llvmlite": "compiled",
     "numpy": "lake",
     "pandas": "spark",
+    "psycopg": "postgres",
     "py4j": "spark",
     "pyarrow": "lake",
     "pyspark": "spark",

@@ -5,7 +5,7 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 
     create_table, register_table, create_view     definitions
     apply, transaction                            one atomic change of a table, or of several
-    ingest, sink, quarantine                      files and streams, each once; what did not fit
+    ingest, sink, capture, quarantine             files, streams and databases; what did not fit
     refresh                                       all views, in the order in which they read
     live                                          a view in this process, at engine speed
     watch                                         refreshes when views fall behind
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from importlib import import_module
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewkeep.arguments import checked
 from viewkeep.lake import RefreshReport, Verification
@@ -45,8 +45,12 @@ from viewkeep.refresh.replace_view import strategy_switch
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
 from viewkeep.sources.batches import BatchSink, open_sink
+from viewkeep.sources.capture_watch import watch_captures
 from viewkeep.sources.folder_watch import watch_folders
 from viewkeep.sources.ingest import CHANGES, DEBEZIUM, open_folder
+
+if TYPE_CHECKING:  # it needs psycopg
+    from viewkeep.sources.postgres.capture import PostgresCapture
 
 
 def local_session(log: str = os.devnull, functions: Mapping[str, Any] | None = None) -> Any:
@@ -226,6 +230,31 @@ class Keeper(LakeReader):
         return open_sink(self._lake, name, records, query, after)
 
     @checked
+    def capture(
+        self, dsn: str, tables: Mapping[str, str] | Sequence[str], anew: bool = False
+    ) -> "PostgresCapture":
+        """Follow tables of PostgreSQL: `catch_up` takes in what changed, exactly once, a
+        transaction there as one here, and `follow` goes on doing so.
+
+        `tables` are names as SQL has them ("orders", "sales.orders"), or names in the lake and
+        those. A log of changed keys and its triggers are made in PostgreSQL (schema `viewkeep`),
+        and tables of the lake where they are not there; one that is there may leave columns out.
+        With `anew`, all rows are read again, whatever the position was. Passwords come from the
+        DSN or, better, from what libpq knows (PGPASSWORD, ~/.pgpass); they are not kept or told.
+        """
+        module = "viewkeep.sources.postgres.capture"
+        capture: PostgresCapture = import_module(module).open_capture(self._lake, dsn, tables, anew)
+        return capture
+
+    @checked
+    def stop_capture(self, dsn: str, tables: Mapping[str, str] | Sequence[str]) -> dict[str, bool]:
+        """Follow tables of PostgreSQL no longer: their logs and triggers are removed there, unless
+        another lake follows them. For each table, whether they are gone."""
+        module = "viewkeep.sources.postgres.capture"
+        gone: dict[str, bool] = import_module(module).stop_capture(self._lake, dsn, tables)
+        return gone
+
+    @checked
     def quarantine(self, name: str, backend: str | None = None) -> Any:
         """The records of sources that did not fit a table, with the file, the line and the reason:
         a DataFrame of Spark where the lake has Spark, else, or with `backend="duckdb"`, an Arrow
@@ -263,22 +292,25 @@ class Keeper(LakeReader):
         figures: Any = None,
         ingest: Mapping[str, str | os.PathLike[str]] | None = None,
         debezium: Mapping[str, str | os.PathLike[str]] | None = None,
+        capture: Any = None,
     ) -> None:
         """Keep views fresh until `stop`, an event of `threading`, is set.
 
         A view is refreshed before it is behind its tables by more than its own lag or, where it has
         none, by `lag`: seconds, or a time such as "10s". `tell` is called with the report of every
         refresh, `figures` is a dict that holds what was done for each view. `ingest` and `debezium`
-        are folders by table: what comes into them is taken in (`ingest`), and told as well.
+        are folders by table: what comes into them is taken in (`ingest`), and told as well; so is
+        what changes in the tables of a `capture`, or of several.
         """
         folders = watch_folders(self._lake, {CHANGES: ingest or {}, DEBEZIUM: debezium or {}})
+        sources = [folders, *watch_captures(capture)]
         watcher = Watcher(
             self._lake,
             self._plans.view,
             lambda names: self.refresh(*names),
             seconds_of(lag),
             {} if figures is None else figures,
-            folders.look,
+            lambda tell: [each.look(tell) for each in sources],
         )
         watcher.run(stop or Event(), tell or (lambda report: None))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from viewkeep.cli import tables, views
+from viewkeep.cli import capture, tables, views
 from viewkeep.cli.answers import query, read
 from viewkeep.cli.changes import changes
 from viewkeep.cli.command import Command, group
@@ -49,6 +49,7 @@ for each in (
     *(serve, report),
 ):
     app.command(cls=Command, rich_help_panel=LAKE)(each)
+app.add_typer(capture.app, name="capture", rich_help_panel=LAKE)
 app.add_typer(tables.app, name="table", rich_help_panel=LAKE)
 app.add_typer(views.app, name="view", rich_help_panel=LAKE)
 

@@ -71,7 +71,7 @@ def watch(
     server = _metrics_server(serve, figures)
     user_functions = load_functions(functions)
     keeper_block = open_keeper(lake, "watching ...", backend=backend, functions=user_functions)
-    with keeper_block as keeper, _stopped_by_signals(stop), server:
+    with keeper_block as keeper, stopped_by_signals(stop), server:
         keeper.watch(lag, stop, print_report, figures, **folders)
 
 
@@ -112,7 +112,7 @@ def _print_report_json(report: Any) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(stop: Event) -> Iterator[None]:
+def stopped_by_signals(stop: Event) -> Iterator[None]:
     """A block in which Ctrl-C and SIGTERM end the work after the refresh that runs."""
     kinds = (signal.SIGINT, signal.SIGTERM)
     earlier = {kind: signal.signal(kind, lambda *_: stop.set()) for kind in kinds}

@@ -97,6 +97,25 @@ class IngestReport:
 
 
 @dataclass(frozen=True)
+class CaptureReport:
+    """What was taken in from a table of a database.
+
+    Of the `rows` that changed there, `rejected` are in quarantine. `is_whole` if all rows were
+    read, and not those that the log names. `left_out` are columns that the lake's table has not.
+    """
+
+    table: str
+    version: int
+    rows: int = 0
+    rejected: int = 0
+    is_whole: bool = False
+    changed: bool = False
+    left_out: tuple[str, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class TakenPart:
     """A part of a file, or a batch of a stream, that was taken in."""
 

@@ -60,7 +60,7 @@ class Watcher:
     refresh: Refresh
     lag: float = 0.0
     figures: dict[str, ViewFigures] = field(default_factory=dict)
-    look_at_sources: Callable[[Tell], None] = no_sources
+    look_at_sources: Callable[[Tell], object] = no_sources
     _pauses: dict[str, RetryPause] = field(default_factory=dict)
     _fresh_at: dict[str, tuple[ViewDefinition, Mapping[str, int]]] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from viewkeep.report.lines import rows_table
 from viewkeep.report.live.maintenance import count_text
 
 if TYPE_CHECKING:  # it loads what reads a lake
-    from viewkeep.lake.intake import IngestReport
+    from viewkeep.lake.intake import CaptureReport, IngestReport
 
 Json = dict[str, Any]
 COLUMNS = ("file", "line", "reason", "record")
@@ -43,6 +43,25 @@ def ingest_json(report: "IngestReport") -> Json:
     document = asdict(report)
     waiting = [asdict(each) for each in report.waiting]
     return {"format": FORMAT, **document, "waiting": waiting, "error": report.error or None}
+
+
+def capture_text(report: "CaptureReport") -> str:
+    """What was taken in from a table of a database."""
+    if not report.changed:
+        return f"{report.table}: nothing new"
+    amounts = [
+        f"version {report.version}",
+        f"all {report.rows:,} rows read" if report.is_whole else count_text(report.rows, "row"),
+        f"{report.rejected:,} of them in quarantine" if report.rejected else "",
+        f"without {', '.join(report.left_out)}" if report.left_out else "",
+        duration(report.seconds),
+    ]
+    return f"{report.table}: {', '.join(filter(None, amounts))}"
+
+
+def capture_json(report: "CaptureReport") -> Json:
+    """The same for programs."""
+    return {"format": FORMAT, **asdict(report), "error": report.error or None}
 
 
 def quarantine_page(name: str, records: Sequence[Mapping[str, Any]]) -> RenderableType:

@@ -1,0 +1,5 @@
+"""Which modules pytest looks into: those of libraries that are not installed are left out."""
+
+from importlib.util import find_spec
+
+collect_ignore_glob = [] if find_spec("psycopg") else ["src/viewkeep/sources/postgres/*"]
