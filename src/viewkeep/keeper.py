@@ -303,14 +303,14 @@ class Keeper(LakeReader):
         what changes in the tables of a `capture`, or of several.
         """
         folders = watch_folders(self._lake, {CHANGES: ingest or {}, DEBEZIUM: debezium or {}})
-        sources = [folders, *watch_captures(capture)]
+        looks = [folders.look, *(each.look for each in watch_captures(capture))]
         watcher = Watcher(
             self._lake,
             self._plans.view,
             lambda names: self.refresh(*names),
             seconds_of(lag),
             {} if figures is None else figures,
-            lambda tell: [each.look(tell) for each in sources],
+            lambda report: [look(report) for look in looks],
         )
         watcher.run(stop or Event(), tell or (lambda report: None))
 

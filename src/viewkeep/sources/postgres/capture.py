@@ -23,7 +23,7 @@ from viewkeep.lake.intake import (
     QUARANTINE,
     CaptureReport,
     Intake,
-    Round,
+    IntakeRound,
     TakenPart,
     now,
     user_rows,
@@ -292,7 +292,7 @@ class PostgresCapture:
             for t in self._tables
             for each in (t.intake.files, t.intake.quarantine, t.definition)
         ]
-        round_ = Round(self._tables[0].intake, tables)
+        round_ = IntakeRound(self._tables[0].intake, tables)
         positions = {
             each.name: stored_position(round_.rows(each.intake.files)) for each in self._tables
         }
@@ -408,7 +408,7 @@ def _next_position(table: FollowedTable, old: Position | None, snapshot: str) ->
 
 
 def _changes(
-    round_: Round,
+    round_: IntakeRound,
     table: FollowedTable,
     found: CapturedRows,
     old: Position | None,
@@ -433,7 +433,9 @@ def _changes(
     }
 
 
-def row_changes(round_: Round, definition: TableDefinition, found: CapturedRows) -> UserChanges:
+def row_changes(
+    round_: IntakeRound, definition: TableDefinition, found: CapturedRows
+) -> UserChanges:
     """What makes the rows of the lake's table those that were found."""
     key = list(definition.table.key)
     keys = found.rows.select(key)

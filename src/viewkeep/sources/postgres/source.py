@@ -95,7 +95,7 @@ class SourceColumn:
         if self.is_numeric:
             return declared.name == "decimal"
         integral = self.type in INTEGRAL and declared in INTEGRAL
-        return integral and INTEGRAL.index(self.type) <= INTEGRAL.index(declared)  # type: ignore[arg-type]
+        return integral and INTEGRAL.index(self.type) <= INTEGRAL.index(declared)
 
     def text(self, of: str) -> Text:
         """Its value as text, in a query over `of`."""
