@@ -11,6 +11,7 @@ from typing import Any
 
 from viewkeep.arguments import checked
 from viewkeep.diffs.script import Script
+from viewkeep.display import facts_html, rows_html
 from viewkeep.errors import ArgumentError
 from viewkeep.execute.engines import DRIVER_BYTES, open_engines
 from viewkeep.execute.user_session import UserSession
@@ -65,6 +66,16 @@ class LakeReader:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._lake.uri!r})"
+
+    def _repr_html_(self) -> str:
+        """The views of the lake, and how fresh they are."""
+        views = self.status()
+        rows = [
+            (v.name, f"{v.rows:,}", v.problem or ("fresh" if v.is_fresh else "behind"), v.strategy)
+            for v in views
+        ]
+        title = f"Lake {self._lake.uri}: {len(self.tables)} tables, {len(views)} views"
+        return facts_html(title, []) + rows_html(("view", "rows", "freshness", "strategy"), rows)
 
     @property
     def tables(self) -> dict[str, Table]:

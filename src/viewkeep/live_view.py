@@ -16,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.analysis import analyze_query
+from viewkeep.display import facts_html, rows_html
 from viewkeep.errors import QueryError, ViewkeepError
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.apply import TRIES
@@ -40,6 +41,10 @@ from viewkeep.tables.table_changes import TableChanges
 Row = tuple[Any, ...]
 DIGITS = 18
 """Python divides decimals with 28 digits: so many are right for up to a billion rows of a group."""
+
+
+SHOWN_ROWS = 20
+"""The rows that notebooks show."""
 
 
 class LiveViewError(ViewkeepError):
@@ -84,6 +89,12 @@ class LiveView:
 
     def __repr__(self) -> str:
         return f"<LiveView {self.name} by {self._maintainer.program.strategy}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.to_arrow()
+        shown = [tuple(row.values()) for row in rows.slice(0, SHOWN_ROWS).to_pylist()]
+        title = f"Live view {self.name}: {rows.num_rows:,} rows"
+        return facts_html(title, self.versions.items()) + rows_html(rows.column_names, shown)
 
     @property
     def name(self) -> str:

@@ -27,6 +27,7 @@ from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tractable_with_static
 from viewkeep.analysis.variable_order import VariableOrder
 from viewkeep.analysis.verdict import Verdict
+from viewkeep.display import facts_html, rows_html
 from viewkeep.errors import QueryError
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, dependencies
@@ -119,6 +120,17 @@ class Analysis:
     def available(self) -> Route:
         """The route that `maintain` takes by itself: the best one, as all strategies are there."""
         return self.route
+
+    def _repr_html_(self) -> str:
+        costs = ("preprocessing", "update", "delay", "space")
+        bounds = [(name, self.bounds.order(name)) for name in costs]
+        about = [("strategy", f"{self.strategy}: {self.route.reason}"), *bounds]
+        verdicts = [
+            (name.replace("_", " "), "yes" if each.holds else "no", each.because)
+            for name, each in self.relevant.items()
+        ]
+        facts = facts_html(str(self.query), [*about, ("lower bound", self.describe_lower_bound())])
+        return facts + rows_html(("property", "", "because"), verdicts)
 
     @property
     def optimal(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from viewkeep.diffs.model import DELETE, INSERT, SIGNS, UPDATE, DiffSchema
+from viewkeep.display import rows_html, text_html
 from viewkeep.query.algebra import Node
 
 ORDER = (DELETE, UPDATE, INSERT)
@@ -97,3 +98,8 @@ class Script:
         from viewkeep.diffs.show.script import show_script  # which reads the values of this module
 
         return show_script(self)
+
+    def _repr_html_(self) -> str:
+        kept = [(each.name, ", ".join(each.ids), each.why) for each in self.materialized]
+        title = f"Delta script ({len(self.statements)} statements)"
+        return text_html(title, str(self)) + rows_html(("kept", "IDs", "why"), kept)

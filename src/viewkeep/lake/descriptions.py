@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from viewkeep.display import facts_html, rows_html, text_html
 from viewkeep.errors import ViewkeepError
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition, typed_columns
 from viewkeep.lake.intake import count_quarantined
@@ -55,6 +56,17 @@ class ViewDescription:
     layout: str = "auto"
     lag: str = ""
     project: str = ""
+
+    def _repr_html_(self) -> str:
+        about = [
+            ("reads", ", ".join(self.reads)),
+            ("read by", ", ".join(self.readers)),
+            ("key", ", ".join(self.key)),
+            ("strategy", f"{self.strategy}, policy {self.policy}"),
+            ("lag", self.lag),
+        ]
+        columns = rows_html(("column", "type"), list(self.columns.items()))
+        return facts_html(f"View {self.name}", about) + text_html("SQL", self.sql) + columns
 
 
 def describe_tables(lake: Lake) -> list[TableDescription]:

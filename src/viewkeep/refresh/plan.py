@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from viewkeep.diffs.decide import HEAVY_LIGHT
+from viewkeep.display import facts_html
 from viewkeep.errors import QueryError
 from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Experience, Pins, ViewState
@@ -70,6 +71,9 @@ class Stage:
 
     def __str__(self) -> str:
         return f"{self.view}: {self.summary}"
+
+    def _repr_html_(self) -> str:
+        return facts_html(f"Next refresh of {self.view}", [("plan", self.summary)])
 
     @property
     def summary(self) -> str:

@@ -7,6 +7,7 @@ from time import perf_counter, time
 from typing import Any
 from uuid import uuid4
 
+from viewkeep.display import facts_html
 from viewkeep.lake.views.state import Pins
 
 
@@ -50,6 +51,25 @@ class RefreshReport:
 
     def __str__(self) -> str:
         return f"{self.view}: {self.summary}"
+
+    def _repr_html_(self) -> str:
+        expected = self.expected_seconds
+        counts = ", ".join(f"{count:,} of {name}" for name, count in self.changes.items())
+        return facts_html(
+            f"Refresh of {self.view}",
+            [
+                ("error", self.error),
+                ("strategy", self.strategy),
+                ("changes", counts),
+                ("rows changed", "all" if self.from_scratch else f"{self.rows_changed:,}"),
+                ("rows", f"{self.rows:,}"),
+                ("seconds", f"{self.seconds:.3f}"),
+                ("expected", "" if expected is None else f"{expected:.3f}"),
+                ("version", self.version),
+                ("engine", self.backend),
+                ("why", self.reason),
+            ],
+        )
 
     @property
     def summary(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from viewkeep.display import facts_html
 from viewkeep.errors import problem_of
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
@@ -50,6 +51,22 @@ class ViewStatus:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     balance: Balance | None = field(default=None, repr=False)
     advice: str = ""
+
+    def _repr_html_(self) -> str:
+        behind = [f"{'?' if n is None else f'{n:,}'} of {name}" for name, n in self.behind.items()]
+        last = "" if self.last is None else self.last.summary
+        return facts_html(
+            f"View {self.name}",
+            [
+                ("fresh", "yes" if self.is_fresh else "no"),
+                ("not seen yet", ", ".join(behind)),
+                ("rows", f"{self.rows:,}"),
+                ("strategy", f"{self.strategy}, policy {self.policy}"),
+                ("last refresh", last),
+                ("problem", self.problem),
+                ("advice", self.advice),
+            ],
+        )
 
     @property
     def is_fresh(self) -> bool:

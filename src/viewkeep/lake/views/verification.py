@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from viewkeep.display import facts_html, rows_html
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -23,6 +25,12 @@ class Verification:
     columns: Sequence[str] = ()
     seconds: float = 0.0
     behind: Mapping[str, int | None] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        rows = [("missing", *row) for row in self.missing]
+        rows += [("too many", *row) for row in self.extra]
+        differences = rows_html(("", *self.columns), rows) if rows else ""
+        return facts_html(str(self), [("seconds", f"{self.seconds:.3f}")]) + differences
 
     def __str__(self) -> str:
         problems = [
