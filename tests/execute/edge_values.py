@@ -11,7 +11,7 @@ from typing import Any
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, literal
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INT, STRING, Field, parse_type
-from viewkeep.query.types.functions import FUNCTIONS
+from viewkeep.query.types.functions import FUNCTIONS, UNITS_OF_A_DAY
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
 
@@ -96,6 +96,13 @@ NESTED = (*PARTS, "array", "sequence")
 and between edge values lie too many others."""
 
 
+_OF_LITERALS = (
+    *("timestampadd", "case", "round", "date_trunc", "substring_index", "sha2"),
+    *("lpad", "rpad", "repeat"),
+)
+"""Functions that ask for literals, or make texts as long as an argument says."""
+
+
 def expressions() -> Iterator[Expression]:
     """Every function, operator and cast, with columns of all types that fit, and literals."""
     for expression in (*_calls(), *_casts(), *_with_literals(), *_texts(), *_nested()):
@@ -108,7 +115,7 @@ def expressions() -> Iterator[Expression]:
 
 def _calls() -> Iterator[Expression]:
     for function in FUNCTIONS.values():
-        if function.name in (COMPARABLE, SINGLE, *NESTED, "timestampadd", "case", "round"):
+        if function.name in (COMPARABLE, SINGLE, *NESTED, *_OF_LITERALS):
             continue
         for arity in range(function.least, min(function.most or 3, 3) + 1):
             for a, b in product(_FIRST, _SECOND if arity > 1 else _SECOND[:1]):
@@ -123,6 +130,10 @@ def _calls() -> Iterator[Expression]:
         yield Call("case", (Column("boolean.1"), Column(a.name), Column(b.name)))
     for unit, count in product(("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"), (0, -1, 13)):
         yield Call("timestampadd", (literal(unit), literal(count), Column("timestamp.1")))
+    for unit in UNITS_OF_A_DAY:
+        yield Call("date_trunc", (literal(unit), Column("timestamp.1")))
+    for month, day in product(("tinyint.1", "int.2"), ("smallint.1", "int.1")):
+        yield Call("make_date", (literal(2024), Column(month), Column(day)))
 
 
 def _casts() -> Iterator[Expression]:
@@ -151,6 +162,22 @@ def _texts() -> Iterator[Expression]:
     for old, new in (("a", "xx"), ("", "y"), ("ß", "ss"), ("b", "")):
         yield Call("replace", (text, literal(old), literal(new)))
         yield Call("locate", (literal(old), text))
+    for name, (length, pad) in product(("lpad", "rpad"), product((0, 5, -3, 2), ("", "*-", "ß"))):
+        yield Call(name, (text, literal(length)))
+        yield Call(name, (text, literal(length), literal(pad)))
+        yield Call(name, (text, Column("tinyint.1"), Column("string.2")))
+    for count in (0, 3, -1):
+        yield Call("repeat", (text, literal(count)))
+        yield from (Call("substring_index", (text, literal(d), literal(count))) for d in ".-1b")
+    for old, new in (("ab1", "xyz"), ("a.b", "x"), ("aa", "xy"), ("", "x"), ("Äß😀", "aß")):
+        yield Call("translate", (text, literal(old), literal(new)))
+    for delimiter, place in product((".", "-", "", "ab", "0"), (1, 2, -1, 0, 9)):
+        yield Call("split_part", (text, literal(delimiter), literal(place)))
+    for value, bits in product((text, Column("binary.1")), (0, 256)):
+        yield Call("sha2", (value, literal(bits)))
+    yield Call(
+        "concat_ws", (literal(", "), text, Column("string.2"), Cast(Column("int.1"), STRING))
+    )
 
 
 def _nested() -> Iterator[Expression]:

@@ -32,7 +32,13 @@ ROWS: list[tuple[Any, ...]] = [
 UNITS = ("week", "MONTH", "mm", "mon", "quarter", "year", "yy", "YYYY")
 CALLS = (
     *(f"trunc(d, '{unit}')" for unit in UNITS),
-    *(f"date_trunc('{unit}', at)" for unit in (*UNITS, "day", "DD")),
+    *(
+        f"date_trunc('{unit}', at)"
+        for unit in (*UNITS, "day", "DD", "HOUR", "second", "millisecond")
+    ),
+    *("date_trunc('minute', d)", "nanvl(x, double(n))", "pmod(n, 5)", "pmod(n, 20000)"),
+    *("try_divide(n, n)", "try_divide(x, x)", "try_divide(n, x)", "try_divide(x, n)"),
+    *("unix_timestamp(at)", "unix_timestamp(d)", "to_unix_timestamp(at)"),
     *("date_trunc('month', d)", "trunc(at, 'year')", "weekday(d)", "weekday(at)", "to_date(at)"),
     *("unix_date(d)", "date_from_unix_date(n)", "date(at)", "timestamp(d)"),
     *("nvl2(n, s, 'none')", "zeroifnull(n)", "nullifzero(n)", "nullifzero(x)", "equal_null(n, 1)"),
@@ -43,7 +49,7 @@ CALLS = (
 )
 """Every function, with every argument that has a composition."""
 
-OF_LOCAL_TIMES = (
+FURTHER = (
     *(f"date_trunc('{unit}', local)" for unit in ("day", "month")),
     *("trunc(local, 'year')", "weekday(local)", "date(local)", "timestamp(local)"),
     *("year(local)", "hour(local)", "second(local)", "quarter(local)", "last_day(local)"),
@@ -52,9 +58,11 @@ OF_LOCAL_TIMES = (
     *("local > '2000-01-01'", "local >= d", "local < at", "local between d and at", "local = at"),
     *("local > timestamp_ntz'2023-12-31 23:59:59.1'", "local <= timestamp'2000-08-15 00:00:00'"),
     *("cast(local as string)", "cast(d as timestamp_ntz)", "cast(at as timestamp_ntz)"),
+    *("date_trunc('hour', local)", "unix_timestamp(local)", "dayname(local)"),
+    *("s ILIKE '%B%'", "s NOT ILIKE 'A_'", "sha(s)"),
     *("coalesce(local, at)", "greatest(local, d)", "if(n > 0, local, d)", "local in (at)"),
 )
-"""Times without a zone are times in UTC, where a function asks for a zone."""
+"""Times without a zone are times in UTC, where a function asks for a zone; other forms."""
 
 
 def _exact(value: Any) -> Any:
@@ -73,7 +81,7 @@ def test_embedded_lakes_answer_as_spark_does(spark: SparkSession, tmp_path: Path
     spark = spark.newSession()
     keeper = Keeper(tmp_path)
     keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
-    calls = (*CALLS, *OF_LOCAL_TIMES)
+    calls = (*CALLS, *FURTHER)
     sql = "SELECT id, " + ", ".join(f"{call} AS c{i}" for i, call in enumerate(calls)) + " FROM t"
     assert keeper.create_view("v", sql).strategy == "id"
     kept = keeper.read("v")

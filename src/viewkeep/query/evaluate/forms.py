@@ -353,6 +353,19 @@ def _array_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return lambda row: tuple([argument(row) for argument in arguments])
 
 
+def _concat_ws_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    """Texts that are NULL are left out."""
+
+    def evaluate(row: Row) -> Any:
+        separator = arguments[0](row)
+        if separator is None:
+            return None
+        texts = [argument(row) for argument in arguments[1:]]
+        return str.join(separator, (text for text in texts if text is not None))
+
+    return evaluate
+
+
 FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
     "array": _array_evaluator,
     "=": partial(_comparison_evaluator, eq),
@@ -372,6 +385,7 @@ FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
     SINGLE: _single_evaluator,
     "coalesce": _coalesce_evaluator,
     "nullif": _null_if_evaluator,
+    "concat_ws": _concat_ws_evaluator,
     "greatest": partial(_extreme_evaluator, gt),
     "least": partial(_extreme_evaluator, lt),
 }

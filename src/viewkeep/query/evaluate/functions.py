@@ -11,10 +11,11 @@ from calendar import monthrange
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Number
 from typing import Any
 
+from viewkeep.query.evaluate.text_functions import TEXT_FUNCTIONS
 from viewkeep.query.types.data_types import MAX_PRECISION
 from viewkeep.query.types.internal_functions import COMPARABLE, ENTRY, FIELD, ITEM
 
@@ -288,6 +289,24 @@ def _timestampadd_value(unit: str, amount: int, start: Any) -> Any:
     return start_moment + operator.index(amount) * _UNITS[unit]
 
 
+_UNIX = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
+"""Units of time since 1970, in microseconds."""
+_EPOCH = datetime(1970, 1, 1)
+_MONTH_NAMES = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+def _unix_value(size: int, time_: datetime) -> int:
+    return (time_ - _EPOCH) // timedelta(microseconds=size)
+
+
+def _timestamp_value(size: int, count: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=operator.index(count) * size)
+
+
+def _date_trunc_value(unit: str, time_: datetime) -> datetime:
+    return time_ - (time_ - datetime.min) % _UNITS[unit.upper()]
+
+
 def _last_day_value(value: date) -> date:
     day = _day_value(value)
     return day.replace(day=monthrange(day.year, day.month)[1])
@@ -358,6 +377,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "locate": _locate_value,
     "startswith": str.startswith,
     "endswith": str.endswith,
+    **TEXT_FUNCTIONS,
     "year": lambda day: day.year,
     "quarter": lambda day: (day.month + 2) // 3,
     "month": lambda day: day.month,
@@ -374,6 +394,12 @@ STRICT: dict[str, Callable[..., Any]] = {
     "add_months": lambda start, months: _shift_months(_day_value(start), months),
     "last_day": _last_day_value,
     "timestampadd": _timestampadd_value,
+    "date_trunc": _date_trunc_value,
+    "dayname": lambda day: ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][day.weekday()],
+    "monthname": lambda day: _MONTH_NAMES[day.month - 1],
+    "make_date": lambda year, month, day: date(year, month, day),
+    **{f"unix_{unit}": partial(_unix_value, size) for unit, size in _UNIX.items()},
+    **{f"timestamp_{unit}": partial(_timestamp_value, size) for unit, size in _UNIX.items()},
     "sequence": _sequence_value,
     FIELD: lambda struct, name, place: struct[place],
     ITEM: _item_value,

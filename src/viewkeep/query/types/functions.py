@@ -116,6 +116,33 @@ def _timestampadd_type(arguments: Sequence[TypedValue]) -> Type:
     return TIMESTAMP
 
 
+def _date_trunc_type(arguments: Sequence[TypedValue]) -> Type:
+    of_types("date_trunc", TIMESTAMP, (STRING,), (TIMESTAMP,))(arguments)
+    if arguments[0].value not in UNITS_OF_A_DAY:
+        raise clash("date_trunc", arguments, f"the unit must be one of {UNITS_OF_A_DAY}")
+    return TIMESTAMP
+
+
+def _substring_index_type(arguments: Sequence[TypedValue]) -> Type:
+    """Delimiters of several characters may overlap, and are then counted in other ways."""
+    of_types("substring_index", STRING, _TEXT, _TEXT, INTEGRAL[:3])(arguments)
+    delimiter, count = arguments[1].value, arguments[2].value
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not isinstance(count, int):
+        raise clash("substring_index", arguments, "the delimiter and the number must be literals")
+    return STRING
+
+
+def _sha2_type(arguments: Sequence[TypedValue]) -> Type:
+    of_types("sha2", STRING, _BYTES, INTEGRAL[:3])(arguments)
+    if arguments[1].value not in (0, 256):
+        raise clash("sha2", arguments, "the number of bits must be 256")
+    return STRING
+
+
+UNITS_OF_A_DAY = ("hour", "minute", "second", "millisecond", "microsecond")
+"""The units in which `date_trunc` cuts the time of a day."""
+
+
 def _field_type(arguments: Sequence[TypedValue]) -> Type:
     struct, name, place = arguments[0].type, arguments[1].value, arguments[2].value
     if struct.name != "struct" or not isinstance(place, int) or place >= len(struct.parts):
@@ -158,7 +185,7 @@ def _nested_function_types() -> list[FunctionSignature]:
     ]
 
 
-_TEXT, _DAY = (STRING,), (DATE, TIMESTAMP)
+_TEXT, _BYTES, _DAY = (STRING,), (STRING, BINARY), (DATE, TIMESTAMP)
 
 
 def _functions_by_name() -> dict[str, FunctionSignature]:
@@ -217,6 +244,28 @@ def _text_function_types() -> list[FunctionSignature]:
             FunctionSignature(n, of_types(n, BOOLEAN, _TEXT), 2, 2)
             for n in ("startswith", "endswith")
         ),
+        *(
+            FunctionSignature(n, of_types(n, STRING, _TEXT, whole_numbers, _TEXT), 2, 3)
+            for n in ("lpad", "rpad")
+        ),
+        FunctionSignature("repeat", of_types("repeat", STRING, _TEXT, whole_numbers), 2, 2),
+        FunctionSignature("reverse", of_types("reverse", STRING, _TEXT), 1, 1),
+        FunctionSignature("translate", of_types("translate", STRING, _TEXT), 3, 3),
+        FunctionSignature(
+            "split_part", of_types("split_part", STRING, _TEXT, _TEXT, whole_numbers), 3, 3
+        ),
+        FunctionSignature("substring_index", _substring_index_type, 3, 3),
+        FunctionSignature("concat_ws", of_types("concat_ws", STRING, _TEXT), 2, None),
+        FunctionSignature("ascii", of_types("ascii", INT, _TEXT), 1, 1),
+        FunctionSignature("sha2", _sha2_type, 2, 2),
+        *(
+            FunctionSignature(n, of_types(n, STRING, _BYTES), 1, 1)
+            for n in ("md5", "sha1", "hex", "base64")
+        ),
+        *(
+            FunctionSignature(n, of_types(n, INT, _BYTES), 1, 1)
+            for n in ("octet_length", "bit_length")
+        ),
     ]
 
 
@@ -241,7 +290,7 @@ def _number_function_types() -> list[FunctionSignature]:
 def _date_function_types() -> list[FunctionSignature]:
     parts = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
     times = ("hour", "minute", "second")
-    days = INTEGRAL[:3]
+    units, days = ("seconds", "millis", "micros"), INTEGRAL[:3]
     return [
         *(FunctionSignature(name, of_types(name, INT, _DAY), 1, 1) for name in parts),
         *(FunctionSignature(name, of_types(name, INT, (TIMESTAMP,)), 1, 1) for name in times),
@@ -253,6 +302,22 @@ def _date_function_types() -> list[FunctionSignature]:
         FunctionSignature("add_months", of_types("add_months", DATE, _DAY, days), 2, 2),
         FunctionSignature("last_day", of_types("last_day", DATE, _DAY), 1, 1),
         FunctionSignature("timestampadd", _timestampadd_type, 3, 3),
+        FunctionSignature("date_trunc", _date_trunc_type, 2, 2),
+        *(
+            FunctionSignature(name, of_types(name, STRING, _DAY), 1, 1)
+            for name in ("dayname", "monthname")
+        ),
+        FunctionSignature("make_date", of_types("make_date", DATE, days), 3, 3),
+        *(
+            FunctionSignature(f"unix_{u}", of_types(f"unix_{u}", BIGINT, (TIMESTAMP,)), 1, 1)
+            for u in units
+        ),
+        *(
+            FunctionSignature(
+                f"timestamp_{unit}", of_types(f"timestamp_{unit}", TIMESTAMP, INTEGRAL), 1, 1
+            )
+            for unit in units
+        ),
     ]
 
 
@@ -275,6 +340,7 @@ SYNONYMS = {
     "mod": "%",
     "nvl": "coalesce",
     "pow": "power",
+    "sha": "sha1",
     "signum": "sign",
     "substr": "substring",
     "ucase": "upper",

@@ -1,6 +1,6 @@
 """Functions that are compositions of others, so that every engine computes them.
 
-What a composition does not cover, such as hours in `date_trunc`, is left to Spark.
+What a composition does not cover, such as a format in `unix_timestamp`, is left to Spark.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +26,7 @@ from viewkeep.query.types.data_types import (
     TINYINT,
     Type,
 )
+from viewkeep.query.types.functions import UNITS_OF_A_DAY
 from viewkeep.query.types.rules import is_numeric
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.scope import Scalar
@@ -124,8 +125,42 @@ def _compose_date_trunc(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     unit = a[0].typed.value
     if a[1].typed.type not in MOMENTS or not isinstance(unit, str):
         return None
+    if unit.lower() in UNITS_OF_A_DAY:
+        name = _constant_scalar(literal(unit.lower()))
+        return make.call("date_trunc", name, make.cast(a[1], TIMESTAMP))
     start = _first_day_of_unit(make, make.cast(a[1], DATE), unit.lower())
     return None if start is None else make.cast(start, TIMESTAMP)
+
+
+def _compose_nanvl(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    if {each.typed.type for each in a} != {DOUBLE}:
+        return None
+    is_nan = make.call("<=>", a[0], _constant_scalar(literal(nan)))
+    return make.call("case", is_nan, a[1], a[0])
+
+
+def _compose_pmod(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    """The remainder that is not negative; a negative divisor is left to Spark."""
+    divisor = a[1].typed.value
+    if any(each.typed.type not in INTEGRAL for each in a) or not isinstance(divisor, int):
+        return None
+    if isinstance(divisor, bool) or divisor <= 0:
+        return None
+    rest = make.call("%", a[0], a[1])
+    return make.call("case", make.call("<", rest, _ZERO), make.call("+", rest, a[1]), rest)
+
+
+def _compose_try_divide(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    if any(each.typed.type not in (*INTEGRAL, DOUBLE) for each in a):
+        return None
+    return make.call("/", a[0], make.call("nullif", a[1], _ZERO))
+
+
+def _compose_unix_timestamp(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    if a[0].typed.type not in MOMENTS:
+        return None
+    micros = make.call("unix_micros", make.cast(a[0], TIMESTAMP))
+    return make.call("div", micros, _constant_scalar(literal(1_000_000)))  # towards 1970
 
 
 COMPOSED: dict[str, tuple[int, Compose]] = {
@@ -139,6 +174,11 @@ COMPOSED: dict[str, tuple[int, Compose]] = {
     "negative": (1, lambda make, a: make.call("negate", a[0])),
     "positive": (1, lambda make, a: a[0] if is_numeric(a[0].typed.type) else None),
     "isnan": (1, _compose_is_nan),
+    "nanvl": (2, _compose_nanvl),
+    "pmod": (2, _compose_pmod),
+    "try_divide": (2, _compose_try_divide),
+    "unix_timestamp": (1, _compose_unix_timestamp),
+    "to_unix_timestamp": (1, _compose_unix_timestamp),
     "pi": (0, lambda make, a: _constant_scalar(literal(pi))),
     "e": (0, lambda make, a: _constant_scalar(literal(e))),
     "weekday": (1, _compose_of_date),

@@ -33,6 +33,10 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
         case exp.Like() if not isinstance(node.expression, exp.Any | exp.All):
             like = translator.call("like", translator.translate_both(node), node)
             return translator.call("not", [like], node) if node.args.get("negate") else like
+        case exp.ILike() if not isinstance(node.expression, exp.Any | exp.All):
+            sides = [translator.call("lower", [s], node) for s in translator.translate_both(node)]
+            like = translator.call("like", sides, node)
+            return translator.call("not", [like], node) if node.args.get("negate") else like
         case exp.Case() | exp.If():
             return _translate_case(translator, node)
         case exp.Cast() if not node.args.get("safe"):

@@ -16,6 +16,7 @@ from viewkeep.query.types.data_types import (
     VOID,
     Type,
 )
+from viewkeep.query.types.functions import UNITS_OF_A_DAY
 
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear")
 
@@ -57,6 +58,40 @@ def _timestampadd_sql(arguments: list[Text], result: Type) -> Text:
     return strict_text(parts, f"({{1}} + {function})".format, result, True)
 
 
+def _date_trunc_sql(arguments: list[Text], result: Type) -> Text:
+    unit, moment = arguments
+    assert unit.value in UNITS_OF_A_DAY, "the type rule asks for one of them"
+    return strict_text(
+        [cast(moment, TIMESTAMP)], f"date_trunc('{unit.value}', {{}})".format, result
+    )
+
+
+def _name_sql(name: str, arguments: list[Text], result: Type) -> Text:
+    """The name of a day or month, of which Spark prints three letters."""
+    return strict_text([_timestamp_sql(arguments[0])], f"left({name}({{}}), 3)".format, result)
+
+
+def _make_date_sql(arguments: list[Text], result: Type) -> Text:
+    parts = [cast(argument, BIGINT) for argument in arguments]
+    return strict_text(parts, "make_date({}, {}, {})".format, result, True)
+
+
+def _unix_sql(size: int, arguments: list[Text], result: Type) -> Text:
+    """Units since 1970, rounded down."""
+    micros = "epoch_us({0})"
+    rest = f"(({micros} % {size}) + {size}) % {size}"
+    form = micros if size == 1 else f"(({micros} - {rest}) // {size})"
+    return strict_text([cast(arguments[0], TIMESTAMP)], form.format, result)
+
+
+def _of_unix_sql(size: int, arguments: list[Text], result: Type) -> Text:
+    form = f"make_timestamp({{0}} * CAST({size} AS BIGINT))"
+    return strict_text([cast(arguments[0], BIGINT)], form.format, result, True)
+
+
+_UNIX = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
+"""Units of time since 1970, in microseconds."""
+
 _UNITS = {
     "YEAR": "to_years(CAST({0} AS INTEGER))",
     "QUARTER": "to_months(CAST(3 * {0} AS INTEGER))",
@@ -80,4 +115,10 @@ DATE_FUNCTIONS: dict[str, Build] = {
     "add_months": _add_months_sql,
     "last_day": _last_day_sql,
     "timestampadd": _timestampadd_sql,
+    "date_trunc": _date_trunc_sql,
+    "dayname": partial(_name_sql, "dayname"),
+    "monthname": partial(_name_sql, "monthname"),
+    "make_date": _make_date_sql,
+    **{f"unix_{unit}": partial(_unix_sql, size) for unit, size in _UNIX.items()},
+    **{f"timestamp_{unit}": partial(_of_unix_sql, size) for unit, size in _UNIX.items()},
 }

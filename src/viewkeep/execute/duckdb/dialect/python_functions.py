@@ -156,6 +156,10 @@ def _python_lower(text: str) -> str:
     return _text_of_stable_characters(text).lower()
 
 
+def _python_reverse(text: str) -> str:
+    return text[::-1]
+
+
 def _text_of_stable_characters(text: str) -> str:
     """A text of characters that this Python knows, and newer versions treat in the same way."""
     if any(category(each) == "Cn" or each in _CHANGED for each in text):
@@ -177,5 +181,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "round": (_python_round, ["DOUBLE", "INTEGER"], "DOUBLE"),
     "upper": (_python_upper, ["VARCHAR"], "VARCHAR"),
     "lower": (_python_lower, ["VARCHAR"], "VARCHAR"),
+    "reverse": (_python_reverse, ["VARCHAR"], "VARCHAR"),
 }
 """Every function with the types of its arguments and of its result."""

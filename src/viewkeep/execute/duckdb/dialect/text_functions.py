@@ -43,7 +43,8 @@ def _like_sql(arguments: list[Text], result: Type) -> Text:
 
 
 def _upper_lower_sql(name: str, arguments: list[Text], result: Type) -> Text:
-    """DuckDB maps characters one by one; outside of ASCII, one may become several."""
+    """DuckDB maps characters one by one; outside of ASCII, one may become several, and some that
+    belong together stay together in `reverse`."""
     ascii_ = "strlen({0}) = length({0})"
     form = f"CASE WHEN {ascii_} THEN {name}({{0}}) ELSE viewkeep_{name}({{0}}) END"
     return strict_text([cast(arguments[0], STRING)], form.format, result)
@@ -95,6 +96,57 @@ def _left_right_sql(name: str, arguments: list[Text], result: Type) -> Text:
     return strict_text(parts, form.format, result)
 
 
+def _padded_sql(name: str, arguments: list[Text], result: Type) -> Text:
+    """`lpad` and `rpad`; nothing is put before or after where there is nothing to put."""
+    parts = [cast(arguments[0], STRING), cast(arguments[1], BIGINT)]
+    pad = cast(arguments[2], STRING) if len(arguments) > 2 else literal_text(Literal(" ", STRING))
+    form = (
+        "CASE WHEN {1} <= 0 THEN CASE WHEN {0} IS NOT NULL AND {2} IS NOT NULL THEN '' END "
+        "WHEN {2} = '' THEN left({0}, {1}) "
+        f"ELSE {name}({{0}}, CAST({{1}} AS INTEGER), {{2}}) END"
+    )
+    return strict_text([*parts, pad], form.format, result)
+
+
+def _repeat_sql(arguments: list[Text], result: Type) -> Text:
+    parts = [cast(arguments[0], STRING), cast(arguments[1], BIGINT)]
+    return strict_text(parts, "repeat({0}, greatest({1}, 0 * {1}))".format, result)
+
+
+def _split_part_sql(arguments: list[Text], result: Type) -> Text:
+    """Spark does not split by an empty text, and counts parts from 1."""
+    parts = [cast(arguments[0], STRING), cast(arguments[1], STRING), cast(arguments[2], BIGINT)]
+    form = (
+        "CASE WHEN {2} = 0 AND {0} IS NOT NULL AND {1} IS NOT NULL THEN "
+        f"{error('parts of a text are counted from 1')} "
+        "WHEN {1} = '' THEN CASE WHEN abs({2}) = 1 THEN {0} WHEN {0} IS NOT NULL THEN '' END "
+        "ELSE split_part({0}, {1}, {2}) END"
+    )
+    return strict_text(parts, form.format, result, True)
+
+
+def _substring_index_sql(arguments: list[Text], result: Type) -> Text:
+    text, delimiter, count = arguments
+    assert isinstance(count.value, int), "the type rule asks for a literal"
+    places = f"[1:{count.value}]" if count.value >= 0 else f"[{count.value}:]"
+    form = f"array_to_string(string_split({{0}}, {{1}}){places}, {{1}})"
+    return strict_text([cast(text, STRING), delimiter], form.format, result)
+
+
+def _concat_ws_sql(arguments: list[Text], result: Type) -> Text:
+    """Texts that are NULL are left out; without a separator there is none."""
+    parts = [cast(argument, STRING) for argument in arguments]
+    sql = f"concat_ws({', '.join(part.sql for part in parts)})"
+    if any(part.fails for part in parts[1:]):
+        sql = f"CASE WHEN {parts[0].sql} IS NOT NULL THEN {sql} END"
+    return Text(sql, result, parts[0].nullable, any(part.fails for part in parts))
+
+
+def _bytes_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
+    """A function of the bytes of its first argument, of which a text has those of UTF-8."""
+    return strict_text([cast(arguments[0], BINARY)], form.format, result)
+
+
 TEXT_FUNCTIONS: dict[str, Build] = {
     "like": _like_sql,
     "upper": partial(_upper_lower_sql, "upper"),
@@ -111,4 +163,22 @@ TEXT_FUNCTIONS: dict[str, Build] = {
     "locate": partial(_text_function_sql, "CAST(strpos({1}, {0}) AS INTEGER)"),
     "startswith": partial(_text_function_sql, "starts_with({0}, {1})"),
     "endswith": partial(_text_function_sql, "ends_with({0}, {1})"),
+    "lpad": partial(_padded_sql, "lpad"),
+    "rpad": partial(_padded_sql, "rpad"),
+    "repeat": _repeat_sql,
+    "reverse": partial(_upper_lower_sql, "reverse"),
+    "translate": partial(_text_function_sql, "translate({0}, {1}, {2})"),
+    "split_part": _split_part_sql,
+    "substring_index": _substring_index_sql,
+    "concat_ws": _concat_ws_sql,
+    "ascii": partial(
+        _text_function_sql, "CAST(CASE WHEN {0} = '' THEN 0 ELSE unicode({0}) END AS INTEGER)"
+    ),
+    "md5": partial(_bytes_function_sql, "md5({0})"),
+    "sha1": partial(_bytes_function_sql, "sha1({0})"),
+    "sha2": partial(_bytes_function_sql, "sha256({0})"),
+    "hex": partial(_bytes_function_sql, "hex({0})"),
+    "base64": partial(_bytes_function_sql, "base64({0})"),
+    "octet_length": partial(_bytes_function_sql, "CAST(octet_length({0}) AS INTEGER)"),
+    "bit_length": partial(_bytes_function_sql, "CAST(8 * octet_length({0}) AS INTEGER)"),
 }
