@@ -22,7 +22,7 @@ from tests.generated.histories import random_history
 from tests.generated.runners import recomputed
 from tests.generated.tables import KEYLESS, TABLES
 from tests.generated.writer import Query
-from tests.keeper.lakes import rows
+from tests.keeper.lakes import check_replayed, rows
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.changes import ChangeBatch
 from viewkeep.execute.errors import NeedsSparkError
@@ -137,6 +137,14 @@ class GeneratedLake:
                 except AssertionError as error:
                     self._failed(name, error, number)
 
+    def check_changes(self) -> None:
+        """Compare every view with its changes, replayed on an empty table."""
+        for name in self.sound:
+            try:
+                check_replayed(self.keeper, [name])
+            except (AssertionError, ViewkeepError) as error:
+                self._failed(name, error, len(self.case.history.states) - 1)
+
 
 def failures_in_lake(
     spark: SparkSession | None, case: Case, place: Path, with_spark: bool = False
@@ -148,6 +156,7 @@ def failures_in_lake(
     for number in range(1, last + 1):
         lake.advance(number)
         lake.check(number, with_spark and number == last)
+    lake.check_changes()
     return lake.failures
 
 
