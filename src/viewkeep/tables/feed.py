@@ -38,7 +38,7 @@ from viewkeep.tables.log.delta import (
 )
 from viewkeep.tables.log.entries import Commit
 from viewkeep.tables.log.memory import log_memory
-from viewkeep.tables.log.protocol import may_have_vectors
+from viewkeep.tables.log.protocol import has_plain_feed
 from viewkeep.tables.net_changes import changes_between, checked_keys, compose_changes, net_feed
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
@@ -194,16 +194,13 @@ class Feed:
     # --- the change data feed -------------------------------------------------------------------
 
     def _has_change_feed(self, since: int, until: int) -> bool:
-        """Whether there is a feed that deltalake reads: it knows no deletion vectors."""
-        enabled = "delta.enableChangeDataFeed"
+        """Whether both versions have a feed that deltalake reads right."""
         with storage_errors(self.table.uri):
-            tables = [
-                DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
-                for version in (since, until)
-            ]
             return all(
-                t.metadata().configuration.get(enabled) == "true" and not may_have_vectors(t)
-                for t in tables
+                has_plain_feed(
+                    DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
+                )
+                for version in (since, until)
             )
 
     def _changes_of_change_feed(self, since: int, until: int, most: int) -> TableChanges:
@@ -256,6 +253,7 @@ class Feed:
         old, new = self.table.snapshot(since), self.table.snapshot(until)
         check_declared_columns(self.name, self.declared, old)
         check_declared_columns(self.name, self.declared, new)
+        self._check_same_columns(old, new)
         old_files = [each for each in old.files if each.identity not in new.identities]
         new_files = [each for each in new.files if each.identity not in old.identities]
         is_long = (
@@ -269,6 +267,16 @@ class Feed:
         )
         self._check_change_count(unpaired.num_rows, most)
         return unpaired
+
+    def _check_same_columns(self, old: Snapshot, new: Snapshot) -> None:
+        """Refuse versions between which a column was dropped, and made anew under its name: files
+        that both have tell other values of it."""
+        for field in self.declared.columns:
+            if field.name != COPY and _stored_field(old, field) != _stored_field(new, field):
+                raise UnclearChangesError(
+                    f'table "{self.name}": the column "{field.name}" of version {new.version} is '
+                    f"another one than that of version {old.version}"
+                )
 
     def _rows_of_files(self, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
         names = {name: name for name in self.declared.stored_names}
@@ -328,6 +336,11 @@ def fed_notes(fed: DataFile | None, count: int) -> dict[str, Any]:
 
 def _rows_in_files(files: Iterable[DataFile]) -> int:
     return sum(each.rows for each in files)
+
+
+def _stored_field(snapshot: Snapshot, field: Field) -> Field:
+    """A column as the files of a version have it."""
+    return field if snapshot.mapping is None else snapshot.mapping.stored_field(field)
 
 
 def check_declared_columns(name: str, declared: Table, snapshot: Snapshot) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import Relations, Source, source_of
-from viewkeep.execute.duckdb.dialect.text import quote_name
+from viewkeep.execute.duckdb.dialect.text import quote_name, type_name
 from viewkeep.execute.duckdb.file_schemas import FILE_SCHEMAS
 from viewkeep.execute.duckdb.statements import typed_value
 from viewkeep.query.algebra import Leaf
@@ -21,6 +21,7 @@ from viewkeep.tables.files.look_up import count_near, look_up
 from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW
+from viewkeep.tables.log.column_mapping import ColumnMapping
 from viewkeep.tables.log.delta import StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.snapshots import DataFile
@@ -211,6 +212,10 @@ class OpenRelations:
             or _paths_have_wildcards(places)
         ):
             return None
+        mapping = rows.snapshot.mapping
+        if mapping is not None:
+            columns = _mapped_columns_sql(mapping, rows.snapshot.fields)
+            return columns and _read_parquet_sql(places, f"schema = {columns}{more}")
         try:
             schemas = set(FILE_SCHEMAS.get(places))
         except FileNotFoundError as error:
@@ -222,8 +227,7 @@ class OpenRelations:
         if not {field.name for field in rows.snapshot.fields} <= names:  # added after all files
             return None
         # Files of one schema need not all be opened before a query is planned.
-        options = f"hive_partitioning = false, union_by_name = {str(len(schemas) > 1).lower()}"
-        return f"read_parquet([{', '.join(map(_path_literal, places))}], {options}{more})"
+        return _read_parquet_sql(places, f"union_by_name = {str(len(schemas) > 1).lower()}{more}")
 
     def _numbered_rows_text(self, rows: NumberedRows) -> str:
         """DuckDB filters by columns before it numbers, and numbers nothing that is not read."""
@@ -273,5 +277,24 @@ def _renamed_column_sql(field: Field, name: str) -> str:
     return f"{typed_value(quote_name(field.name), field.type)} AS {quote_name(name)}"
 
 
-def _path_literal(value: str) -> str:
+def _read_parquet_sql(places: Iterable[str], options: str) -> str:
+    files = ", ".join(map(_text_literal, places))
+    return f"read_parquet([{files}], hive_partitioning = false, {options})"
+
+
+def _mapped_columns_sql(mapping: ColumnMapping, fields: Sequence[Field]) -> str | None:
+    """The columns of files for DuckDB, by their names or numbers there; None if it cannot name
+    them anew, as parts of values."""
+    if mapping.renames_parts(fields):
+        return None
+    columns = []
+    for each in fields:
+        stored = mapping.stored(each.name)
+        place = str(stored.number) if mapping.by_number else _text_literal(stored.name)
+        form = f"name: {_text_literal(each.name)}, type: {_text_literal(type_name(each.type))}"
+        columns.append(f"{place}: {{{form}, default_value: NULL}}")
+    return f"MAP {{{', '.join(columns)}}}"
+
+
+def _text_literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from urllib.parse import unquote
 from uuid import uuid4
@@ -20,7 +21,13 @@ from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
 from viewkeep.tables.files.parquet import ParquetFolder
-from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot, StorageError
+from viewkeep.tables.log.delta import (
+    DataFile,
+    LakeTable,
+    Snapshot,
+    StorageError,
+    UnsupportedTableError,
+)
 
 PAGE_ROWS = "4000"
 """Rows of a page in files that Spark writes: keys that are looked up cost a page each."""
@@ -36,6 +43,7 @@ def read_frame(
     """Some files of a version as a DataFrame with the columns of the version."""
     if not files:
         return empty(spark, snapshot.fields).frame
+    _check_names(table, snapshot, files)
     whole = [each for each in files if each.vector is None]
     marked = [each for each in files if each.vector is not None]
     frames = [_read_files(spark, snapshot, whole)[0]] if whole else []
@@ -45,13 +53,39 @@ def read_frame(
     return reduce(DataFrame.union, (each.selectExpr(*names) for each in frames))
 
 
+def _check_names(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> None:
+    """Refuse files whose columns are known by their numbers only: Spark reads them by the names
+    that writers of Delta give them, and would take others for missing."""
+    mapping = snapshot.mapping
+    if mapping is None or not mapping.by_number:
+        return
+    folder = ParquetFolder(table)
+    for each in files:
+        place = f"{snapshot.uri}#{each.path}"
+        if place not in _CHECKED:
+            with folder.opened(each) as (file, _):
+                by_number = mapping.names_in(file.schema_arrow)
+                by_name = replace(mapping, by_number=False).names_in(file.schema_arrow)
+            if by_number != by_name:
+                raise UnsupportedTableError(
+                    f"{snapshot.uri}: columns of the file {each.path} have other names than the "
+                    "log tells (columnMapping by id), which Spark cannot read here; copy the table"
+                )
+            _CHECKED.add(place)
+
+
+_CHECKED: set[str] = set()
+"""Files of tables with column mapping by number that have the names of the log as well."""
+
+
 def _read_files(
     spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]
 ) -> tuple[DataFrame, dict[str, DataFile]]:
     """Files as a DataFrame, with rows that are deleted; and the files by their names in Spark."""
     own = [each for each in snapshot.fields if each.name not in snapshot.partitions]
+    stored = own if snapshot.mapping is None else list(map(snapshot.mapping.stored_field, own))
     places = {each.location(snapshot.uri): each for each in files}
-    reader = spark.read.schema(spark_schema(own)).option("__globPaths__", "false")
+    reader = spark.read.schema(spark_schema(stored)).option("__globPaths__", "false")
     try:
         rows = reader.parquet(*places)
     except AnalysisException as error:
@@ -62,9 +96,18 @@ def _read_files(
     if missing:
         raise _missing_file_error(snapshot, missing[0])
     paths = {_LOCAL.sub("file:/", readable[_log_path(p)]): each for p, each in places.items()}
+    if snapshot.mapping is not None:
+        rows = rows.selectExpr(*map(_renamed_sql, stored, own))
     if len(own) < len(snapshot.fields):
         rows = _with_partitions(spark, rows, snapshot, paths)
     return rows, paths
+
+
+def _renamed_sql(stored: Field, own: Field) -> str:
+    """A column of files under the names of the table; Spark casts parts of values by place."""
+    value = back_quote(stored.name)
+    value = value if stored.type == own.type else f"CAST({value} AS {own.type})"
+    return f"{value} AS {back_quote(own.name)}"
 
 
 def _live_rows_frame(

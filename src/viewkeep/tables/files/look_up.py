@@ -1,7 +1,7 @@
 """Rows of files by key, on the driver: only row groups whose bounds allow a key are read."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import TypeVar
@@ -14,7 +14,8 @@ from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.key_match import near_rows
-from viewkeep.tables.files.parquet import ParquetFolder, conform
+from viewkeep.tables.files.parquet import ParquetFolder
+from viewkeep.tables.files.stored_columns import conform, file_names
 from viewkeep.tables.log.delta import DataFile
 from viewkeep.tables.log.roaring import RowNumbers
 
@@ -43,10 +44,10 @@ def _rows_near_keys(
     typed = pa.schema([schema.field(name) for name in columns])
     parts = []
     with folder.opened(each) as (file, bounds):
-        present = set(file.schema_arrow.names)
-        file_columns = [name for name in columns if name in present]
-        own = [name for name in schema.names if name in present]
-        for groups in bounds.portions(keys):
+        names = file_names(each, file.schema_arrow)
+        file_columns = [names[name] for name in columns if name in names]
+        own = [names[name] for name in schema.names if name in names]
+        for groups in bounds.portions([_as_stored(some, names) for some in keys]):
             rows = conform(file.read_row_groups(groups, file_columns), typed, each)
             near = reduce(pc.or_, (near_rows(rows, some) for some in keys))
             if each.vector is not None:
@@ -57,12 +58,20 @@ def _rows_near_keys(
     return pa.concat_tables([schema.empty_table(), *parts])
 
 
+def _as_stored(keys: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The columns of keys that a file has, under their names in it."""
+    own = [name for name in keys.column_names if name in names]
+    if own == keys.column_names and all(name == names[name] for name in own):
+        return keys
+    return keys.select(own).rename_columns([names[name] for name in own])
+
+
 def count_near(folder: ParquetFolder, files: Sequence[DataFile], keys: pa.Table) -> int:
     """How many rows of files are in row groups that may have one of the keys."""
     rows = 0
     for each in files:
-        with folder.opened(each) as (_, bounds):
-            rows += bounds.rows_near([keys])
+        with folder.opened(each) as (file, bounds):
+            rows += bounds.rows_near([_as_stored(keys, file_names(each, file.schema_arrow))])
     return rows
 
 
@@ -80,9 +89,10 @@ def _row_numbers_of_keys(
 ) -> RowNumbers:
     parts = [np.zeros(0, np.int64)]
     with folder.opened(each) as (file, bounds):
-        names = [name for name in schema.names if name in set(file.schema_arrow.names)]
-        for groups in bounds.portions([keys.keys]):
-            rows = conform(file.read_row_groups(groups, names), schema, each)
+        names = file_names(each, file.schema_arrow)
+        own = [names[name] for name in schema.names if name in names]
+        for groups in bounds.portions([_as_stored(keys.keys, names)]):
+            rows = conform(file.read_row_groups(groups, own), schema, each)
             parts.append(bounds.places(groups)[keys.places(rows) >= 0])
     return np.concatenate(parts)
 

@@ -17,6 +17,7 @@ from viewkeep.tables.files.column_bounds import column_bounds
 from viewkeep.tables.files.recent_files import RECENT_FILES
 from viewkeep.tables.files.recent_vectors import RECENT_VECTORS
 from viewkeep.tables.files.row_groups import FOOTERS, GroupBounds
+from viewkeep.tables.files.stored_columns import conform
 from viewkeep.tables.log.deletion_vectors import PREFIX, SUFFIX, DeletionVector, pack_vectors
 from viewkeep.tables.log.delta import DataFile, LakeTable, StorageError, file_system, storage_errors
 from viewkeep.tables.log.roaring import RowNumbers
@@ -296,23 +297,6 @@ def _parquet_errors(location: str) -> Iterator[None]:
 
 _UNIT = "us"
 """Of times in Spark's old form; in nanoseconds, years before 1677 and after 2262 overflow."""
-
-
-def conform(rows: pa.Table, schema: pa.Schema, each: DataFile) -> pa.Table:
-    """Rows of a file with the columns of a schema; what the file does not have is NULL."""
-    if not each.partition and rows.schema.equals(schema):
-        is_same = rows.schema.equals(schema, check_metadata=True)
-        return rows if is_same else pa.Table.from_arrays(rows.columns, schema=schema)
-    columns = []
-    for field in schema:
-        if field.name in each.partition:
-            value = each.partition[field.name]
-            columns.append(pa.array([value] * rows.num_rows, field.type))
-        elif field.name in rows.column_names:
-            columns.append(rows[field.name].cast(field.type))
-        else:
-            columns.append(pa.nulls(rows.num_rows, field.type))
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _holds_vectors(name: str) -> bool:

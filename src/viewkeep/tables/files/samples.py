@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.tables.files.parquet import ParquetFolder
+from viewkeep.tables.files.stored_columns import file_names
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
 
@@ -48,11 +49,13 @@ def _sampled_columns(table: LakeTable, snapshot: Snapshot, names: Sequence[str])
     folder, parts, place = ParquetFolder(table), [], 0
     for each in snapshot.files:
         with folder.opened(each) as (file, _):
+            own = file_names(each, file.schema_arrow)
             groups = [n for n in range(file.num_row_groups) if (place + n) % step == 0]
             place += file.num_row_groups
-            columns = [name for name in names if name in file.schema_arrow.names]
+            columns = [own[name] for name in names if name in own]
             if groups and len(columns) == len(names):  # older files may lack a column
-                parts.append(file.read_row_groups(groups, columns=list(names)))
+                rows = file.read_row_groups(groups, columns=columns)
+                parts.append(rows.select(columns).rename_columns(list(names)))
     return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
 

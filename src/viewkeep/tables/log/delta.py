@@ -28,6 +28,7 @@ from viewkeep.tables.failures import StorageError as StorageError
 from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
 from viewkeep.tables.failures import storage_errors as storage_errors
 from viewkeep.tables.log import durable
+from viewkeep.tables.log.column_mapping import column_mapping
 from viewkeep.tables.log.deltalake_commits import (
     FEED,
     STATISTICS,
@@ -329,6 +330,11 @@ class LakeTable(TableLog):
     ) -> None:
         table = self._open_delta_table(start)
         with storage_errors(self.uri):
+            if column_mapping(table) is not None:
+                raise UnsupportedTableError(
+                    f"{self.uri}: the table uses columnMapping, and files with other names than "
+                    "its columns' are not written here; copy it into a table without"
+                )
             try:
                 commit_by_deltalake(table, add, remove, _commit_properties(notes), schema)
             except CommitFailedError as error:

@@ -1,25 +1,74 @@
 """What Delta tables may use, and what of it cannot be read correctly here."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from deltalake import DeltaTable
+
+from viewkeep.tables.log.column_mapping import column_mapping
+from viewkeep.tables.log.deltalake_commits import FEED
 
 VECTORS = "deletionVectors"
 """The feature of tables whose files may have deleted rows."""
-READABLE_FEATURES = frozenset({VECTORS, "timestampNtz", "vacuumProtocolCheck"})
+WIDENING = "typeWidening"
+"""The feature of tables whose files may have columns of narrower types."""
+READABLE_FEATURES = frozenset(
+    {
+        VECTORS,
+        WIDENING,
+        f"{WIDENING}-preview",
+        "columnMapping",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        # They matter where a column has the type (`_has_variant`).
+        "variantType",
+        "variantType-preview",
+    }
+)
 """Features of readers that are understood, or change nothing for readers."""
+COLLATION = "__COLLATIONS"
+"""In the metadata of a column of texts that are not compared by their characters."""
 
 
 def unreadable(table: DeltaTable) -> str:
     """Why a version cannot be read correctly, and what to do; empty if it can."""
-    features = set(table.protocol().reader_features or ())
-    unknown = sorted(features - READABLE_FEATURES)
-    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-        unknown = ["columnMapping"]
+    unknown = sorted(set(table.protocol().reader_features or ()) - READABLE_FEATURES)
+    if any(COLLATION in each.metadata for each in table.schema().fields):
+        unknown.append("collations")
+    variants = [
+        e["name"] for e in json.loads(table.schema().to_json())["fields"] if _has_variant(e)
+    ]
+    if variants:
+        return f'column "{variants[0]}" has the type variant, which cannot be read here; drop it'
     if unknown:
         return (
             f"the table uses {', '.join(unknown)}, which cannot be read here; "
             "copy it into a table without, or switch it off"
         )
     return ""
+
+
+def _has_variant(kind: Any) -> bool:
+    """Whether a type, as the log writes it, has values of which each has a type of its own."""
+    if isinstance(kind, Mapping):
+        return any(_has_variant(kind.get(part)) for part in _PARTS)
+    return any(map(_has_variant, kind)) if isinstance(kind, list) else kind == "variant"
+
+
+_PARTS = ("type", "elementType", "keyType", "valueType", "fields")
+
+
+def has_plain_feed(table: DeltaTable) -> bool:
+    """Whether an open version has a change data feed that deltalake reads right: it knows no
+    deletion vectors, and takes names and types of files for those of the table."""
+    features = set(table.protocol().reader_features or ())
+    return (
+        table.metadata().configuration.get(FEED) == "true"
+        and column_mapping(table) is None
+        and not features & {VECTORS, WIDENING, f"{WIDENING}-preview"}
+    )
 
 
 def may_have_vectors(table: DeltaTable) -> bool:

@@ -22,6 +22,7 @@ from viewkeep.tables.failures import (
     UnsupportedTableError,
     storage_errors,
 )
+from viewkeep.tables.log.column_mapping import column_mapping
 from viewkeep.tables.log.deltalake_commits import (
     FEED,
     properties_of,
@@ -136,13 +137,12 @@ class TableLog:
                 )
             metadata = table.metadata()
             partitions, identity = tuple(metadata.partition_columns), str(metadata.id)
-            has_vectors = may_have_vectors(table)
-            files = files_of(
-                table, self._vectors_of_version(table.version()) if has_vectors else {}
-            )
+            has_vectors, mapping = may_have_vectors(table), column_mapping(table)
+            vectors = self._vectors_of_version(table.version()) if has_vectors else {}
+            files = files_of(table, vectors, mapping)
             plain = is_plain_version(table, properties_of(fields))
             at = table.version()
-            form = (plain, metadata.configuration.get(FEED) == "true", has_vectors)
+            form = (plain, metadata.configuration.get(FEED) == "true", has_vectors, mapping)
             return Snapshot(self.uri, at, fields, files, partitions, identity, *form)
 
     def _vectors_of_version(self, version: int) -> Vectors:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.fs as pafs  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -18,7 +19,11 @@ from viewkeep.tables.log.entries import LOG
 Vectors = dict[str, DeletionVector | None]
 """The files of a version by path, each with its vector, if it has one."""
 
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.(\d{10}))?\.parquet")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(\.\d{10}\.(?P<parts>\d{10})\.parquet|(\.[\w-]{36})?\.(parquet|json))"
+)
+"""Of one file, of several parts, or with a name of its own and files beside it (version 2)."""
+SIDECARS = "_sidecars"
 
 
 def replay_vectors(
@@ -56,27 +61,51 @@ def _last_checkpoint(files: pafs.FileSystem, base: str, version: int) -> tuple[i
     """The last whole checkpoint up to a version, and its files; -1 if there is none."""
     with storage_errors(f"{base}/{LOG}"):
         entries = files.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
-    parts: dict[int, list[tuple[str, int]]] = {}
+    parts: dict[tuple[int, int], list[str]] = {}
     for each in entries:
         name = _CHECKPOINT.fullmatch(each.base_name)
         if name and int(name[1]) <= version:
-            parts.setdefault(int(name[1]), []).append((each.path, int(name[3] or 1)))
-    whole = [n for n, some in parts.items() if len(some) == _checkpoint_part_count(some)]
-    last = max(whole, default=-1)
-    return last, [path for path, _ in parts.get(last, [])]
-
-
-def _checkpoint_part_count(parts: Iterable[tuple[str, int]]) -> int:
-    return max(count for _, count in parts)
+            count = int(name["parts"] or 1)
+            parts.setdefault((int(name[1]), count), []).append(each.path)
+    whole = [(n, count) for (n, count), paths in parts.items() if count in (1, len(paths))]
+    last = max(whole, default=(-1, 1))
+    # Several checkpoints of a version, each of one file, tell the same.
+    return last[0], sorted(parts.get(last, []))[: last[1]]
 
 
 def _vectors_of_checkpoint(files: pafs.FileSystem, path: str) -> Vectors:
-    with storage_errors(path), files.open_input_file(path) as source:
+    """The files of a part of a checkpoint, and of the files beside it that it names."""
+    with storage_errors(path):
+        actions = _checkpoint_actions(files, path)
+    vectors = _vectors_of_adds(each["add"] for each in actions if each.get("add"))
+    sidecars = [each["sidecar"]["path"] for each in actions if each.get("sidecar")]
+    for name in sidecars:
+        place = f"{path.rpartition('/')[0]}/{SIDECARS}/{unquote(name).rpartition('/')[2]}"
+        with storage_errors(place):
+            actions = _checkpoint_actions(files, place)
+        vectors |= _vectors_of_adds(each["add"] for each in actions if each.get("add"))
+    return vectors
+
+
+def _checkpoint_actions(files: pafs.FileSystem, path: str) -> list[dict[str, Any]]:
+    """What a file of a checkpoint tells of data files, and of files beside it."""
+    if path.endswith(".json"):
+        with files.open_input_stream(path) as source:
+            text = bytes(source.read()).decode()
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    with files.open_input_file(path) as source:
         file = pq.ParquetFile(source)
         leaves = [file.schema.column(i).path for i in range(len(file.schema.names))]
-        columns = [n for n in leaves if n == "add.path" or n.startswith("add.deletionVector.")]
-        rows = file.read(columns)["add"].to_pylist()
-    return {each["path"]: _vector_of_add(each) for each in rows if each and each.get("path")}
+        columns = [n for n in leaves if n.startswith(_NEEDED)]
+        actions: list[dict[str, Any]] = file.read(columns).to_pylist()
+    return actions
+
+
+_NEEDED = ("add.path", "add.deletionVector.", "sidecar.path")
+
+
+def _vectors_of_adds(adds: Iterable[Mapping[str, Any]]) -> Vectors:
+    return {each["path"]: _vector_of_add(each) for each in adds if each.get("path")}
 
 
 def _vector_of_add(add: Mapping[str, Any]) -> DeletionVector | None:

@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake import DeltaTable
 
 from viewkeep.query.types.data_types import Field
+from viewkeep.tables.log.column_mapping import ColumnMapping
 from viewkeep.tables.log.deletion_vectors import DeletionVector
 
 
@@ -20,7 +21,8 @@ from viewkeep.tables.log.deletion_vectors import DeletionVector
 class DataFile:
     """A file of a table: its path below the table's folder, and bounds of its columns.
 
-    `rows` are those that are there: the others of the file are in its deletion vector.
+    `rows` are those that are there: the others of the file are in its deletion vector. `mapping`
+    tells what columns are called in the file, where that is not as in the table.
     """
 
     path: str
@@ -32,6 +34,7 @@ class DataFile:
     nulls: Mapping[str, int] = field(default_factory=dict)
     modified: int = field(default_factory=lambda: int(time.time() * 1000))
     vector: DeletionVector | None = None
+    mapping: ColumnMapping | None = None
 
     def location(self, uri: str) -> str:
         """Where it is; paths in the log are encoded, and may lead out of the table's folder.
@@ -69,7 +72,7 @@ class DataFile:
 class Snapshot:
     """One version of a table; `is_plain` if it asks nothing of writers but to add and remove files
     (`write_entry.is_plain`), `has_feed` if commits tell their changed rows, `has_vectors` if files
-    may have deletion vectors."""
+    may have deletion vectors, `mapping` if files call columns otherwise."""
 
     uri: str
     version: int
@@ -80,6 +83,7 @@ class Snapshot:
     is_plain: bool = False
     has_feed: bool = False
     has_vectors: bool = False
+    mapping: ColumnMapping | None = None
 
     @property
     def rows(self) -> int:
@@ -98,16 +102,21 @@ class Snapshot:
 
 
 def files_of(
-    table: DeltaTable, vectors: Mapping[str, DeletionVector | None]
+    table: DeltaTable,
+    vectors: Mapping[str, DeletionVector | None],
+    mapping: ColumnMapping | None = None,
 ) -> tuple[DataFile, ...]:
-    """The files of an open version, with their deletion vectors."""
+    """The files of an open version, with their deletion vectors and the names of their columns."""
     rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return tuple(_file_of_row(row, vectors.get(row["path"])) for row in rows)
+    return tuple(_file_of_row(row, vectors.get(row["path"]), mapping) for row in rows)
 
 
-def _file_of_row(row: Mapping[str, Any], vector: DeletionVector | None) -> DataFile:
+def _file_of_row(
+    row: Mapping[str, Any], vector: DeletionVector | None, mapping: ColumnMapping | None
+) -> DataFile:
     def part(prefix: str) -> dict[str, Any]:
-        return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
+        values = {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
+        return values if mapping is None else mapping.by_table_name(values)
 
     def without_nulls(prefix: str) -> dict[str, Any]:
         return {name: value for name, value in part(prefix).items() if value is not None}
@@ -123,6 +132,7 @@ def _file_of_row(row: Mapping[str, Any], vector: DeletionVector | None) -> DataF
         without_nulls("null_count."),
         row["modification_time"],
         vector,
+        mapping,
     )
 
 
