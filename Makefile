@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
-	bench-engine bounds coverage plots docs
+	bench-engine bounds coverage plots docs site
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,10 @@ docs: $(INSTALLED) ## Make the generated pages of docs/ again
 		[ -e "$$script" ] || continue; \
 		echo "== $$script"; $(PYTHON) "$$script" || exit 1; \
 	done
+
+site: $(INSTALLED) ## Build the documentation as a site, in site/
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@echo "site/index.html is there; $(PYTHON) -m mkdocs serve shows it"
 
 lock: $(INSTALLED) ## Resolve pyproject.toml into requirements.lock, keeping versions that still fit
 	@$(PYTHON) -m uv --version >/dev/null 2>&1 || $(PYTHON) -m pip install --quiet uv

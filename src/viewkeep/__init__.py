@@ -81,6 +81,9 @@ _EXTRAS = {
     "py4j": "spark",
     "pyarrow": "lake",
     "pyspark": "spark",
+    "starlette": "page",
+    "uvicorn": "page",
+    "yaml": "lake",
 }
 """The extra that brings a library which not everyone needs."""
 

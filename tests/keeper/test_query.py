@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql import SparkSession
 
 import viewkeep as vk
 from tests.cli.lakes import done, viewkeep
@@ -163,3 +164,29 @@ def test_shells_complete_names(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", "2")
         assert viewkeep().out.split() == names
+
+
+# --- on Spark -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("keeper")
+def test_spark_gives_the_same_rows_in_the_same_order(spark: SparkSession, tmp_path: Path) -> None:
+    keeper = vk.Keeper(tmp_path / "lake", spark)
+    for sql in (
+        "SELECT pid, name, price FROM parts ORDER BY name, pid DESC",
+        "SELECT DISTINCT price > 1 AS dear FROM parts ORDER BY dear DESC",
+        "SELECT count(*), sum(price) FROM dear",
+    ):
+        tables = [keeper.query(sql, backend=each) for each in ("spark", "duckdb")]
+        assert tables[0].to_pylist() == tables[1].to_pylist()
+        assert tables[0].schema.equals(tables[1].schema)
+    assert keeper.query("SELECT pid FROM parts ORDER BY pid DESC", 1, "spark").num_rows == 1
+
+
+@pytest.mark.usefixtures("keeper")
+def test_what_only_spark_reads_is_answered_there(spark: SparkSession, tmp_path: Path) -> None:
+    sql = "SELECT pid, x FROM parts LATERAL VIEW stack(1, pid) t AS x ORDER BY pid DESC"
+    rows = vk.Keeper(tmp_path / "lake", spark).query(sql).to_pylist()
+    assert [row["pid"] for row in rows] == [3, 2, 1]
+    with pytest.raises(vk.ViewkeepError, match="Spark"):
+        vk.Keeper(tmp_path / "lake").query(sql)

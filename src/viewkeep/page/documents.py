@@ -37,7 +37,7 @@ def lake_document(keeper: LakeReader, name: str) -> Json:
     """The tables and views of a lake, and how fresh they are."""
     statuses = {each["name"]: _brief_status(each) for each in _statuses(keeper)}
     return {
-        "name": name.rstrip("/").rpartition("/")[2] or name,
+        "name": _short_name(name),
         "place": name,
         "at": int(time.time() * 1000),
         "tables": [asdict(each) for each in keeper.describe_tables()],
@@ -45,6 +45,16 @@ def lake_document(keeper: LakeReader, name: str) -> Json:
             {**asdict(each), "status": statuses[each.name]} for each in keeper.describe_views()
         ],
     }
+
+
+def _short_name(place: str) -> str:
+    """What people call a lake: its folder, or that above one that is called lake.
+
+    >>> _short_name("/data/shop"), _short_name("/home/ada/shop/lake"), _short_name("/")
+    ('shop', 'shop', '/')
+    """
+    *above, last = [part for part in place.split("/") if part] or [place]
+    return above[-1] if last == "lake" and above else last
 
 
 def view_document(keeper: LakeReader, name: str) -> Json:

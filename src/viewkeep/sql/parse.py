@@ -19,8 +19,6 @@ from viewkeep.sql.syntax import refuse_syntax
 
 ORDER = "#order"
 """The column of a query with ORDER BY that has the number of each row."""
-ALL_ROWS = 1 << 62
-"""The limit of a query that has none."""
 
 
 def parse_view(
@@ -73,7 +71,7 @@ def parse_ordered(
         query = single_query(source)
         is_ordered = query.args.get("order") is not None
         if is_ordered and not has_top(query):
-            query.set("limit", exp.Limit(expression=exp.Literal.number(ALL_ROWS)))
+            query.set("offset", exp.Offset(expression=exp.Literal.number(0)))  # numbers all rows
         node, _ = _translate_statement(query, source, tables, has_clock=True)
     except RecursionError:
         raise source.too_deep() from None

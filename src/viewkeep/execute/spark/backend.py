@@ -92,10 +92,12 @@ class SparkBackend:
         """The first rows of a query, or all of them, in the order of a column."""
         with name_in_errors(place):
             frame = _query_frame(self._query_session(query), query, relations)
+            fields = [field for field in query.schema if field.name != order]
             if order is not None:
-                frame = frame.orderBy(back_quote(order)).drop(back_quote(order))
+                names = [back_quote(field.name) for field in fields]
+                frame = frame.orderBy(back_quote(order)).selectExpr(*names)
             rows = (frame if most is None else frame.limit(most)).toArrow()
-        return rows.cast(arrow_schema([field for field in query.schema if field.name != order]))
+        return rows.cast(arrow_schema(fields))
 
     def _query_session(self, query: Query) -> SparkSession:
         """A session in which SQL text finds the tables of its query and no others."""
