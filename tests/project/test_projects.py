@@ -257,7 +257,10 @@ def test_a_pipeline_of_spark_is_read_as_it_is(tmp_path: Path) -> None:
     )
     write(
         folder / "transformations" / "deep" / "dear.sql",
-        "CREATE MATERIALIZED VIEW dear AS SELECT did FROM cost WHERE cost > 3",
+        "SET spark.sql.shuffle.partitions = 2;\n"
+        "CREATE OR REFRESH MATERIALIZED VIEW dear (did INT COMMENT 'a, b', c DECIMAL(10, 2))\n"
+        "PARTITIONED BY (did) AS SELECT did, CAST(1 AS DECIMAL(10, 2)) AS c FROM LIVE.cost\n"
+        "WHERE cost > 3",
     )
     write(folder / "transformations" / "more.py", "import this")
     keeper = vk.Keeper(folder / "lake")
@@ -265,9 +268,12 @@ def test_a_pipeline_of_spark_is_read_as_it_is(tmp_path: Path) -> None:
     keeper.create_table("uses", {"did": "int", "pid": "int"}, ["did", "pid"], rows=[(7, 1), (8, 2)])
     read = read_project(folder)
     assert [each.name for each in read.views] == ["cost", "dear"]
-    assert read.notes == ("transformations/more.py is not SQL, and left out",)
+    assert read.notes == (
+        "transformations/more.py is not SQL, and left out",
+        "transformations/deep/dear.sql: SET is left out",
+    )
     run(folder)
-    assert keeper.read("dear").to_pylist() == [{"did": 7}]
+    assert [row["did"] for row in keeper.read("dear").to_pylist()] == [7]
     keeper.apply("parts", updates=[{"pid": 2, "price": 9}])
     reports = {each.view: each.strategy for each in keeper.refresh()}
     assert reports == {"cost": "id", "dear": "id"}
@@ -326,6 +332,39 @@ def test_files_that_are_not_right_are_refused_by_name(
     with pytest.raises(ProjectError) as refused:
         read_project(project(tmp_path, files))
     assert problem in str(refused.value)
+
+
+def test_the_example_of_spark_itself_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pyspark.pipelines.init_cli import init
+
+    monkeypatch.chdir(tmp_path)
+    init("example")
+    capsys.readouterr()
+    answer = viewkeep("plan", "--project", "example")
+    assert answer.code == 1
+    assert "example_python_materialized_view.py is not SQL, and left out" in " ".join(
+        answer.out.split()
+    )
+    keeper = vk.Keeper(tmp_path / "example" / "lake")
+    keeper.create_table("example_python_materialized_view", {"id": "bigint"}, ["id"],
+                        rows=[(i,) for i in range(10)])  # fmt: skip
+    run(tmp_path / "example")
+    assert keeper.read("example_sql_materialized_view").num_rows == 5
+
+
+def test_a_list_of_columns_is_that_of_the_query(tmp_path: Path) -> None:
+    listed = COST.replace("VIEW cost", "VIEW cost (did, price)")
+    folder = project(tmp_path, {"t.sql": TABLES, "v.sql": listed})
+    assert actions(folder)["cost"] == "fails"
+    write(folder / "v.sql", COST.replace("VIEW cost", "VIEW cost (did INT, COST BIGINT)"))
+    assert actions(folder)["cost"] == "create"
+    keeper = Keeper(folder / "lake")
+    keeper.create_table("t", {"a": "int"}, ["a"])
+    with pytest.raises(vk.ViewkeepError, match="lists the columns b, and its query gives a"):
+        keeper.create_view("v", "CREATE VIEW v (b) AS SELECT a FROM t")
+    keeper.create_view("v", "CREATE VIEW v (a COMMENT 'x') COMMENT 'y' AS SELECT a FROM t")
 
 
 def test_a_view_that_cannot_be_read_is_told_and_nothing_is_run(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from viewkeep.errors import ViewkeepError
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.query.tables import Table
+from viewkeep.sql.view_statement import ViewStatement
 
 
 class ProjectError(ViewkeepError):
@@ -37,6 +38,7 @@ class ProjectView:
     file: str
     comment: str = ""
     reads: tuple[str, ...] = ()
+    statement: ViewStatement | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from viewkeep.project.files import checked_mapping, read_yaml, relative_name
 from viewkeep.project.model import ProjectError
 
-NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml", "pipeline.yml", "pipeline.yaml")
+NAMES = ("spark-pipeline.yaml", "spark-pipeline.yml", "pipeline.yml", "pipeline.yaml")
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Pipeline:
     catalog: str = ""
     database: str = ""
     notes: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    """Other beginnings of names that mean the pipeline itself."""
 
     def own_name(self, name: str) -> str:
         """A name without the catalog and the database of the pipeline.
@@ -50,7 +52,8 @@ class Pipeline:
     def _prefixes(self) -> list[str]:
         parts = [each for each in (self.catalog, self.database) if each]
         longest = [".".join(parts) + "."] if parts else []
-        return [*longest, *([f"{self.database}."] if self.catalog and self.database else [])]
+        database = [f"{self.database}."] if self.catalog and self.database else []
+        return [*longest, *database, *self.schemas]
 
 
 def find_pipeline(folder: Path) -> Pipeline | None:
@@ -71,6 +74,7 @@ def find_pipeline(folder: Path) -> Pipeline | None:
         str(spec.get("catalog") or ""),
         str(spec.get("database") or spec.get("schema") or ""),
         tuple(f"{each} is not SQL, and left out" for each in others),
+        ("live.",),
     )
 
 

@@ -157,8 +157,9 @@ class _Facts:
 
     def step(self, view: ProjectView, preview: ViewPreview) -> Step:
         """What is to be done about a view."""
-        if preview.problem:
-            return Step(VIEW, view.name, FAILS, preview.problem, file=view.file)
+        problem = preview.problem or _column_problem(view, preview)
+        if problem:
+            return Step(VIEW, view.name, FAILS, problem, file=view.file)
         action, reason, destroys = self._action(view, preview)
         update, delay = self._bounds(view)
         stage = self._stages.get(view.name)
@@ -209,6 +210,15 @@ class _Facts:
     def _bytes_read(self, preview: ViewPreview) -> int | None:
         sizes = [self._sizes.get(name, 0) for name in preview.reads]
         return None if None in sizes else sum(each or 0 for each in sizes)
+
+
+def _column_problem(view: ProjectView, preview: ViewPreview) -> str:
+    try:
+        if view.statement is not None:
+            view.statement.check_columns(preview.columns)
+    except ViewkeepError as error:
+        return str(error)
+    return ""
 
 
 def _drop_steps(project: Project, keeper: LakeReader) -> Iterator[Step]:

@@ -58,7 +58,12 @@ def read_project(folder: Path, lake: str | None = None) -> Project:
     views = [
         _view(part, relative_name(file, folder), base, names)
         for file, part in statements
-        if part.view is not None
+        if part.view is not None and not part.is_setting
+    ]
+    notes = [
+        f"{relative_name(file, folder)}: SET is left out"
+        for file, part in statements
+        if part.is_setting
     ]
     assertions, unit_tests = _tests(folder)
     return Project(
@@ -69,7 +74,7 @@ def read_project(folder: Path, lake: str | None = None) -> Project:
         tuple(_in_order(views)),
         tuple(assertions),
         tuple(unit_tests),
-        pipeline.notes if pipeline else (),
+        (*(pipeline.notes if pipeline else ()), *dict.fromkeys(notes)),
     )
 
 
@@ -178,7 +183,7 @@ def _view(part: TextStatement, file: str, base: ViewOptions, names: Pipeline) ->
         sql = names.without_prefixes(statement.query.strip())
         reads = tuple(tables_named(sql))
     name = names.own_name(statement.name)
-    return ProjectView(name, sql, options, file, statement.comment, reads)
+    return ProjectView(name, sql, options, file, statement.comment, reads, statement)
 
 
 def _options(values: Mapping[str, Any], place: str) -> dict[str, Any]:

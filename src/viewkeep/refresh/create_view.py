@@ -70,6 +70,7 @@ def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> Ref
     check_lag(request.options.lag)
     with statement.whole_text_errors():
         definition = plans.define(catalog, request.name, statement.query, request.options)
+        statement.check_columns(each.name for each in definition.table.visible)
         check_shares(definition)
         chosen_definition = choose_strategy(plans, catalog, definition, engines)
     if chosen_definition.chosen:

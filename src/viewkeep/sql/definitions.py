@@ -28,6 +28,11 @@ class TextStatement:
     options: tuple[tuple[str, str], ...] = ()
     table: str = ""
 
+    @property
+    def is_setting(self) -> bool:
+        """Whether it is a SET of Spark, which says how to run and not what to keep."""
+        return self.text.split(maxsplit=1)[0].upper() == "SET"
+
 
 def read_definitions(text: str) -> list[TextStatement]:
     """The statements of a text.

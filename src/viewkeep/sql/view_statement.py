@@ -1,13 +1,13 @@
 """CREATE VIEW as text: the name, what it asks for, and where its query stands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewkeep.errors import ParseError, UnsupportedError
+from viewkeep.errors import ParseError, QueryError, UnsupportedError
 from viewkeep.sql.source import ViewDialect
 
 
@@ -22,6 +22,17 @@ class ViewStatement:
     if_not_exists: bool = False
     comment: str = ""
     properties: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Refuse a list of columns that are not those of the query."""
+        own = list(names)
+        if self.columns and [each.lower() for each in self.columns] != [n.lower() for n in own]:
+            listed, given = ", ".join(self.columns), ", ".join(own)
+            raise QueryError(
+                f'view "{self.name}" lists the columns {listed}, and its query gives {given}; '
+                "name them in the query, with AS"
+            )
 
     @contextmanager
     def whole_text_errors(self) -> Iterator[None]:
@@ -36,7 +47,7 @@ class ViewStatement:
 
 
 def read_view_statement(sql: str) -> ViewStatement:
-    """`CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name [COMMENT 'text']
+    """`CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'text']
     [TBLPROPERTIES ('name' = 'value', ...)] AS query`, or a query. How a table is stored (USING,
     PARTITIONED BY, CLUSTER BY) is skipped.
 
@@ -57,6 +68,7 @@ def read_view_statement(sql: str) -> ViewStatement:
         raise words.error("a view is a SELECT query, or CREATE VIEW name AS one")
     if_not_exists = words.take("IF", "NOT", "EXISTS")
     name, comment, properties = words.name(), "", tuple[tuple[str, str], ...]()
+    columns = words.column_names() if words.comes("(") else ()
     while not words.take("AS"):
         if words.take("COMMENT"):
             comment = words.text()
@@ -68,7 +80,7 @@ def read_view_statement(sql: str) -> ViewStatement:
             words.brackets()
         else:
             raise words.unsupported()
-    about = (name, replace, if_not_exists, comment, properties)
+    about = (name, replace, if_not_exists, comment, properties, columns)
     return ViewStatement(sql[words.start :], sql, *about)
 
 
@@ -93,6 +105,10 @@ class _StatementWords:
             return False
         self._tokens = self._tokens[len(words) :]
         return True
+
+    def comes(self, word: str) -> bool:
+        """Whether a word comes next."""
+        return bool(self._tokens) and self._tokens[0].text.upper() == word
 
     def name(self) -> str:
         """The name that comes next."""
@@ -125,13 +141,28 @@ class _StatementWords:
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The names and values in the brackets that come next: `('name' = 'value', ...)`."""
+        return tuple(self._pair_of_tokens(part) for part in self._list_parts())
+
+    def column_names(self) -> tuple[str, ...]:
+        """The columns in the brackets that come next; types and comments are those of the query."""
+        parts = self._list_parts()
+        for part in parts:
+            if part[0].text.upper() in ("CONSTRAINT", "PRIMARY", "FOREIGN", "CHECK"):
+                problem = f'"{part[0].text}" in the columns of a view'
+                raise UnsupportedError(f"{problem} is not supported", self._sql, part[0].start)
+        return tuple(part[0].text for part in parts)
+
+    def _list_parts(self) -> list[list[Token]]:
+        """What stands between the commas of the brackets that come next."""
         parts: list[list[Token]] = [[]]
+        depth = 0
         for token in self.brackets():
-            if token.token_type is TokenType.COMMA:
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+            if token.token_type is TokenType.COMMA and not depth:
                 parts.append([])
             else:
                 parts[-1].append(token)
-        return tuple(self._pair_of_tokens(part) for part in parts if part)
+        return [part for part in parts if part]
 
     def _pair_of_tokens(self, tokens: list[Token]) -> tuple[str, str]:
         names = [each.text for each in tokens if each.token_type is not TokenType.EQ]
