@@ -127,6 +127,8 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "GROUP BY tags, place",
         "joins by arrays, structs": "SELECT a.id, b.id AS other FROM orders a JOIN orders b "
         "ON a.tags = b.tags",
+        "min, max, < of arrays, structs": "SELECT state, min(tags), max(place) FROM orders "
+        "WHERE tags < array('b') GROUP BY state",
         "explode with a condition": "SELECT id, tag FROM orders LEFT JOIN LATERAL "
         "explode(tags) t(tag) ON tag > state",
         "explode, LATERAL VIEW": "SELECT id, tag FROM orders LATERAL VIEW explode(tags) t AS tag",

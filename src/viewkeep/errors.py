@@ -118,13 +118,25 @@ def brief(error: BaseException) -> str:
 
 
 def cause(error: BaseException) -> str:
-    """The line of a library's error that tells what is wrong."""
-    lines = [line.strip() for line in without_colours(str(error)).split("\n")]
+    """The line of a library's error that tells what is wrong.
+
+    >>> cause(ValueError("see below\\nTraceback (most recent call last):\\n  File x\\nKeyError: 7"))
+    'KeyError: 7'
+    """
+    text = without_colours(str(error))
+    lines = [line.strip() for line in text.split("\n")]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     # py4j says first which call failed, and on the next line, after a colon, why.
     java = [line.removeprefix(": ") for line in lines[:2] if line.startswith(": ")]
-    message = [*reversed(causes), *java, *filter(None, lines), ""][0]
+    message = [*_python_errors(text), *reversed(causes), *java, *filter(None, lines), ""][0]
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ..."
+
+
+def _python_errors(text: str) -> list[str]:
+    """The error at the end of the last Python traceback in a text: Spark reports those of its
+    workers so, where users' own functions run."""
+    _, begin, after = text.rpartition("Traceback (most recent call last):\n")
+    return [line for line in after.split("\n") if begin and line[:1].strip()][:1]
 
 
 def problem_of(error: Exception) -> str:

@@ -492,10 +492,10 @@ select q.region, sum(q.v) as v, count(*) as n from (select c.region, l.quantity 
 """
 
 
-def _views(text: str) -> dict[str, str]:
+def views_of_text(text: str) -> dict[str, str]:
     parts = (part.split("\n", 1) for part in text.strip().split("\n\n"))
     return {name: " ".join(query.split()) for name, query in parts}
 
 
-VIEWS = _views(_TEXT)
+VIEWS = views_of_text(_TEXT)
 """The views by name."""

@@ -5,9 +5,11 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from viewkeep import Keeper
+from viewkeep.errors import UnsupportedError
 from viewkeep.sql.expressions.composed import COMPOSED
 
 COLUMNS = {"id": "int", "d": "date", "at": "timestamp", "local": "timestamp_ntz", "x": "double"}
@@ -45,6 +47,9 @@ CALLS = (
     *("contains(s, 'b')", "contains(s, '')", "instr(s, 'b')", "instr(s, '')", "btrim(s)"),
     *("negative(n)", "negative(x)", "positive(n)", "isnan(x)", "pi()", "e() * n"),
     *("bigint(n)", "tinyint(n % 100)", "smallint(n)", "int(d = d)", "float(n)", "double(n)"),
+    *("decode(n, 1, 'one', null, 'none', 7, s)", "decode(s, 'b', n, 0)", "decode(x, x, 1, 2)"),
+    *("date_format(d, 'yyyy-MM')", "date_format(at, 'yyyyMMdd')", "date_format(d, 'dd.MM.yyyy')"),
+    *("date_format(at, 'yyyy/MM')", "date_format(d, 'yyyy-MM-dd')", "date_format(at, 'MM')"),
     *("boolean(n)", "string(d)", "decimal(n)", "binary(s)"),
 )
 """Every function, with every argument that has a composition."""
@@ -75,6 +80,17 @@ def _exact(value: Any) -> Any:
 
 def test_every_composition_is_compared() -> None:
     assert {call.split("(")[0] for call in CALLS} == set(COMPOSED)
+
+
+FORMATS = ("MMMM", "yyyyMMM", "ddd", "yyyy-MM'T'", "HH", "y", "dd EEE", "[MM]")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_other_formats_of_dates_are_left_to_spark(form: str, tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path)
+    keeper.create_table("t", COLUMNS, key=["id"])
+    with pytest.raises(UnsupportedError, match="only Spark computes it"):
+        keeper.create_view("v", f"""SELECT id, date_format(d, "{form}") AS c FROM t""")
 
 
 def test_embedded_lakes_answer_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:

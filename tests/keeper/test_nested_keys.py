@@ -3,8 +3,9 @@ joins, set operations, tables. After every refresh each view equals its query.""
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from tests.diffs.harness import Bag, expect
 from tests.keeper.lakes import in_duckdb, location
@@ -58,6 +60,13 @@ ORDERED = {
     "first_rows": "SELECT id, raw FROM t QUALIFY "
     "row_number() OVER (PARTITION BY raw ORDER BY place, id) <= 1",
     "first_groups": "SELECT tags, count(*) AS n FROM t GROUP BY tags ORDER BY n LIMIT 2",
+    "extremes": "SELECT v, min(tags) AS a, max(tags) AS b, min(place) AS c, max(place) AS d "
+    "FROM t GROUP BY v",
+    "compared": "SELECT t.id, u.v, t.tags < u.tags AS l, t.place >= u.place AS g, "
+    "greatest(t.tags, u.tags) AS m, least(t.place, u.place, t.place) AS n "
+    "FROM t JOIN u ON t.v = u.v",
+    "above_least": "SELECT id FROM t WHERE tags > (SELECT min(tags) FROM u)",
+    "running": "SELECT id, max(tags) OVER (ORDER BY id) AS m FROM t",
 }
 """Views by an order of nested values, in which DuckDB puts NULLs inside of them last."""
 ARRAYS = (None, [], ["a"], ["a", None], [None], ["b", "a"])
@@ -130,11 +139,12 @@ def check(keeper: Keeper) -> None:
             expected = connection.execute(f'FROM "{name}"').fetchall()
             expect(name, text(to_rows(keeper.read(name))), text(frozen(expected)))
     rows = to_rows(DeltaTable(location(keeper, "t")).to_pyarrow_table())
-    for name, answer in in_order(rows).items():
+    others = to_rows(DeltaTable(location(keeper, "u")).to_pyarrow_table())
+    for name, answer in in_order(rows, others).items():
         expect(name, text(to_rows(keeper.read(name))), text(answer))
 
 
-def in_order(rows: list[Any]) -> dict[str, list[Any]]:
+def in_order(rows: list[Any], others: list[Any]) -> dict[str, list[Any]]:
     """The answers of the views by order, computed in Python."""
     keys = sorted((spark_order(row[1]), spark_order(row[2])) for row in rows)
     ranks = [(row[0], 1 + keys.index((spark_order(row[1]), spark_order(row[2])))) for row in rows]
@@ -145,7 +155,44 @@ def in_order(rows: list[Any]) -> dict[str, list[Any]]:
         "ordered": ranks,
         "first_rows": [(row[0], row[3]) for row in {row[3]: row for row in by_place}.values()],
         "first_groups": first,
+        "extremes": [
+            (v, *(choose(row[c] for row in rows if row[5] == v) for c, choose in CHOICES))
+            for v in {row[5] for row in rows}
+        ],
+        "compared": [
+            (
+                *(row[0], row[5], less(row[1], other[0], False), less(other[1], row[2], True)),
+                *(greatest((row[1], other[0])), least((row[2], other[1]))),
+            )
+            for row in rows
+            for other in others
+            if row[5] is not None and row[5] == other[2]
+        ],
+        "above_least": [
+            (row[0],) for row in rows if less(least(other[0] for other in others), row[1], False)
+        ],
+        "running": [
+            (row[0], greatest(each[1] for each in rows if each[0] <= row[0])) for row in rows
+        ],
     }
+
+
+def least(choices: Iterable[Any]) -> Any:
+    return min((each for each in choices if each is not None), key=spark_order, default=None)
+
+
+def greatest(choices: Iterable[Any]) -> Any:
+    return max((each for each in choices if each is not None), key=spark_order, default=None)
+
+
+CHOICES = ((1, least), (1, greatest), (2, least), (2, greatest))
+
+
+def less(left: Any, right: Any, or_equal: bool) -> bool | None:
+    if left is None or right is None:
+        return None
+    first, second = spark_order(left), spark_order(right)
+    return first < second or (or_equal and first == second)
 
 
 def spark_order(value: Any) -> tuple[Any, ...]:
@@ -187,3 +234,26 @@ def test_a_table_whose_key_is_nested(tmp_path: Path) -> None:
     [report] = keeper.refresh()
     assert (report.strategy, report.rows_changed) == ("id", 4)
     assert text(to_rows(keeper.read("dear"))) == text([(("a",), 5), (("b",), 7)])
+
+
+def test_the_order_is_that_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Every pair of edge values by every comparison; the rows of a group in any order."""
+    pairs = list(product((*ARRAYS, ["a", ""], [None, "z"]), STRUCTS))
+    columns = "id int, tags array<string>, place struct<x:int,y:array<double>>"
+    rows = [(i, *pair) for i, pair in enumerate(pairs)]
+    keeper = Keeper(tmp_path, durable=False)
+    keeper.create_table("t", columns, key=["id"], rows=rows)
+    comparisons = [f"x.{c} {o} y.{c}" for c in ("tags", "place") for o in ("<", "<=", ">", ">=")]
+    chosen = [f"{f}(x.{c}, y.{c})" for c in ("tags", "place") for f in ("least", "greatest")]
+    both = ", ".join(f"{each} AS c{i}" for i, each in enumerate((*comparisons, *chosen)))
+    texts = (
+        f"SELECT x.id, y.id AS other, {both} FROM t x CROSS JOIN t y",
+        "SELECT id % 5 AS g, min(tags) AS a, max(tags) AS b, min(place) AS c, max(place) AS d "
+        "FROM t GROUP BY id % 5",
+    )
+    user = spark.newSession()
+    user.createDataFrame(rows, columns).createOrReplaceTempView("t")
+    for number, sql in enumerate(texts):
+        keeper.create_view(f"v{number}", sql, policy="strict")
+        answer = to_rows(user.sql(sql).toArrow())
+        expect(sql, text(to_rows(keeper.read(f"v{number}"))), text(answer))

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import pandas_udf
 
 from viewkeep import Keeper
-from viewkeep.errors import ParseError, UnsupportedError
+from viewkeep.errors import ParseError, UnsupportedError, ViewkeepError
 from viewkeep.refresh.all_views import RefreshError
 
 COLUMNS = {"id": "int", "g": "int", "y": "int", "x": "double", "s": "string", "d": "date"}
@@ -194,3 +194,28 @@ def test_aggregates_of_the_user(
     keeper.apply("t", updates=[{"id": 2, "y": 5, "x": 1.5}], deletes=[(4,)])
     assert [each.strategy for each in keeper.refresh()] == ["id"]
     assert _answers(keeper, "v") == [(1, 15.0, 2.5), (2, 3.0, -1.25), (3, 7.0, 9.0)]
+
+
+def test_errors_of_functions_of_the_user(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a function raised in a worker of Spark stands in the message, and nothing changes."""
+    user = spark.newSession()
+    monkeypatch.setattr(user.sparkContext, "pythonExec", sys.executable)
+    keeper = Keeper(tmp_path, user)
+    keeper.create_table("t", COLUMNS, key=["id"], rows=ROWS)
+
+    def below_nine(y: int | None) -> int | None:
+        if y == 9:
+            raise ValueError(f"no part {y}")
+        return y
+
+    user.udf.register("Zbelow_nine", below_nine, "int")
+    keeper.create_view("v", "SELECT id, zbelow_nine(y) AS d FROM t", functions=["zbelow_nine"])
+    before = _answers(keeper, "v")
+    keeper.apply("t", updates=[{"id": 3, "y": 9}])
+    with pytest.raises(RefreshError, match="ValueError: no part 9"):
+        keeper.refresh()
+    assert _answers(keeper, "v") == before
+    with pytest.raises(ViewkeepError, match="ValueError: no part 9"):
+        keeper.create_view("w", "SELECT zbelow_nine(y) AS d FROM t", functions=["zbelow_nine"])

@@ -168,6 +168,9 @@ def conjunctive_aggregate(call: AggregateColumn, flat: Flat, schema: Schema) -> 
     argument = flat.over_scans(call.argument)
     if call.function == "count" and not type_of(argument, schema).nullable:
         return Aggregate("count")
+    type_ = type_of(argument, schema).type
+    if call.function in ("min", "max") and type_.is_nested:
+        raise NotConjunctive(f"{call.function}() of {type_}")
     return Aggregate(call.function, argument)
 
 

@@ -26,6 +26,7 @@ _PARTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Between: ("this", "low", "high"),
     exp.In: ("this", "expressions", "query"),
     exp.Like: ("this", "expression", "negate"),
+    exp.ILike: ("this", "expression", "negate"),
     exp.Is: ("this", "expression"),
     exp.Cast: ("this", "to", "safe", "format"),
     exp.TryCast: ("this", "to", "safe", "format", "requires_string"),

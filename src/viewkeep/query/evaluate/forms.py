@@ -55,7 +55,7 @@ def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bo
     def compare(left: Any, right: Any) -> bool:
         kind = type(left)
         if kind is tuple and type(right) is tuple:
-            return operation(normal(left), normal(right))
+            return operation(sort_value(left), sort_value(right))
         if kind is type(right) and (kind is not float or (left == left and right == right)):
             return operation(left, right)
         return operation(*_comparable_values(left, right))
@@ -76,6 +76,19 @@ def normal(value: Any) -> Any:
     if isinstance(value, float):
         return value + 0.0 if value == value else nan
     return tuple(map(normal, value)) if isinstance(value, tuple) else value
+
+
+def sort_value(value: Any) -> tuple[Any, ...]:
+    """What Python orders as Spark orders values that are not NULL; inside of others, NULL is least.
+
+    >>> sort_value((1, None)) < sort_value((1, 0)), sort_value((float("nan"),)) > sort_value((9.0,))
+    (True, True)
+    """
+    if isinstance(value, float):
+        return (value != value, value + 0.0 if value == value else 0.0)
+    if isinstance(value, tuple):
+        return ([() if each is None else sort_value(each) for each in value],)
+    return (value,)
 
 
 def _comparable_values(left: Any, right: Any) -> tuple[Any, Any]:

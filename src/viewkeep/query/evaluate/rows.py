@@ -7,7 +7,7 @@ value, and -0.0 for 0.0, as Spark does.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from operator import itemgetter
 from typing import Any
 
@@ -29,7 +29,7 @@ from viewkeep.query.evaluate.exact import (
     compile_exact_condition,
     fit_to_type,
 )
-from viewkeep.query.evaluate.forms import Row, normal
+from viewkeep.query.evaluate.forms import Row, normal, sort_value
 from viewkeep.query.evaluate.functions import STRICT
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
@@ -256,8 +256,8 @@ def _aggregate_of_values(aggregate: AggregateColumn, type_: Type) -> Callable[[l
     raise InexactError(f"{aggregate.function} of {type_}")
 
 
-def _extreme_of_values(
-    choose: Callable[[list[Any]], Any], type_: Type
-) -> Callable[[list[Any]], Any]:
+def _extreme_of_values(choose: Callable[..., Any], type_: Type) -> Callable[[list[Any]], Any]:
+    if type_.is_nested:
+        return partial(choose, key=sort_value)
     check = fit_to_type(type_) if type_ in (DOUBLE, FLOAT) else None
     return choose if check is None else lambda values: choose(list(map(check, values)))

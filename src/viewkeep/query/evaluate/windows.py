@@ -12,7 +12,7 @@ from typing import Any
 
 from viewkeep.query.algebra import Window, aggregate_of
 from viewkeep.query.evaluate.exact import InexactError, compile_exact
-from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.forms import Row, sort_value
 from viewkeep.query.evaluate.rows import COMPILED, Rows, aggregate_function, key_of
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.windows import RANGE, RANKING, ROWS, Frame, Order, WindowColumn
@@ -113,18 +113,9 @@ def _row_sort_key(place: int, order: Order) -> Callable[[Row], Any]:
 
     def key(row: Row) -> Any:
         value = row[place]
-        return null if value is None else (0, *_sort_value(value))
+        return null if value is None else (0, *sort_value(value))
 
     return key
-
-
-def _sort_value(value: Any) -> tuple[Any, ...]:
-    """What is in order where values that are not NULL are; inside of others, NULL is least."""
-    if isinstance(value, float):
-        return (value != value, value + 0.0 if value == value else 0.0)
-    if isinstance(value, tuple):
-        return ([() if each is None else _sort_value(each) for each in value],)
-    return (value,)
 
 
 def _offset_number(value: Any) -> int:

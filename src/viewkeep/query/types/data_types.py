@@ -45,11 +45,6 @@ class Type:
         """Whether its values have parts: arrays, structs and maps."""
         return self.name in NESTED
 
-    @property
-    def is_ordered(self) -> bool:
-        """Whether views compare its values by order, and not only for equality."""
-        return not self.is_nested
-
 
 def DECIMAL(precision: int, scale: int) -> Type:  # noqa: N802 - reads like the constants beside it
     """The exact decimal type with `precision` digits, `scale` of them after the point."""

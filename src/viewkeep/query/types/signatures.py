@@ -32,22 +32,20 @@ ORDERINGS = frozenset({"<", "<=", ">", ">=", "greatest", "least"})
 """The functions that ask for the order of values."""
 
 ONLY_CARRIED = "views carry such columns as they are, and compute nothing with them"
-UNORDERED = "views compare values of this type for equality only"
 
 
 def type_refusal(type_: Type, function: str) -> str | None:
     """Why a function does not take values of a type that views carry; None where it does.
 
     >>> from viewkeep.query.types.data_types import parse_type
-    >>> type_refusal(parse_type("array<int>"), "="), type_refusal(parse_type("array<int>"), "<")
-    (None, 'views compare values of this type for equality only')
+    >>> type_refusal(parse_type("array<int>"), "<")
+    >>> type_refusal(parse_type("map<int,int>"), "=")
+    'views carry such columns as they are, and compute nothing with them'
     """
     if not type_.is_nested or function in CARRIED:
         return None
-    if function in EQUALITIES:
+    if function in EQUALITIES or function in ORDERINGS:
         return ONLY_CARRIED if type_.has_map else None
-    if function in ORDERINGS and not type_.has_map:
-        return None if type_.is_ordered else UNORDERED
     return ONLY_CARRIED
 
 

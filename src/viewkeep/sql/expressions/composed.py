@@ -3,6 +3,7 @@
 What a composition does not cover, such as a format in `unix_timestamp`, is left to Spark.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date
 from math import e, nan, pi
@@ -42,6 +43,9 @@ class Composer(Protocol):
         """A value of another type."""
 
 
+ANY_NUMBER = -1
+"""The count of the arguments of functions that take any number of them."""
+
 Compose = Callable[[Composer, Sequence[Scalar]], Scalar | None]
 """The composition of a call, or None where there is none."""
 
@@ -49,7 +53,7 @@ Compose = Callable[[Composer, Sequence[Scalar]], Scalar | None]
 def compose_call(name: str, composer: Composer, arguments: Sequence[Scalar]) -> Scalar | None:
     """A call as calls of other functions; None for what is no composition."""
     entry = COMPOSED.get(name)
-    if entry is None or len(arguments) != entry[0]:
+    if entry is None or entry[0] not in (ANY_NUMBER, len(arguments)):
         return None
     return entry[1](composer, arguments)
 
@@ -163,7 +167,36 @@ def _compose_unix_timestamp(make: Composer, a: Sequence[Scalar]) -> Scalar | Non
     return make.call("div", micros, _constant_scalar(literal(1_000_000)))  # towards 1970
 
 
+def _compose_decode(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    """CASE over pairs of a value and a result, where NULL equals NULL; of two arguments, bytes."""
+    if len(a) < 3:
+        return None
+    value, *rest = a
+    pairs = zip(rest[::2], rest[1::2], strict=False)
+    branches = [part for key, r in pairs for part in (make.call("<=>", value, key), r)]
+    return make.call("case", *branches, *(rest[-1:] if len(rest) % 2 else ()))
+
+
+def _compose_date_format(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
+    """Formats whose parts stand in the text of a date, at these places and of these lengths."""
+    places = {"yyyy": (1, 4), "MM": (6, 2), "dd": (9, 2)}
+    form = a[1].typed.value
+    if a[0].typed.type not in MOMENTS or not isinstance(form, str):
+        return None
+    parts = re.split("((?<!y)yyyy(?!y)|(?<!M)MM(?!M)|(?<!d)dd(?!d))", form)
+    if any(re.search(r"[A-Za-z'\[\]{}#]", each) for each in parts[::2]):
+        return None  # other letters of a format
+    day = make.cast(make.cast(a[0], DATE), STRING)
+    texts = [_constant_scalar(literal(parts[0]))]
+    for name, mark in zip(parts[1::2], parts[2::2], strict=True):
+        start, size = (_constant_scalar(literal(each)) for each in places[name])
+        texts += [make.call("substring", day, start, size), _constant_scalar(literal(mark))]
+    return make.call("concat", *texts) if len(parts) > 1 else None
+
+
 COMPOSED: dict[str, tuple[int, Compose]] = {
+    "decode": (ANY_NUMBER, _compose_decode),
+    "date_format": (2, _compose_date_format),
     "nvl2": (3, lambda make, a: make.call("case", make.call("isnotnull", a[0]), a[1], a[2])),
     "zeroifnull": (1, lambda make, a: make.call("coalesce", a[0], _ZERO)),
     "nullifzero": (1, lambda make, a: make.call("nullif", a[0], _ZERO)),

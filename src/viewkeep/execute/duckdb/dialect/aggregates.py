@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from viewkeep.execute.duckdb.dialect.arithmetic import quotient
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.expressions import expression_text
+from viewkeep.execute.duckdb.dialect.key_text import spark_order_text
 from viewkeep.execute.duckdb.dialect.text import Text, type_name
 from viewkeep.query.algebra import AggregateColumn, SortKey
 from viewkeep.query.expressions import Literal
@@ -49,6 +50,9 @@ def aggregate_text(aggregate: AggregateColumn, schema: Schema, over: str = "") -
             return _percentile_sql(aggregate, argument)
         case "collect_list" | "collect_set":
             return _collect_list_sql(aggregate.function, argument, over)
+        case "max" | "min" if argument.type.is_nested:
+            key = spark_order_text(argument.sql, argument.type)
+            return f"arg_{aggregate.function}({argument.sql}, {key}){over}"
         case "max_by" | "min_by":
             return _min_by_sql(
                 aggregate.function, argument, _other_aggregate_sql(aggregate, schema), over

@@ -11,6 +11,7 @@ from viewkeep.execute.duckdb.dialect.arithmetic import (
 )
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.date_functions import DATE_FUNCTIONS
+from viewkeep.execute.duckdb.dialect.key_text import spark_order_text
 from viewkeep.execute.duckdb.dialect.nested_functions import NESTED_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict_text, type_name
 from viewkeep.execute.duckdb.dialect.text_functions import TEXT_FUNCTIONS
@@ -36,6 +37,17 @@ def alike(arguments: list[Text]) -> list[Text]:
 
 def _comparison_sql(operator: str, arguments: list[Text], result: Type) -> Text:
     return strict_text(_comparison_operands(arguments), f"({{}} {operator} {{}})".format, result)
+
+
+def _order_comparison_sql(operator: str, arguments: list[Text], result: Type) -> Text:
+    """A comparison by order, in which NULL parts of arrays and structs are least."""
+    operands = _comparison_operands(arguments)
+
+    def build(*sides: str) -> str:
+        keys = map(spark_order_text, sides, (each.type for each in operands))
+        return f"({f' {operator} '.join(keys)})"
+
+    return strict_text(operands, build, result)
 
 
 def _null_safe_equal_sql(arguments: list[Text], result: Type) -> Text:
@@ -122,8 +134,19 @@ def _extreme_sql(name: str, arguments: list[Text], result: Type) -> Text:
     """The first of the largest or least; of floats, DuckDB would lose the sign of -0.0."""
     type_ = DOUBLE if result == FLOAT else result
     parts = [cast(argument, type_) for argument in arguments]
+    if result.is_nested:
+        return _nested_extreme_sql(name, parts, result)
     sql = f"{name}({', '.join(part.sql for part in parts)})"
     sql = f"CAST({sql} AS FLOAT)" if result == FLOAT else sql
+    nullable = all(part.nullable for part in parts)
+    return Text(sql, result, nullable, any(part.fails for part in parts))
+
+
+def _nested_extreme_sql(name: str, parts: list[Text], result: Type) -> Text:
+    """The first or last of the arrays or structs that are not NULL, sorted as Spark orders them."""
+    pairs = (f"struct_pack(k := {spark_order_text(p.sql, result)}, v := {p.sql})" for p in parts)
+    values = f"list_filter([{', '.join(pairs)}], lambda e0: e0.v IS NOT NULL)"
+    sql = f"list_sort({values})[{-1 if name == 'greatest' else 1}].v"
     nullable = all(part.nullable for part in parts)
     return Text(sql, result, nullable, any(part.fails for part in parts))
 
@@ -196,7 +219,8 @@ FUNCTIONS: dict[str, Build] = {
     "div": lambda arguments, result: whole_quotient(arguments),
     "negate": lambda arguments, result: negative_text(arguments[0]),
     "abs": lambda arguments, result: absolute(arguments[0]),
-    **{name: partial(_comparison_sql, name) for name in ("=", "<>", "<", "<=", ">", ">=")},
+    **{name: partial(_comparison_sql, name) for name in ("=", "<>")},
+    **{name: partial(_order_comparison_sql, name) for name in ("<", "<=", ">", ">=")},
     "<=>": _null_safe_equal_sql,
     "and": partial(_and_or_sql, "AND", "FALSE"),
     "or": partial(_and_or_sql, "OR", "TRUE"),

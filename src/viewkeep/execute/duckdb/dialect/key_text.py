@@ -45,5 +45,12 @@ def ordered_key_text(value: str, type_: Type, depth: int = 1) -> str:
     return f"CASE WHEN {value} IS NOT NULL THEN row({', '.join(parts)}) END"
 
 
+def spark_order_text(value: str, type_: Type) -> str:
+    """What DuckDB compares as Spark orders the values: the value itself unless it has parts."""
+    if not type_.is_nested:
+        return value
+    return ordered_key_text(without_negative_zero(value, type_), type_)
+
+
 def _key_part_sql(value: str, name: str) -> str:
     return f"struct_extract({value}, {string(name)})"
