@@ -25,6 +25,7 @@ PAGES = (
     ROOT / "docs" / "graph.md",
     ROOT / "docs" / "maintain.md",
     ROOT / "docs" / "maintenance.md",
+    ROOT / "docs" / "operations.md",
     ROOT / "docs" / "projects.md",
     ROOT / "docs" / "scripts.md",
 )

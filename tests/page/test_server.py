@@ -1,6 +1,8 @@
 """The server of the page: who is answered, and that nothing else gets through."""
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import viewkeep as vk
+from tests.cli.lakes import viewkeep
 from tests.page.lakes import hostile_lake
 
 pytest.importorskip("starlette", reason="starlette is not installed: make setup")
@@ -183,3 +186,53 @@ def test_a_lake_that_breaks_is_told(tmp_path: Path) -> None:
         response, answer = ask(port, "/api/table/parts", **OWN)
         assert response.status == 200
         assert "error" in json.loads(answer)["rows"]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def served_by_command(lake: Path, *options: str) -> Iterator[str]:
+    """The address that the command prints once it answers."""
+    command = [
+        sys.executable,
+        "-m",
+        "viewkeep",
+        "serve",
+        "--port",
+        "0",
+        "--lake",
+        str(lake),
+        *options,
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def place_of(keeper: vk.Keeper) -> Path:
+    return Path(keeper.describe_views("cost")[0].location).parent
+
+
+def test_the_command_serves_this_machine(keeper: vk.Keeper) -> None:
+    with served_by_command(place_of(keeper)) as address:
+        assert address.startswith("http://127.0.0.1:")
+        port = int(address.rstrip("/").rpartition(":")[2])
+        assert ask(port, "/api/view/cost", **OWN)[0].status == 200
+
+
+def test_the_command_makes_a_token_for_other_machines(keeper: vk.Keeper) -> None:
+    with served_by_command(place_of(keeper), "--host", "0.0.0.0") as address:
+        start, _, token = address.partition("/?token=")
+        assert len(token) >= 32
+        port = int(start.rpartition(":")[2])
+        assert ask(port, "/", Host="lake.example")[0].status == 401
+        assert ask(port, f"/?token={token}", Host="lake.example")[0].status == 303
+    answer = viewkeep("serve", "--host", "0.0.0.0", "--token", "", "--lake", place_of(keeper))
+    assert (answer.code, "would let everybody in" in answer.err) == (2, True)
+    answer = viewkeep("serve", "--lake", place_of(keeper) / "nothing")
+    assert (answer.code, "there is no lake" in answer.err) == (2, True)

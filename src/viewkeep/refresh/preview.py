@@ -103,8 +103,8 @@ def query_key(query: Query) -> str:
     Queries with one key are equal; equal queries may have several.
     """
     if isinstance(query, Verbatim):
-        return query.text
-    return SharedForm(optimize(query), tuple(query.names), ()).key
+        return repr((query.text, query.tables))
+    return f"{query.names} {SharedForm(optimize(query), (), ()).key}"
 
 
 def _visible_columns(table: Table) -> dict[str, str]:
