@@ -52,8 +52,9 @@ page from the lists that Viewkeep itself reads.
 - **DuckDB or Spark**: both compute the same, so an embedded lake may use it. **Spark**: the lake
   needs a session; the type is the one that Spark gives. Where a reason stands in brackets, DuckDB
   differs for some arguments only, and is used for the others.
-- Operators, `CASE`, `CAST`, `LIKE`, `ILIKE`, `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `||`
-  are computed by row, by both; `RLIKE`, `ESCAPE`, `TRY_CAST`, bits, elements of arrays and
+- Operators, `CASE`, `CAST`, `LIKE`, `ILIKE`, `RLIKE` (patterns that all engines read
+  alike), `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `||` are
+  computed by row, by both; other patterns, `ESCAPE`, `TRY_CAST`, bits, elements of arrays and
   maps, lambda functions, and any of them over types that only Spark converts, by row, by Spark.
 - Functions of your own, in Python or SQL, are computed by row, by Spark, if the view declares them
   deterministic: `create_view(..., functions=["f"])`; aggregates, by group, if it names them:

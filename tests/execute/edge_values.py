@@ -98,7 +98,7 @@ and between edge values lie too many others."""
 
 _OF_LITERALS = (
     *("timestampadd", "case", "round", "date_trunc", "substring_index", "sha2"),
-    *("lpad", "rpad", "repeat"),
+    *("lpad", "rpad", "repeat", "rlike", "regexp_extract", "regexp_replace"),
 )
 """Functions that ask for literals, or make texts as long as an argument says."""
 
@@ -173,6 +173,12 @@ def _texts() -> Iterator[Expression]:
         yield Call("translate", (text, literal(old), literal(new)))
     for delimiter, place in product((".", "-", "", "ab", "0"), (1, 2, -1, 0, 9)):
         yield Call("split_part", (text, literal(delimiter), literal(place)))
+    for pattern in ("a", "^a", "b$", "^.$", "[0-9]+", r"\\s", r"^\\w*$", "(a|b)_?", "x{2}", "Ä|ß"):
+        yield Call("rlike", (text, literal(pattern)))
+    for pattern, group in (("(a)(b)?", 1), ("(a)|(b)", 2), (r"(\\d+)\\.(\\d)", 2), ("[a-z]+", 0)):
+        yield Call("regexp_extract", (text, literal(pattern), literal(group)))
+    for pattern, new in (("[0-9]+", "#"), ("(a)(b)", "<$2$1>"), (r"\\s", ""), ("^.", "ß")):
+        yield Call("regexp_replace", (text, literal(pattern), literal(new)))
     for value, bits in product((text, Column("binary.1")), (0, 256)):
         yield Call("sha2", (value, literal(bits)))
     yield Call(

@@ -111,7 +111,6 @@ REFUSED = {
     "select * from r join ^t on true pivot (sum(a) for c in (1, 2))": "PIVOT after a join",
     "select * from ^r version as of 3": "time travel",
     "select ^histogram_numeric(a, 2) from r": "the function histogram_numeric()",
-    "select ^s rlike 'x' as z from r": "RLIKE",
     "select * from r asof join ^t on r.b = t.b": "ASOF JOIN",
     "select ^d + interval '1' hour as x from t": "adding an interval of HOUR to a date",
     "select a from r where a = ^?": "a parameter",

@@ -2,8 +2,11 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
+
+from viewkeep.query.regular_expressions import common_replacement, python_matcher, python_pattern
 
 
 def _bytes_of(value: str | bytes) -> bytes:
@@ -53,6 +56,26 @@ def _sha2(value: str | bytes, bits: int) -> str:
     return hashlib.sha256(_bytes_of(value)).hexdigest()
 
 
+def _regexp_extract(text: str, java: str, group: int = 1) -> str:
+    match = python_pattern(java).search(text)
+    return (match[group] or "") if match else ""
+
+
+def _regexp_replace(text: str, java: str, new: str) -> str:
+    pattern = python_pattern(java)
+    replacement = common_replacement(new, pattern.groups)
+    if replacement is None:
+        raise ValueError(f"only Spark knows what {new!r} stands for")
+    parts = re.split(r"\\(\d)", replacement)
+
+    def replaced(match: re.Match[str]) -> str:
+        return "".join(
+            (match[int(each)] or "") if place % 2 else each for place, each in enumerate(parts)
+        )
+
+    return pattern.sub(replaced, text)
+
+
 TEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lpad": _left_padded,
     "rpad": _right_padded,
@@ -61,6 +84,9 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "translate": _translated,
     "split_part": _split_part,
     "substring_index": _substring_index,
+    "rlike": lambda text, java: python_matcher(java)(text),
+    "regexp_extract": _regexp_extract,
+    "regexp_replace": _regexp_replace,
     "ascii": lambda text: ord(str.__getitem__(text, 0)) if text else 0,
     "md5": lambda value: hashlib.md5(_bytes_of(value), usedforsecurity=False).hexdigest(),
     "sha1": lambda value: hashlib.sha1(_bytes_of(value), usedforsecurity=False).hexdigest(),

@@ -7,6 +7,7 @@ by name, so that it can be refused with the right reason.
 from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.query.regular_expressions import Pattern, common_pattern, common_replacement
 from viewkeep.query.types.data_types import (
     ARRAY,
     BIGINT,
@@ -116,10 +117,14 @@ def _timestampadd_type(arguments: Sequence[TypedValue]) -> Type:
     return TIMESTAMP
 
 
+def _only_by_spark(name: str, what: str) -> QueryError:
+    return QueryError(f"{name}() with {what}: only Spark computes it: Keeper(path, spark)")
+
+
 def _date_trunc_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("date_trunc", TIMESTAMP, (STRING,), (TIMESTAMP,))(arguments)
     if arguments[0].value not in UNITS_OF_A_DAY:
-        raise clash("date_trunc", arguments, f"the unit must be one of {UNITS_OF_A_DAY}")
+        raise _only_by_spark("date_trunc", "this unit")
     return TIMESTAMP
 
 
@@ -128,15 +133,50 @@ def _substring_index_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("substring_index", STRING, _TEXT, _TEXT, INTEGRAL[:3])(arguments)
     delimiter, count = arguments[1].value, arguments[2].value
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not isinstance(count, int):
-        raise clash("substring_index", arguments, "the delimiter and the number must be literals")
+        raise _only_by_spark("substring_index", "a delimiter that is no literal character")
     return STRING
 
 
 def _sha2_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("sha2", STRING, _BYTES, INTEGRAL[:3])(arguments)
     if arguments[1].value not in (0, 256):
-        raise clash("sha2", arguments, "the number of bits must be 256")
+        raise _only_by_spark("sha2", "a number of bits that is not 256")
     return STRING
+
+
+def _rlike_type(arguments: Sequence[TypedValue]) -> Type:
+    of_types("rlike", BOOLEAN, _TEXT)(arguments)
+    _literal_pattern("rlike", arguments)
+    return BOOLEAN
+
+
+def _regexp_extract_type(arguments: Sequence[TypedValue]) -> Type:
+    of_types("regexp_extract", STRING, _TEXT, _TEXT, INTEGRAL[:3])(arguments)
+    pattern = _literal_pattern("regexp_extract", arguments)
+    group = arguments[2].value if len(arguments) > 2 else 1
+    if not isinstance(group, int) or not 0 <= group <= pattern.groups:
+        raise _only_by_spark("regexp_extract", "this group")
+    if pattern.at_end or pattern.repeats_groups:
+        raise _only_by_spark("regexp_extract", "a pattern that ends with $ or repeats a group")
+    return STRING
+
+
+def _regexp_replace_type(arguments: Sequence[TypedValue]) -> Type:
+    of_types("regexp_replace", STRING, _TEXT)(arguments)
+    pattern, new = _literal_pattern("regexp_replace", arguments), arguments[2].value
+    if not isinstance(new, str) or common_replacement(new, pattern.groups) is None:
+        raise _only_by_spark("regexp_replace", "this new text")
+    if pattern.at_end or pattern.repeats_groups or pattern.matches_nothing:
+        raise _only_by_spark("regexp_replace", "a pattern that matches nothing or ends with $")
+    return STRING
+
+
+def _literal_pattern(name: str, arguments: Sequence[TypedValue]) -> Pattern:
+    java = arguments[1].value
+    pattern = common_pattern(java) if isinstance(java, str) else None
+    if pattern is None:
+        raise _only_by_spark(name, "a pattern that engines read differently")
+    return pattern
 
 
 UNITS_OF_A_DAY = ("hour", "minute", "second", "millisecond", "microsecond")
@@ -258,6 +298,9 @@ def _text_function_types() -> list[FunctionSignature]:
         FunctionSignature("concat_ws", of_types("concat_ws", STRING, _TEXT), 2, None),
         FunctionSignature("ascii", of_types("ascii", INT, _TEXT), 1, 1),
         FunctionSignature("sha2", _sha2_type, 2, 2),
+        FunctionSignature("rlike", _rlike_type, 2, 2),
+        FunctionSignature("regexp_extract", _regexp_extract_type, 2, 3),
+        FunctionSignature("regexp_replace", _regexp_replace_type, 3, 3),
         *(
             FunctionSignature(n, of_types(n, STRING, _BYTES), 1, 1)
             for n in ("md5", "sha1", "hex", "base64")
@@ -340,6 +383,8 @@ SYNONYMS = {
     "mod": "%",
     "nvl": "coalesce",
     "pow": "power",
+    "regexp": "rlike",
+    "regexp_like": "rlike",
     "sha": "sha1",
     "signum": "sign",
     "substr": "substring",

@@ -37,6 +37,8 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
             sides = [translator.call("lower", [s], node) for s in translator.translate_both(node)]
             like = translator.call("like", sides, node)
             return translator.call("not", [like], node) if node.args.get("negate") else like
+        case exp.RegexpLike():
+            return translator.call("rlike", translator.translate_both(node), node)
         case exp.Case() | exp.If():
             return _translate_case(translator, node)
         case exp.Cast() if not node.args.get("safe"):

@@ -9,8 +9,10 @@ from viewkeep.execute.duckdb.dialect.text import (
     error,
     literal_text,
     strict_text,
+    string,
 )
 from viewkeep.query.expressions import Literal
+from viewkeep.query.regular_expressions import Pattern, common_pattern, common_replacement
 from viewkeep.query.types.data_types import (
     BIGINT,
     BINARY,
@@ -142,6 +144,48 @@ def _concat_ws_sql(arguments: list[Text], result: Type) -> Text:
     return Text(sql, result, parts[0].nullable, any(part.fails for part in parts))
 
 
+_LAST_BREAK = r"(\r\n|[\n\r\x{85}\x{2028}\x{2029}])\z"
+
+
+def _rlike_sql(arguments: list[Text], result: Type) -> Text:
+    """Java's end of a text is also before its last line break."""
+    pattern = _pattern_of_literal(arguments[1])
+    if not pattern.at_end:
+        sql = f"regexp_matches({{0}}, {string(pattern.re2)})"
+    else:
+        ended = string(f"(?:{pattern.re2})\\z")
+        shorter = f"regexp_replace({{0}}, {string(_LAST_BREAK)}, '')"
+        sql = f"(regexp_matches({{0}}, {ended}) OR regexp_matches({shorter}, {ended}))"
+    return _of_text_sql(arguments[0], sql, result)
+
+
+def _regexp_extract_sql(arguments: list[Text], result: Type) -> Text:
+    pattern = _pattern_of_literal(arguments[1])
+    group = arguments[2].value if len(arguments) > 2 else 1
+    assert isinstance(group, int), "the type rule asks for a literal"
+    sql = f"regexp_extract({{0}}, {string(pattern.re2)}, {group})"
+    return _of_text_sql(arguments[0], sql, result)
+
+
+def _regexp_replace_sql(arguments: list[Text], result: Type) -> Text:
+    pattern, new = _pattern_of_literal(arguments[1]), arguments[2].value
+    replacement = common_replacement(new, pattern.groups) if isinstance(new, str) else None
+    assert replacement is not None, "the type rule asks for one"
+    sql = f"regexp_replace({{0}}, {string(pattern.re2)}, {string(replacement)}, 'g')"
+    return _of_text_sql(arguments[0], sql, result)
+
+
+def _pattern_of_literal(text: Text) -> Pattern:
+    pattern = common_pattern(text.value) if isinstance(text.value, str) else None
+    assert pattern is not None, "the type rule asks for one"
+    return pattern
+
+
+def _of_text_sql(text: Text, sql: str, result: Type) -> Text:
+    """A function of one text, whose place in its SQL is {0}: patterns have braces of their own."""
+    return strict_text([cast(text, STRING)], lambda value: sql.replace("{0}", value), result)
+
+
 def _bytes_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
     """A function of the bytes of its first argument, of which a text has those of UTF-8."""
     return strict_text([cast(arguments[0], BINARY)], form.format, result)
@@ -171,6 +215,9 @@ TEXT_FUNCTIONS: dict[str, Build] = {
     "split_part": _split_part_sql,
     "substring_index": _substring_index_sql,
     "concat_ws": _concat_ws_sql,
+    "rlike": _rlike_sql,
+    "regexp_extract": _regexp_extract_sql,
+    "regexp_replace": _regexp_replace_sql,
     "ascii": partial(
         _text_function_sql, "CAST(CASE WHEN {0} = '' THEN 0 ELSE unicode({0}) END AS INTEGER)"
     ),
