@@ -236,3 +236,8 @@ def test_the_command_makes_a_token_for_other_machines(keeper: vk.Keeper) -> None
     assert (answer.code, "would let everybody in" in answer.err) == (2, True)
     answer = viewkeep("serve", "--lake", place_of(keeper) / "nothing")
     assert (answer.code, "there is no lake" in answer.err) == (2, True)
+
+
+def test_a_port_that_is_taken_is_told(keeper: vk.Keeper, port: int) -> None:
+    answer = viewkeep("serve", "--port", str(port), "--lake", place_of(keeper))
+    assert (answer.code, f"cannot listen on 127.0.0.1, port {port}" in answer.err) == (2, True)

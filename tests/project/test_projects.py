@@ -171,7 +171,7 @@ def test_columns_that_go_are_asked_for_and_views_above_follow(shop: Path) -> Non
         "SELECT name, income FROM product_sales WHERE income >= 20",
     )
     refused = viewkeep("up")
-    assert (refused.code, "product_sales: its columns revenue" in refused.err) == (2, True)
+    assert (refused.code, "product_sales: its column revenue" in refused.err) == (2, True)
     assert "revenue" in Keeper(shop / "lake").read("product_sales").column_names
     done("up", "--yes")
     assert Keeper(shop / "lake").read("best_sellers").column_names == ["name", "income"]
@@ -372,6 +372,7 @@ def test_a_view_that_cannot_be_read_is_told_and_nothing_is_run(tmp_path: Path) -
     answer = viewkeep("up", "--project", folder)
     assert answer.code == 2
     assert 'column "prize" is not in p' in answer.err
+    assert "at line 3, column 19" in answer.err, "its place in the file"
     assert not (folder / "lake").exists()
 
 

@@ -8,6 +8,7 @@ What reads the lake runs one request at a time; nothing that the page does chang
 
 import hmac
 import json
+import socket
 from collections.abc import Callable, Collection
 from ipaddress import ip_address
 from threading import Lock
@@ -127,22 +128,29 @@ def make_app(
 
 def serve(app: Starlette, host: str, port: int, started: Callable[[int], None]) -> None:
     """Serve the page until Ctrl-C; `started` is called with the port once it answers."""
-    config = uvicorn.Config(
-        app, host=host, port=port, log_level="error", access_log=False, server_header=False
-    )
-    server = _Server(config, started)
-    server.run()
+    with _open_socket(host, port) as listening:
+        config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False)
+        _Server(config, lambda: started(listening.getsockname()[1])).run(sockets=[listening])
+
+
+def _open_socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        problem = f"cannot listen on {host}, port {port}: {error.strerror}"
+        raise ViewkeepError(f"{problem}; --port 0 takes a free one") from None
 
 
 class _Server(uvicorn.Server):  # type: ignore[misc, unused-ignore]  # Any, where it is missing
-    def __init__(self, config: Any, started: Callable[[int], None]) -> None:
+    def __init__(self, config: Any, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._tell = started
+        self._started = started
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
-            self._tell(self.servers[0].sockets[0].getsockname()[1])
+            self._started()
 
 
 # --- who may ask ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ compared as algebra (`refresh.preview`): one whose text alone has changed is lef
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from viewkeep.errors import ViewkeepError
+from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.explain import AnalyzedQuery, explain
 from viewkeep.lake_reader import LakeReader
 from viewkeep.project.model import Project, ProjectTable, ProjectView
@@ -157,7 +157,7 @@ class _Facts:
 
     def step(self, view: ProjectView, preview: ViewPreview) -> Step:
         """What is to be done about a view."""
-        problem = preview.problem or _column_problem(view, preview)
+        problem = _view_problem(view, preview)
         if problem:
             return Step(VIEW, view.name, FAILS, problem, file=view.file)
         action, reason, destroys = self._action(view, preview)
@@ -189,7 +189,8 @@ class _Facts:
             "its options have changed" if preview.change == OPTIONS else "its query has changed"
         )
         if preview.lost:
-            return REPLACE, reason, f"its columns {', '.join(preview.lost)}"
+            plural = "" if len(preview.lost) == 1 else "s"
+            return REPLACE, reason, f"its column{plural} {', '.join(preview.lost)}"
         if there.project != self._project.name:
             owner = f'the project "{there.project}"' if there.project else "somebody else"
             return REPLACE, reason, f"the definition that {owner} gave it"
@@ -212,13 +213,24 @@ class _Facts:
         return None if None in sizes else sum(each or 0 for each in sizes)
 
 
-def _column_problem(view: ProjectView, preview: ViewPreview) -> str:
+def _view_problem(view: ProjectView, preview: ViewPreview) -> str:
+    """What is wrong with a view, at its place in the file."""
+    if preview.problem is not None:
+        return str(_error_in_file(view, preview.problem))
     try:
         if view.statement is not None:
             view.statement.check_columns(preview.columns)
     except ViewkeepError as error:
         return str(error)
     return ""
+
+
+def _error_in_file(view: ProjectView, error: ViewkeepError) -> ViewkeepError:
+    text = "" if view.statement is None else view.statement.text
+    start = text.rfind(view.sql)
+    if not isinstance(error, ParseError) or error.text != view.sql or start < 0:
+        return error
+    return type(error)(error.problem, text, start + error.position)
 
 
 def _drop_steps(project: Project, keeper: LakeReader) -> Iterator[Step]:

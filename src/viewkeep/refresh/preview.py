@@ -35,7 +35,7 @@ class ViewPreview:
     reads: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     lost: tuple[str, ...] = ()
-    problem: str = ""
+    problem: ViewkeepError | None = None
 
 
 def preview_views(
@@ -57,7 +57,7 @@ def preview_views(
             check_lag(options.lag)
             definition = plans.define(planned, name, sql, options)
         except ViewkeepError as error:
-            previews.append(ViewPreview(name, problem=str(error)))
+            previews.append(ViewPreview(name, problem=error))
             continue
         previews.append(_preview_of_definition(plans, now, planned, definition))
         planned = planned.including(replace(definition, ready=True))
