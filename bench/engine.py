@@ -1,4 +1,4 @@
-"""Updates per second of the compiled engine, beside its rivals, on three workloads.
+"""Updates per second of the compiled engine, beside its rivals, on four workloads.
 
 Run with `python -m bench.engine`; it writes docs/engine_figures.md and plots to docs/plots/. The
 C++ twin is built when there is a g++; Pathway is installed into an environment of its own with
@@ -25,6 +25,14 @@ import viewkeep as vk
 from bench._engine_data import STAR, SUMMED, TRIANGLE, Workload, housing, hubs, star, zipf
 from bench._engine_plots import draw
 from bench._engine_rivals import checks, dicts_rate, duckdb_seconds, pathway_rate, timed, twin_rate
+from bench._engine_types import (
+    compiled_rate,
+    dict_rate,
+    duckdb_once,
+    polars_once,
+    reference_rate,
+    typed_loads,
+)
 from viewkeep.engine.compiled.llvm.machine import CACHE_VARIABLE
 from viewkeep.rings import INTEGERS
 
@@ -201,6 +209,23 @@ def measure_housing(scale: int, pathway: Path | None) -> Iterator[Figure]:
     yield from rivals(load, 0, None, {"strategy": "viewtree"}, total)
 
 
+def measure_types(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload T: sums of decimals, floats and expressions, from Arrow batches."""
+    for load in typed_loads(1_000_000 // scale, 200_000 // scale):
+        rate, live = compiled_rate(load)
+        yield Figure(load.name, "compiled", "batches", rate, "updates/s", 2e6)
+        yield Figure(load.name, "compiled", "memory of R", entry_bytes(live, "R"), "bytes/entry")
+        del live
+        gc.collect()
+        yield Figure(
+            load.name, "reference engine", "batches", reference_rate(load, 2_000), "updates/s"
+        )
+        yield Figure(load.name, "Python dicts", "single", dict_rate(load), "updates/s")
+        yield Figure(load.name, "DuckDB", "recompute once", duckdb_once(load), "s")
+        if (seconds := polars_once(load)) is not None:
+            yield Figure(load.name, "Polars", "recompute once", seconds, "s")
+
+
 PROGRAMS = {
     "star, viewtree": (STAR, "viewtree"),
     "triangle, delta": (TRIANGLE, "delta"),
@@ -334,6 +359,7 @@ MEASURES = {
     "B": measure_zipf,
     "H": measure_hubs,
     "C": measure_housing,
+    "T": measure_types,
 }
 
 
@@ -341,7 +367,7 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a tenth of the data")
-    parser.add_argument("--parts", default="KABHC", help="which (K: compiling, H: hubs)")
+    parser.add_argument("--parts", default="KABHCT", help="which (K: compiling, H: hubs)")
     parser.add_argument("--pathway", type=Path, help="folder for Pathway's environment")
     parser.add_argument("--docs", action="store_true", help="write docs/engine_figures.md")
     chosen = parser.parse_args()

@@ -21,8 +21,8 @@ from viewkeep.engine.result import short
 from viewkeep.engine.runner import Runner, restore_compiled
 from viewkeep.engine.save import damaged_file_error, is_arrow_file, read_state
 from viewkeep.engine.subscribers import OutputChange as OutputChange
-from viewkeep.engine.switching import payload_obstacle
-from viewkeep.errors import QueryError, SchemaError, ViewkeepError
+from viewkeep.engine.switching import INSTALL, missing_libraries, payload_obstacle
+from viewkeep.errors import MissingLibraryError, QueryError, SchemaError, ViewkeepError
 from viewkeep.options import Options
 from viewkeep.plan.adaptive.thresholds import Thresholds
 from viewkeep.plan.choose import plan
@@ -201,6 +201,33 @@ class Maintainer(QueryResult):
         turn: what that changes is told next. All hear every change in its order, but with several
         threads maybe from the call of another one.
         """
+        self._check_subscriber(callback)
+        with self._gate:
+            self._live.flush()
+            self._live.runner.stop_singles()
+            return self._live.subscribers.add(callback)
+
+    def subscribe_batches(self, callback: Callable[["RecordBatch"], None]) -> int:
+        """Like `subscribe`, with the change as an Arrow record batch: the outputs, then the counts
+        or aggregates before and after, which are null where a tuple is absent.
+
+        >>> from viewkeep import maintain
+        >>> live, heard = maintain("Q(a) = R(a, b)", engine="compiled"), []
+        >>> token = live.subscribe_batches(heard.append)
+        >>> live.update_batch("R", [(1, 2), (1, 3)])
+        >>> heard[0].to_pylist()
+        [{'a': 1, 'count before': None, 'count after': 2}]
+        """
+        self._check_subscriber(callback)
+        if missing := missing_libraries():
+            raise MissingLibraryError(f"Arrow batches need {missing}: {INSTALL}")
+        with self._gate:
+            self._live.flush()
+            self._live.runner.stop_singles()
+            return self._live.subscribers.add_for_batches(callback)
+
+    def _check_subscriber(self, callback: object) -> None:
+        """Refuse what cannot be told, or called."""
         if self.query.inputs and not self.program.listed:
             raise QueryError(
                 f"query {self.query.name} has inputs: its changes are told where the output is "
@@ -210,10 +237,6 @@ class Maintainer(QueryResult):
             raise QueryError("subscribe() needs the inputs: use keep_inputs=True")
         if not callable(callback):
             raise QueryError(f"subscribe() takes a function, not {callback!r}")
-        with self._gate:
-            self._live.flush()
-            self._live.runner.stop_singles()
-            return self._live.subscribers.add(callback)
 
     def unsubscribe(self, token: int) -> None:
         """Call a subscriber no more."""

@@ -1,5 +1,7 @@
 """Subscribers are told exactly how the output changes."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -163,3 +165,30 @@ def test_the_cost_of_telling_does_not_grow_with_the_output():
         return live.steps - before
 
     assert steps(10) == steps(1000)
+
+
+@pytest.mark.parametrize(
+    "text", ["Q(a, c) = R(a, b) * S(b, c)", "Q(a; sum(c), count()) = R(a, b) * S(b, c)"]
+)
+def test_changes_as_arrow_batches_are_those_of_rows(text):
+    choose = random.Random(text)
+    live, batches = vk.maintain(text), []
+    replica, token = Replica(live), live.subscribe_batches(batches.append)
+    for _ in range(12):
+        rows = [(choose.randrange(3), choose.randrange(3)) for _ in range(6)]
+        live.update_batch(choose.choice("RS"), rows, [choose.choice((1, 1, -1)) for _ in rows])
+        assert replica.content == dict(live.enumerate())
+    content, width = {}, len(live.query.outputs)
+    for batch in batches:
+        for row in zip(*batch.to_pydict().values(), strict=True):
+            payloads, half = row[width:], (len(row) - width) // 2
+            before, after = payloads[:half], payloads[half:]
+            assert content.get(row[:width], (None,) * half) == before
+            content[row[:width]] = after
+    present = {row: after for row, after in content.items() if any(v is not None for v in after)}
+    expected = dict(live.enumerate())
+    assert present == {r: v if live.query.aggregates else (v,) for r, v in expected.items()}
+    live.unsubscribe(token)
+    told = len(batches)
+    live.update("R", (0, 0), 5)
+    assert len(batches) == told

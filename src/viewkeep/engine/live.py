@@ -16,7 +16,7 @@ from viewkeep.engine.intake import Change, Row, find_intake, intakes_of
 from viewkeep.engine.interpreter.check import Checker
 from viewkeep.engine.pending import PendingChanges
 from viewkeep.engine.runner import Runner, TableBatch
-from viewkeep.engine.subscribers import Subscribers
+from viewkeep.engine.subscribers import OutputChange, Subscribers
 from viewkeep.engine.switching import Engines
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.payload import Payload
@@ -56,7 +56,7 @@ class LiveQuery:
         self._intakes = intakes_of(query, payload)
         self._pending = PendingChanges(payload.ring)
         self._version = 0
-        self.subscribers = Subscribers(self._output_state)
+        self.subscribers = Subscribers(self._output_state, self._batch_of_changes)
         self.gate = Gate(self.subscribers.deliver)
         checker = Checker(program, payload.ring) if options.check else None
         engines = Engines(
@@ -137,7 +137,7 @@ class LiveQuery:
         if not self._lazy and not any(isinstance(rows, Iterator) for _, rows, _ in batches):
             for relation, _, _ in batches:
                 find_intake(self._intakes, relation, self.query)
-            if self.runner.apply_tables(batches):
+            if self.runner.apply_tables(batches, self.subscribers):
                 self._version += 1
                 return
         changes = [self.net_changes(*batch) for batch in batches]
@@ -175,6 +175,11 @@ class LiveQuery:
         self._version += 1
         if self.subscribers:
             self.subscribers.tell(dict.fromkeys(self._heads()) | before)
+
+    def _batch_of_changes(self, changes: list[OutputChange]) -> "RecordBatch":
+        from viewkeep.engine.compiled.observed import batch_of_changes  # loads Arrow
+
+        return batch_of_changes(self.query, changes)
 
     def _heads(self) -> list[Row]:
         """All output tuples, with the inputs where the output is a list over them."""

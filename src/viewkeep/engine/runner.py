@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from viewkeep.engine.compiled.rings import Overflow, Unfit
+from viewkeep.engine.compiled.rings import Overflow, Retype, Unfit
 from viewkeep.engine.gate import Gate
 from viewkeep.engine.intake import Change, Row
 from viewkeep.engine.interpreter.check import Checker
 from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.engine.interpreter.partitions import Layout
 from viewkeep.engine.save import write_state
-from viewkeep.engine.subscribers import Subscribers
+from viewkeep.engine.subscribers import Subscribers, Told
 from viewkeep.engine.switching import INSTALL, Engine, Engines, copy_state, missing_libraries
 from viewkeep.errors import RingError, ViewkeepError
 from viewkeep.plan.payload import Payload
@@ -22,6 +22,8 @@ from viewkeep.rings import Ring
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
+
+    from viewkeep.engine.compiled.engine import CompiledEngine
 
 Result = TypeVar("Result")
 
@@ -94,23 +96,43 @@ class Runner:
     def _move_to(self, engine: Engine) -> None:
         """Go over to an empty engine; where that fails, stay and note why."""
         try:
-            other = copy_state(self.engine, engine)
+            other = self._typed_move(engine)
         except Exception as error:
             self._engines.give_up(error)
         else:
             self.use(other)
 
+    def _typed_move(self, engine: Engine) -> Engine:
+        """The empty engine, or one for other types, with all that the present one holds."""
+        while True:
+            try:
+                return copy_state(self.engine, engine)
+            except Retype as reason:
+                engine = self._engines.with_coder(reason.coder)
+
     def or_refuse(self, action: Callable[[], Result]) -> Result:
         """Run an action; if the compiled engine cannot hold its numbers, the action has changed
-        nothing, and the reference engine takes over."""
-        try:
-            return action()
-        except Unfit as reason:
-            self.refuse(reason)
-            return action()
+        nothing, and another engine takes over."""
+        while True:
+            try:
+                return action()
+            except Unfit as reason:
+                self.refuse(reason)
 
     def refuse(self, reason: Unfit) -> None:
-        """Go over to the reference engine; an overflow where 64 bits were asked for is an error."""
+        """Go over to a compiled engine for other types, or to the reference engine; an overflow
+        where 64 bits were asked for is an error."""
+        if isinstance(reason, Retype):
+            try:
+                engine: Engine = self._engines.with_coder(reason.coder)
+                self.use(self._typed_move(engine))
+                return
+            except Unfit as unfit:
+                reason = unfit
+            except ViewkeepError as error:
+                raise RingError(f"{reason}, and no other engine can take over: {error}") from None
+            except Exception as error:
+                reason = Unfit(f"compiling failed ({type(error).__name__}: {error})")
         if isinstance(reason, Overflow) and self._engines.kind == "compiled":
             problem = f'{reason}: engine="auto" goes on without limit where 64 bits end'
             raise RingError(problem) from None
@@ -154,8 +176,8 @@ class Runner:
         """Run the triggers of all changes; what a refused one leaves is undone."""
         before = subscribers.start()
         engine = self.engine
-        if not isinstance(engine, ReferenceEngine) and not subscribers and self._checker is None:
-            engine.apply(changes)
+        if not isinstance(engine, ReferenceEngine) and self._is_columnar(engine, subscribers):
+            self._run_columns(engine, engine.encode_all(changes), subscribers)
             return before
         payloads: dict[tuple[int, Row], Any] = {}
         fallible = self._fallible or self.compiled
@@ -178,6 +200,25 @@ class Runner:
         finally:
             self._end_undo()
         return before
+
+    def _is_columnar(self, engine: "CompiledEngine", subscribers: Subscribers) -> bool:
+        """Whether machine code runs whole batches, and tells subscribers if there are some."""
+        return self._checker is None and (not subscribers or engine.observes)
+
+    def _run_columns(
+        self, engine: "CompiledEngine", batches: list[tuple[int, Any]], subscribers: Subscribers
+    ) -> None:
+        """Run coded batches, all or none, and queue what subscribers are to be told."""
+        if not subscribers:
+            engine.apply_columns(batches)
+            return
+        from viewkeep.engine.compiled.observed import observed_batch, observed_rows  # loads Arrow
+
+        observed = engine.apply_observed(batches)
+        told = Told(
+            lambda: observed_rows(engine, observed), lambda: observed_batch(engine, observed)
+        )
+        subscribers.queue_told(told)
 
     def _begin_undo(self, changes: int) -> Callable[[], Layout | None] | None:
         """Start an undo note; the result restores the present layout after changes that are refused
@@ -210,6 +251,11 @@ class Runner:
         self.note(sum(sizes))
         if isinstance(self.engine, ReferenceEngine) or len(sizes) < len(data):
             return False
+        return self.or_refuse(lambda: self._load_columns(data, sum(sizes)))
+
+    def _load_columns(self, data: Mapping[str, Any], size: int) -> bool:
+        if isinstance(self.engine, ReferenceEngine):
+            return False
         engine, contents = self.engine, dict[int, Any]()
         for relation, rows in data.items():
             batches = engine.batches(relation, rows, None, loading=True)
@@ -220,27 +266,29 @@ class Runner:
             engine.load_columns(contents)
         except Unfit:
             self.use(self._engines.like(engine))
-            return False
-        self._tidy(sum(sizes))
+            raise
+        self._tidy(size)
         return True
 
-    def apply_tables(self, changes: Sequence[TableBatch]) -> bool:
+    def apply_tables(self, changes: Sequence[TableBatch], subscribers: Subscribers) -> bool:
         """Apply changes column by column, all or none; whether that could be done."""
         size = sum(len(rows) for _, rows, _ in changes if hasattr(rows, "__len__"))
         self.note(size)
-        if isinstance(self.engine, ReferenceEngine) or not self.direct:
+        return self.or_refuse(lambda: self._apply_columns(changes, size, subscribers))
+
+    def _apply_columns(
+        self, changes: Sequence[TableBatch], size: int, subscribers: Subscribers
+    ) -> bool:
+        engine = self.engine
+        if isinstance(engine, ReferenceEngine) or not self._is_columnar(engine, subscribers):
             return False
         batches = list[tuple[int, Any]]()
         for relation, rows, multiplicities in changes:
-            of_relation = self.engine.batches(relation, rows, multiplicities)
+            of_relation = engine.batches(relation, rows, multiplicities)
             if of_relation is None:
                 return False
             batches += of_relation
-        try:
-            self.engine.apply_columns(batches)
-        except Unfit as reason:
-            self.refuse(reason)
-            return False
+        self._run_columns(engine, batches, subscribers)
         self._tidy(size)
         return True
 

@@ -3,11 +3,16 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewkeep.errors import QueryError, RingError
+from viewkeep.query.conjunctive import ConjunctiveQuery
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # has no stubs
 
 Row = tuple[Any, ...]
 
@@ -22,6 +27,24 @@ class OutputChange:
 
 
 Callback = Callable[[list[OutputChange]], None]
+BatchCallback = Callable[["RecordBatch"], None]
+MakeBatch = Callable[[list[OutputChange]], "RecordBatch"]
+Delivery = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Changes in the forms that subscribers want, each made only if one of them does."""
+
+    rows: Callable[[], list[OutputChange]]
+    batch: Callable[[], "RecordBatch | None"]
+
+
+def change_names(query: ConjunctiveQuery) -> list[str]:
+    """The columns of changes as Arrow: the head, then each payload before and after."""
+    payloads = list(map(str, query.aggregates)) or ["count"]
+    after = [f"{name} {moment}" for moment in ("before", "after") for name in payloads]
+    return [*query.outputs, *query.inputs, *after]
 
 
 class Subscribers:
@@ -33,16 +56,17 @@ class Subscribers:
     for a min whose deletes have overtaken their inserts.
     """
 
-    def __init__(self, state_of: Callable[[Row], Any]) -> None:
-        self._state_of = state_of
+    def __init__(self, state_of: Callable[[Row], Any], make_batch: MakeBatch | None = None) -> None:
+        self._state_of, self._make_batch = state_of, make_batch
         self._callbacks: dict[int, Callback] = {}
+        self._batch_callbacks: dict[int, BatchCallback] = {}
         self._tokens = count(1)
         self._untold: dict[Row, Any] = {}
-        self._queue: deque[tuple[list[OutputChange], list[Callback]]] = deque()
+        self._queue: deque[list[Delivery]] = deque()
         self._mutex, self._delivering = Lock(), False
 
     def __bool__(self) -> bool:
-        return bool(self._callbacks)
+        return bool(self._callbacks or self._batch_callbacks)
 
     def add(self, callback: Callback) -> int:
         """Tell this one too, from now on; returns the token by which it is removed."""
@@ -50,11 +74,18 @@ class Subscribers:
         self._callbacks[token] = callback
         return token
 
+    def add_for_batches(self, callback: BatchCallback) -> int:
+        """Tell this one in Arrow batches."""
+        token = next(self._tokens)
+        self._batch_callbacks[token] = callback
+        return token
+
     def remove(self, token: int) -> None:
         """Tell the subscriber of a token no more; what waits for it is still delivered."""
-        if not isinstance(token, int) or self._callbacks.pop(token, None) is None:
+        known: list[dict[int, Any]] = [self._callbacks, self._batch_callbacks]
+        if not isinstance(token, int) or not any(each.pop(token, None) for each in known):
             raise QueryError(f"{token!r} is no token of a subscriber: subscribe() returns them")
-        if not self._callbacks:
+        if not self:
             self._untold.clear()
 
     def start(self) -> dict[Row, Any]:
@@ -84,8 +115,19 @@ class Subscribers:
 
     def queue(self, changes: list[OutputChange]) -> None:
         """Queue a call of every subscriber with changes, if there are any."""
-        if changes and self._callbacks:
-            self._queue.append((changes, list(self._callbacks.values())))
+        make = self._make_batch
+        if changes:
+            self.queue_told(Told(lambda: changes, lambda: make(changes) if make else None))
+
+    def queue_told(self, told: Told) -> None:
+        """Queue a call of every subscriber, in the form that it wants; values are read now."""
+        calls = list[Delivery]()
+        if self._callbacks and (rows := told.rows()):
+            calls += [partial(callback, rows) for callback in self._callbacks.values()]
+        if self._batch_callbacks and (batch := told.batch()) is not None and len(batch):
+            calls += [partial(callback, batch) for callback in self._batch_callbacks.values()]
+        if calls:
+            self._queue.append(calls)
 
     def deliver(self) -> None:
         """Call everyone with all that waits, unless someone is at it; the first error is raised
@@ -98,11 +140,10 @@ class Subscribers:
             self._delivering = True
         errors: list[Exception] = []
         try:
-            while (delivery := self._next()) is not None:
-                changes, callbacks = delivery
-                for callback in callbacks:
+            while (calls := self._next()) is not None:
+                for call in calls:
                     try:
-                        callback(changes)
+                        call()
                     except Exception as error:
                         errors.append(error)
         except BaseException:
@@ -111,7 +152,7 @@ class Subscribers:
         if errors:
             raise errors[0]
 
-    def _next(self) -> tuple[list[OutputChange], list[Callback]] | None:
+    def _next(self) -> list[Delivery] | None:
         """What is to be told next; when nothing is, the delivery ends in the same moment."""
         with self._mutex:
             if self._queue:

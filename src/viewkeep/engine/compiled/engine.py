@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from viewkeep.engine.compiled.formats import BY_DICTIONARY, NULL, PLAIN, whole_again
 from viewkeep.engine.compiled.instance import Instance, Row
 from viewkeep.engine.compiled.layout import BASE, LOADING, SIZE, UPDATES, Store
+from viewkeep.engine.compiled.llvm.translate import OUTSIDE, TOO_LARGE
 from viewkeep.engine.compiled.memory import blocks, words_at
 from viewkeep.engine.compiled.partitions import CompiledPartitions
-from viewkeep.engine.compiled.reading import PORTION, OutputReader
-from viewkeep.engine.compiled.rings import Overflow
+from viewkeep.engine.compiled.reading import PORTION, Observed, OutputReader
+from viewkeep.engine.compiled.rings import Overflow, Unfit
 from viewkeep.engine.compiled.table_intake import Batches, Columns
-from viewkeep.engine.compiled.values import PLAIN, Coder
+from viewkeep.engine.compiled.values import Coder
 from viewkeep.engine.interpreter.partitions import Layout
 from viewkeep.errors import ViewkeepError
 from viewkeep.plan.payload import Payload
@@ -54,6 +56,8 @@ class CompiledEngine(Instance):
     ) -> None:
         super().__init__(program, payload, query, coder, keep_inputs)
         self.counter = [0]
+        self.used = False
+        """Whether there may be anything in it."""
         self._until_tidy = 0
         self._parameters = {t.atom: t.parameters for t in program.triggers}
         self.triggers = {atom: self._compiled_trigger(atom) for atom in self._parameters}
@@ -87,7 +91,9 @@ class CompiledEngine(Instance):
         self, relation: str, rows: Any, multiplicities: Any, loading: bool = False
     ) -> Batches | None:
         """A table as columns of changes, atom by atom; None if it must be read row by row."""
-        return self.inlets.batches(relation, rows, multiplicities, loading)
+        batches = self.inlets.batches(relation, rows, multiplicities, loading)
+        self.check_types()
+        return batches
 
     def forget_overflow(self) -> None:
         """Clear the mark of an overflow that was undone."""
@@ -118,20 +124,44 @@ class CompiledEngine(Instance):
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Run the triggers of changes one after another; all of them, or none."""
-        batches = [
+        self.apply_columns(self.encode_all(changes))
+
+    def encode_all(self, changes: Iterable[Change]) -> list[tuple[int, Columns]]:
+        """Changes as batches of codes, atom by atom."""
+        return [
             (atom, self.encode(atom, [(row, payload) for _, row, payload in group]))
             for atom, group in groupby(changes, itemgetter(0))
         ]
-        self.apply_columns(batches)
 
-    def apply_columns(self, batches: Sequence[tuple[int, Columns]]) -> None:
+    @property
+    def observes(self) -> bool:
+        """Whether batches tell how they change the output: what is there now less the change is
+        what was there before, unless sums are rounded."""
+        return "f" not in self.shape.kinds and not self.program.inputs
+
+    def apply_observed(self, batches: Sequence[tuple[int, Columns]]) -> Observed:
+        """Run batches, all or none; how they change the output."""
+
+        def run(name: str, columns: Columns) -> int:
+            places = np.array([column.ctypes.data for column in columns], np.int64)
+            observe = self._output.observing(int(name.removeprefix("batch_")))
+            return observe(self.state.address, places.ctypes.data, len(columns[0]))
+
+        return self._output.observe(lambda: self.apply_columns(batches, run))
+
+    def apply_columns(
+        self,
+        batches: Sequence[tuple[int, Columns]],
+        run: Callable[[str, Columns], int] | None = None,
+    ) -> None:
         """Run batches of coded changes, atom by atom; all of them, or none."""
-        batches_run = []
+        run, batches_run = run or self.run, []
         for atom, columns in batches:
             batches_run.append((atom, columns))
-            if self.run(f"batch_{atom}", columns):
+            self.used = True
+            if marks := run(f"batch_{atom}", columns):
                 self._undo_batches(batches_run)
-                raise Overflow("a sum or a product does not fit 64 bits")
+                raise self._problem(marks, batches)
 
     def _undo_batches(self, batches_run: list[tuple[int, Columns]]) -> None:
         """Words wrap, so that taking the same changes away gives back what was there exactly."""
@@ -140,6 +170,14 @@ class CompiledEngine(Instance):
             with np.errstate(over="ignore"):
                 self.run(f"batch_{atom}", [*columns[:arity], *(-c for c in columns[arity:])])
         self.forget_overflow()
+
+    def _problem(self, marks: int, batches: Sequence[tuple[int, Columns]]) -> Unfit:
+        """What takes numbers that were too large, or no multiples of their unit."""
+        if marks & OUTSIDE:
+            return self.refit(batches)
+        if marks & TOO_LARGE:
+            return Overflow("a sum or a product does not fit 64 bits")
+        return self.wider()
 
     # --- the dictionary ---------------------------------------------------------------------------
 
@@ -168,9 +206,10 @@ class CompiledEngine(Instance):
         used = np.zeros(len(self.coder.values), np.bool_)
         for table in self.source.memory.tables if len(used) else ():
             rows = self.state.rows(table) if table.key else np.zeros((0, 0), np.int64)
-            for column in range(len(table.key)):
-                codes = rows[:, column]
-                used[codes[codes >= PLAIN] - PLAIN] = True
+            for column, domain in enumerate(self.domains(table.key)):
+                if domain.format in BY_DICTIONARY:
+                    codes = rows[:, column]
+                    used[codes[(codes >= PLAIN) & (codes != NULL)] - PLAIN] = True
         self.coder.forget_all_but(used)
 
     # --- loading ----------------------------------------------------------------------------------
@@ -189,6 +228,7 @@ class CompiledEngine(Instance):
 
     def load_columns(self, contents: dict[int, Columns], layout: Layout | None = None) -> None:
         """Fill an empty engine with coded contents; rows of an atom are distinct."""
+        self.used = True
         self.state.words[LOADING] = 1
         if self.partitions is None:
             overflow = False
@@ -200,7 +240,7 @@ class CompiledEngine(Instance):
         self.call("finish")
         self.state.words[LOADING] = 0
         if overflow:
-            raise Overflow("a sum or a product does not fit 64 bits")
+            raise self._problem(int(self.state.words[0]), list(contents.items()))
 
     def _fill_partitions(self, contents: dict[int, Columns], layout: Layout | None) -> int:
         assert self.partitions is not None
@@ -233,22 +273,30 @@ class CompiledEngine(Instance):
             names = ", ".join(sorted(self.dropped))
             raise ViewkeepError(f"the rows of {names} were not kept (keep_inputs=False)")
         for part in self.program.parts:
-            for row, payload in self.items(self.source.memory.stores[part.map]):
-                yield part.atom, row, payload
+            store, atoms = self.source.memory.stores[part.map], frozenset({part.atom})
+            domains = self.domains(self._part_keys[part.atom])
+            loose = self.sums is not None and any(domain.loose for domain in domains)
+            for row, payload in self.items(store, atoms):
+                if not loose:
+                    yield part.atom, row, payload
+                    continue
+                given = tuple([whole_again(v) if d.loose else v for v, d in zip(row, domains)])  # noqa: B905
+                yield part.atom, given, self.payload.of(part.atom, given, payload[0])
 
     def input_payload(self, atom: int, row: Row) -> Any:
         """The payload of one tuple of an atom; None if it is absent."""
-        codes = [self.coder.find(value) for value in row]
+        domains = self.domains(self._part_keys[atom])
+        codes = [self.coder.find(v, d) for v, d in zip(row, domains, strict=True)]
         if None in codes:
             return None
         for part in self.program.parts:
             store = self.source.memory.stores[part.map]
-            element = self._find_payload(store, codes) if part.atom == atom else None
+            element = self._find_payload(store, codes, atom) if part.atom == atom else None
             if element is not None:
                 return element
         return None
 
-    def _find_payload(self, store: Store, codes: list[Any]) -> Any:
+    def _find_payload(self, store: Store, codes: list[Any], atom: int) -> Any:
         table = store.table
         address = self.state.address + 8 * table.at
         if table.key:
@@ -257,7 +305,7 @@ class CompiledEngine(Instance):
         if not address:
             return None
         rows = words_at(address, table.stride).reshape(1, -1)
-        (element,) = self.state.payloads(rows, store)
+        (element,) = self.elements(rows, store, frozenset({atom}))
         return None if self.ring.is_zero(element) else element
 
     # --- reading ----------------------------------------------------------------------------------
@@ -270,7 +318,7 @@ class CompiledEngine(Instance):
     def relation(self, each: Map) -> Relation[Any]:
         """A copy of a map."""
         relation: Relation[Any] = Relation(each.key, INTEGERS if each.live else self.ring)
-        for row, payload in self.items(self.source.memory.stores[each.name]):
+        for row, payload in self.items(self.source.memory.stores[each.name], each.atoms):
             relation.add(row, payload)
         return relation
 

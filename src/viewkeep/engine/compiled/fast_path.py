@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from viewkeep.engine.compiled.lifts import lifted_words, single_words
+from viewkeep.engine.compiled.emit.text import Lifts
+from viewkeep.engine.compiled.lifts import Lifter, lifted_words, single_lines
 from viewkeep.engine.compiled.llvm.machine import MachineCode
 from viewkeep.engine.compiled.llvm.python_rows import (
     UPDATE,
@@ -13,6 +14,7 @@ from viewkeep.engine.compiled.llvm.python_rows import (
     update_text,
 )
 from viewkeep.engine.compiled.rings import RingShape
+from viewkeep.engine.compiled.sums import Sums, unit_name
 from viewkeep.engine.compiled.table_intake import Batches, ColumnIntake
 from viewkeep.engine.compiled.values import Coder
 from viewkeep.plan.payload import Payload, distinct_variables
@@ -32,33 +34,45 @@ class FastPaths:
         query: ConjunctiveQuery,
         coder: Coder,
         shape: RingShape,
+        sums: Sums | None,
     ) -> None:
-        self._program, self._query, self._shape = program, query, shape
+        self._program, self._query, self._shape, self._sums = program, query, shape, sums
         self._lifted = lifted_words(query, payload)
         self._intakes: dict[str, ColumnIntake] = {}
-        if self._lifted is not None:
+        lifters = self._lifters()
+        if lifters is not None:
             self._intakes = {
-                relation: ColumnIntake(
-                    query, relation, coder, shape, self._lifted, payload.ring.subtractable
-                )
+                relation: ColumnIntake(query, relation, coder, lifters, payload.ring.subtractable)
                 for relation in query.relations
             }
         self._direct = [name for name, each in self._intakes.items() if each.direct]
 
-    def lifts(self) -> dict[int, list[str]]:
+    def _lifters(self) -> dict[int, Lifter | None] | None:
+        """By atom, what computes payloads of columns; None where machine code does."""
+        if self._sums is not None:
+            return dict.fromkeys(range(len(self._query.atoms)))
+        if self._lifted is None:
+            return None
+        return {atom: Lifter(self._shape, words) for atom, words in self._lifted.items()}
+
+    def lifts(self) -> Lifts:
         """How single tuples are lifted, for the relations whose rows need no Python.
 
         Lifts name the query's variables; where inputs are copied, triggers have others.
         """
-        return {
-            atom: single_words(
-                self._lifted[atom],
-                distinct_variables(self._query.atoms[atom].variables),
-                self._shape,
-            )
-            for atom in dict.fromkeys(trigger.atom for trigger in self._program.triggers)
-            if self._lifted is not None and self._query.atoms[atom].relation in self._direct
-        }
+        if (sums := self._sums) is not None:
+            units = tuple(unit_name(*place) for place in sums.units)
+            return Lifts(dict(sums.lines), True, units, sums.floats)
+        lifted, atoms = self._lifted or {}, self._query.atoms
+        return Lifts(
+            {
+                atom: single_lines(
+                    lifted[atom], distinct_variables(atoms[atom].variables), self._shape
+                )
+                for atom in dict.fromkeys(trigger.atom for trigger in self._program.triggers)
+                if atom in lifted and atoms[atom].relation in self._direct
+            }
+        )
 
     def module(self) -> str:
         """LLVM of functions that take single rows, one for each relation that allows it."""

@@ -1,6 +1,6 @@
 """A program's machine code over one state: calls, and changes and rows as columns of codes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,10 @@ from viewkeep.engine.compiled.emit.program import emit_program
 from viewkeep.engine.compiled.fast_path import FastPaths
 from viewkeep.engine.compiled.layout import Store, unread_inputs
 from viewkeep.engine.compiled.llvm import machine
-from viewkeep.engine.compiled.memory import MemoryState
-from viewkeep.engine.compiled.rings import Overflow, Unfit, shape_of
+from viewkeep.engine.compiled.llvm.translate import TOO_WIDE
+from viewkeep.engine.compiled.memory import MemoryState, Words
+from viewkeep.engine.compiled.rings import COUNT, Overflow, Retype, Unfit, shape_of
+from viewkeep.engine.compiled.sums import WINDOW, mark_summed, plan_sums, signature, unit_name
 from viewkeep.engine.compiled.table_intake import Columns
 from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.plan.payload import Payload
@@ -18,6 +20,9 @@ from viewkeep.plan.program import Program
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 Row = tuple[Any, ...]
+
+SPARE = 6
+"""Bits beyond those that were seen, so that units change rarely."""
 
 
 class Instance:
@@ -31,16 +36,21 @@ class Instance:
         coder: Coder | None = None,
         keep_inputs: bool = True,
     ) -> None:
-        ring, shape = payload.ring, shape_of(payload.ring)
+        self.coder = Coder(query) if coder is None else coder
+        mark_summed(query, self.coder)
+        self.sums = plan_sums(query, self.coder)
+        shape = shape_of(payload.ring) if self.sums is None else self.sums.shape
         if isinstance(shape, str):
             raise Unfit(shape)
-        self.program, self.ring, self.shape = program, ring, shape
-        self.coder = Coder(query) if coder is None else coder
-        self.inlets = FastPaths(program, payload, query, self.coder, shape)
+        self.query, self._signature = query, signature(query, self.coder)
+        self.program, self.ring, self.shape, self.payload = program, payload.ring, shape, payload
+        self.inlets = FastPaths(program, payload, query, self.coder, shape, self.sums)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
         self.source = emit_program(program, shape, self.inlets.lifts(), self.dropped)
         self.code = machine.load(self.source.main, self.inlets.module())
         self.state = MemoryState(self.source.memory, self.code.function("start", 1))
+        for place, unit in ({} if self.sums is None else self.sums.units).items():
+            self.state.words[self.source.memory.areas[unit_name(*place)]] = unit
         self.functions: dict[str, Callable[..., int]] = {}
         self._domains = self._domains_of_query(query)
         self._part_keys = {p.atom: program.map(p.map).key for p in program.parts}
@@ -63,16 +73,44 @@ class Instance:
             function = self.functions[name] = self.code.function(name, len(arguments) + 1)
         return function(self.state.address, *arguments)
 
-    def run(self, name: str, columns: Columns) -> int:
+    def run(self, name: str, columns: Columns, *arguments: int) -> int:
         """Run a function of the program on columns."""
         addresses = np.array([column.ctypes.data for column in columns], np.int64)
-        return self.call(name, addresses.ctypes.data, len(columns[0]) if columns else 0)
+        count = len(columns[0]) if columns else 0
+        return self.call(name, addresses.ctypes.data, count, *arguments)
 
     def check_output(self, overflow: int) -> None:
-        """Raise an error where a payload of the output has left 64 bits."""
+        """Raise an error where a payload of the output has left its bits."""
         if overflow:
             self.state.words[0] = 0
+            if overflow == TOO_WIDE:
+                raise self.wider()
             raise Overflow("a payload of the output does not fit 64 bits")
+
+    def check_types(self) -> None:
+        """Go over to another engine where the first values of a column have told its type."""
+        if signature(self.query, self.coder) != self._signature:
+            raise Retype(self.coder)
+
+    def wider(self) -> Retype:
+        """An engine whose sums have one word more."""
+        coder = self.coder.empty()
+        coder.wider += 1
+        return Retype(coder, "a sum does not fit its words")
+
+    def refit(self, atoms: Sequence[tuple[int, Columns]]) -> Retype:
+        """An engine whose units are those of the floats in these columns, too."""
+        coder = self.coder.empty()
+        for atom, columns in atoms:
+            floats = self.inlets.lifts().floats.get(atom, [])
+            found = np.array([[5000, -5000]] * len(floats), np.int64)
+            if floats:
+                self.run(f"window_{atom}", columns, found.ctypes.data)
+            for number, (low, high) in enumerate(found.tolist()):
+                own = coder.windows.get((atom, number), WINDOW)
+                seen = min(own[0], low - SPARE), max(own[1], high + SPARE)
+                coder.windows[atom, number] = seen
+        return Retype(coder, "a float needs other units")
 
     def encode(self, atom: int, changes: list[tuple[Row, Any]]) -> Columns:
         """Changes of one atom as columns of codes and of payload words."""
@@ -82,21 +120,30 @@ class Instance:
             self.coder.encode(values, domain)
             for values, domain in zip(keys, domains)  # noqa: B905
         ]
+        self.check_types()
         return columns + self.encode_payloads([payload for _, payload in changes])
 
     def encode_payloads(self, payloads: list[Any]) -> Columns:
-        """Payloads as columns of words."""
+        """Payloads as columns of words; those that follow from the rows, as multiplicities."""
+        kinds = "i" if self.sums is not None else self.shape.kinds
         encoded = [self.shape.encode(payload) for payload in payloads]
-        columns = zip(*encoded, strict=True) if encoded else [()] * self.shape.width
+        columns = zip(*encoded, strict=True) if encoded else [()] * len(kinds)
         return [
             np.array(column, np.float64 if kind == "f" else np.int64)
-            for kind, column in zip(self.shape.kinds, columns, strict=True)
+            for kind, column in zip(kinds, columns, strict=True)
         ]
 
-    def items(self, store: Store) -> Iterator[tuple[Row, Any]]:
-        """The entries of a map, decoded."""
+    def items(self, store: Store, atoms: frozenset[int] | None = None) -> Iterator[tuple[Row, Any]]:
+        """The entries of a map, decoded; that of some atoms only where it is not the output."""
         rows = self.state.entries(store)
         domains = self.domains(store.key)
         columns = [rows[:, i] for i in range(len(store.key))]
         keys = self.coder.rows(columns, domains) if columns else iter([()] * len(rows))
-        return zip(keys, self.state.payloads(rows, store), strict=True)
+        return zip(keys, self.elements(rows, store, atoms), strict=True)
+
+    def elements(self, rows: Words, store: Store, atoms: frozenset[int] | None) -> list[Any]:
+        """The payloads of a map in rows of its table."""
+        numbers = self.state.numbers(rows, store)
+        if self.sums is None or atoms is None or store.shape is COUNT:
+            return list(map(store.shape.decode, numbers))
+        return [self.sums.decode(each, atoms) for each in numbers]

@@ -147,7 +147,7 @@ class _LayoutBuilder:
         word, offsets = len(key), dict[str, int]()
         for each in maps:
             offsets[each.name] = word
-            word += shapes[each.name].width
+            word += shapes[each.name].size
         places = dict[str, int]()
         for each in maps:
             places[each.name] = word
@@ -168,9 +168,9 @@ class _LayoutBuilder:
         groups: dict[Group, tuple[bool, bool]] = {}
         if local.listed and local.key:
             groups[()] = (True, False)
-        stride = len(local.key) + local.shape.width + len(groups)
+        stride = len(local.key) + local.shape.size + len(groups)
         table = self._new_table(identifier(local.name), local.key, stride)
-        place = len(local.key) + local.shape.width
+        place = len(local.key) + local.shape.size
         indexes = self._place_indexes(local.name, local.key, groups, place)
         self.stores[local.name] = Store(
             local.name, local.key, table, len(local.key), local.shape, indexes

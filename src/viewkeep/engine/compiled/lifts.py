@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewkeep.engine.compiled.rings import RingShape, shape_of
-from viewkeep.engine.compiled.values import PLAIN, Column
+from viewkeep.engine.compiled.formats import PLAIN, Column
+from viewkeep.engine.compiled.rings import RingShape, shape_of, zero_text
 from viewkeep.plan.payload import Payload
-from viewkeep.query.aggregates import Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.expressions import Column as Variable
-from viewkeep.query.expressions import Expression, Literal
 from viewkeep.rings import INTEGERS, MatrixRing
 
 Factor = int | str
@@ -36,53 +33,10 @@ def lifted_words(query: ConjunctiveQuery, payload: Payload) -> Lifted | None:
     if not payload.standard:
         return None
     if query.aggregates:
-        return _aggregate_words(query)
+        return None
     if isinstance(payload.ring, MatrixRing):
         return {atom: _matrix_words(query, payload.ring, atom) for atom in atoms}
     return dict.fromkeys(atoms, ((),)) if payload.ring == INTEGERS else None
-
-
-def _aggregate_words(query: ConjunctiveQuery) -> Lifted | None:
-    """A count, then for each aggregate its terms and how many arguments are not null."""
-    components: list[dict[int, list[Factor]]] = [{}]
-    for aggregate in query.aggregates:
-        if aggregate.function in ("min", "max"):
-            return None
-        if aggregate.argument is None:
-            continue
-        terms = aggregate.terms if aggregate.function != "count" else ()
-        products = [_term_factors(query, term) for term in terms]
-        if None in products or not _has_plain_lifts(aggregate):
-            return None
-        components += [each for each in products if each is not None]
-        components.append({})
-    return {
-        atom: tuple(tuple(each.get(atom, ())) for each in components)
-        for atom in range(len(query.atoms))
-    }
-
-
-def _has_plain_lifts(aggregate: Aggregate) -> bool:
-    """Plain columns: those that hold a null are never coded as plain integers."""
-    return all(isinstance(lift, Variable) for lift in aggregate.lifts)
-
-
-def _term_factors(query: ConjunctiveQuery, term: Term) -> dict[int, list[Factor]] | None:
-    factors: dict[int, list[Factor]] = {}
-    for constant in term.constants:
-        if not isinstance(constant, Literal) or type(constant.value) is not int:
-            return None
-        factors.setdefault(0, []).append(constant.value)
-    for lift in term.lifts:
-        if not isinstance(lift, Variable):
-            return None
-        factors.setdefault(_atom_of_lift(query, lift), []).append(lift.name)
-    return factors
-
-
-def _atom_of_lift(query: ConjunctiveQuery, lift: Expression) -> int:
-    assert isinstance(lift, Variable)
-    return next(i for i, atom in enumerate(query.atoms) if lift.name in atom.schema)
 
 
 def _matrix_words(query: ConjunctiveQuery, ring: MatrixRing, atom: int) -> tuple[Word, ...]:
@@ -155,10 +109,10 @@ class Lifter:
         for factor in word:
             if isinstance(factor, int):
                 total = total * factor
-            elif is_integer_column(codes[factor]):
-                total = total * codes[factor]
             elif factor in numbers:
                 total = total * numbers[factor]
+            elif is_integer_column(codes[factor]):
+                total = total * codes[factor]
             else:
                 return None
         return np.ascontiguousarray(total)
@@ -174,13 +128,14 @@ def _largest_magnitude(values: Any) -> int:
     return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
 
 
-def single_words(words: Sequence[Word], key: Sequence[str], shape: RingShape) -> list[str]:
-    """The words of a tuple as text over its keys k0, k1, ... and its multiplicity m."""
+def single_lines(words: Sequence[Word], key: Sequence[str], shape: RingShape) -> list[str]:
+    """Statements that set the words of a tuple's payload, from its keys k0, k1, ... and its
+    multiplicity m."""
     texts = []
-    for kind, word in zip(shape.kinds, words, strict=True):
+    for name, kind, word in zip(shape.names("p"), shape.kinds, words, strict=True):
         text = "m" if kind == "i" else "real(m)"
         for factor in word or ():
             value = str(factor) if isinstance(factor, int) else f"k{key.index(factor)}"
             text = f"multiply({text}, {value})" if kind == "i" else f"{text} * real({value})"
-        texts.append(text if word is not None else "0.0" if kind == "f" else "0")
+        texts.append(f"{name} = {text if word is not None else zero_text(kind)}")
     return texts

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from viewkeep.engine.compiled.emit.tables import EMPTY
 from viewkeep.engine.compiled.layout import Memory, Store, Table
+from viewkeep.engine.compiled.rings import kind_words
 
 Words = NDArray[np.int64]
 
@@ -60,10 +61,10 @@ class MemoryState:
             return int(self.words[store.table.at + 2])
         return len(self.entries(store))
 
-    def payloads(self, rows: Words, store: Store) -> list[Any]:
-        """The payloads of a map in rows of its table."""
-        columns = [column.tolist() for column in payload_columns(rows, store)]
-        return [store.shape.decode(words) for words in zip(*columns, strict=True)]
+    def numbers(self, rows: Words, store: Store) -> Iterator[tuple[Any, ...]]:
+        """The numbers of a map's payloads in rows of its table."""
+        columns = [number_list(column) for column in payload_columns(rows, store)]
+        return zip(*columns, strict=True)
 
     def size(self) -> int:
         """Bytes of all tables and pools."""
@@ -71,16 +72,30 @@ class MemoryState:
 
 
 def payload_columns(rows: Words, store: Store) -> Iterator[NDArray[Any]]:
-    """The words of a map's payloads, each as a column of its own type."""
-    for place, kind in enumerate(store.shape.kinds, start=store.word):
-        column = np.ascontiguousarray(rows[:, place])
+    """The numbers of a map's payloads, each as a column of its own type."""
+    for place, kind in store.shape.places:
+        start = store.word + place
+        columns = rows[:, start : start + kind_words(kind)]
+        column = np.ascontiguousarray(columns if kind.isdigit() else columns[:, 0])
         yield column.view(np.float64) if kind == "f" else column
+
+
+def number_list(column: NDArray[Any]) -> list[Any]:
+    """A column as numbers of Python; one of several words has a row for each number."""
+    if column.ndim == 1:
+        return list(column.tolist())
+    *low, high = column.T
+    totals: list[int] = high.tolist()
+    for words in reversed(low):
+        unsigned = np.ascontiguousarray(words).view(np.uint64).tolist()
+        totals = [(total << 64) + word for total, word in zip(totals, unsigned, strict=True)]
+    return totals
 
 
 def _entries_present(rows: Words, store: Store) -> NDArray[np.bool_]:
     present = np.zeros(len(rows), np.bool_)
     for column in payload_columns(rows, store):
-        present |= column != 0
+        present |= (column != 0).any(axis=1) if column.ndim > 1 else column != 0
     return present
 
 

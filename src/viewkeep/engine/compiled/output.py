@@ -9,7 +9,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from numpy.typing import NDArray
 
 from viewkeep.engine.compiled.engine import CompiledEngine
-from viewkeep.engine.compiled.values import PLAIN, Coder, Domain
+from viewkeep.engine.compiled.formats import BY_DICTIONARY, PLAIN
+from viewkeep.engine.compiled.memory import number_list
+from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.engine.interpreter.engine import ReferenceEngine
 from viewkeep.plan.payload import Payload
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -38,18 +40,18 @@ def batches_of(
             decode_column(engine.coder, column[:count], domain)
             for column, domain in zip(columns, domains)  # noqa: B905 - inputs and payloads follow
         ]
-        words = [column[:count] for column in columns[-engine.shape.width :]]
-        if not query.aggregates and engine.shape.width == 1:
+        words = [column[:count] for column in columns[-len(engine.shape.kinds) :]]
+        if not query.aggregates and len(engine.shape.kinds) == 1:
             results = [pa.array(words[0].copy())]
         else:
-            elements = map(engine.shape.decode, zip(*(w.tolist() for w in words), strict=True))
+            elements = map(engine.shape.decode, zip(*map(number_list, words), strict=True))
             results = _result_columns(map(payload.result, elements), query)
         yield pa.RecordBatch.from_arrays([*keys, *results], names=names)
 
 
 def decode_column(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.Array:
     """A column of values; integers are copied as they are, others by their dictionary."""
-    if len(codes) and int(codes.max()) >= PLAIN:
+    if domain.format not in (None, *BY_DICTIONARY) or (len(codes) and int(codes.max()) >= PLAIN):
         distinct, places = np.unique(codes, return_inverse=True)
         return pa.array(coder.decode(distinct, domain)).take(pa.array(places))
     if domain.kind is int:

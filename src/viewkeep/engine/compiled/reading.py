@@ -1,19 +1,37 @@
 """The output of a compiled engine: enumerated in portions, looked up, and as changes."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL
 from viewkeep.engine.compiled.instance import Instance, Row
 from viewkeep.engine.compiled.llvm import machine
+from viewkeep.engine.compiled.memory import number_list
 from viewkeep.engine.compiled.rings import Unfit
 from viewkeep.engine.compiled.table_intake import Columns
 
 PORTION = 1 << 14
 """Output rows that are read at a time."""
+
+
+def _empty_column(kind: str, rows: int) -> NDArray[Any]:
+    if kind.isdigit():
+        return np.empty((rows, int(kind)), np.int64)
+    return np.empty(rows, np.float64 if kind == "f" else np.int64)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Output tuples that changed: their keys, how their payloads changed, and what they are now."""
+
+    keys: Columns
+    changes: Columns
+    after: Columns
 
 
 class OutputReader:
@@ -30,7 +48,7 @@ class OutputReader:
         for count, columns in self.portions(inputs):
             keys = [column[:count] for column in columns[: len(head)]]
             rows = self._instance.coder.rows(keys, domains) if head else iter([()] * count)
-            payloads = [column[:count].tolist() for column in columns[len(head) :]]
+            payloads = [number_list(column[:count]) for column in columns[len(head) :]]
             decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
             yield from zip(rows, decoded, strict=True)
 
@@ -38,9 +56,7 @@ class OutputReader:
         self, inputs: dict[str, Any], rows: int = PORTION
     ) -> Iterator[tuple[int, Columns]]:
         """Output tuples as columns, so many rows at a time; the columns are used again."""
-        codes = [
-            self._instance.coder.find(inputs[original]) for _, original in self._program.inputs
-        ]
+        codes = self._find_all([original for _, original in self._program.inputs], inputs)
         if any(code is None for code in codes):
             return
         input_codes = [code for code in codes if code is not None]
@@ -57,13 +73,17 @@ class OutputReader:
         self._instance.check_output(overflow)
         yield from summed
 
+    def _read_copies(self, function: str) -> Iterator[Columns]:
+        for count, columns in self._read_portions(function, [], PORTION):
+            yield [column[:count].copy() for column in columns]
+
     def _read_portions(
         self, function: str, input_codes: list[int], limit: int
     ) -> Iterator[tuple[int, Columns]]:
         head, kinds = self._program.enumerator.head, self._shape.kinds
         cursors = np.zeros(self._instance.source.cursors, np.int64)
         columns: Columns = [np.empty(limit, np.int64) for _ in head]
-        columns += [np.empty(limit, np.float64 if k == "f" else np.int64) for k in kinds]
+        columns += [_empty_column(kind, limit) for kind in kinds]
         places = np.array([column.ctypes.data for column in columns], np.int64)
         while True:
             count = self._instance.call(
@@ -77,16 +97,23 @@ class OutputReader:
 
     def lookup(self, row: Row, inputs: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
-        values = [*row, *(inputs[original] for _, original in self._program.inputs)]
-        codes = [self._instance.coder.find(value) for value in values]
+        head = self._program.enumerator.head
+        codes = self._find_all(head, dict(zip(head, row, strict=True)))
+        codes += self._find_all([original for _, original in self._program.inputs], inputs)
         if None in codes:
             return self._instance.ring.zero
         self._instance.check_output(
             self._instance.call("look_up", *[code for code in codes if code is not None])
         )
         total = self._instance.source.memory.stores[TOTAL]
-        (element,) = self._instance.state.payloads(self._instance.state.rows(total.table), total)
+        (element,) = self._instance.elements(self._instance.state.rows(total.table), total, None)
         return element
+
+    def _find_all(self, variables: Sequence[str], values: Mapping[str, Any]) -> list[int | None]:
+        """The codes of the values of some variables; None for those that are nowhere."""
+        domains = self._instance.domains(variables)
+        find = self._instance.coder.find
+        return [find(values[v], domain) for v, domain in zip(variables, domains, strict=True)]
 
     def output_change(self, atom: int, row: Row, payload: Any) -> dict[Row, Any]:
         """The change of the output that this tuple of an atom makes."""
@@ -99,10 +126,36 @@ class OutputReader:
         self._instance.check_output(overflow)
         return change
 
+    def observe(self, run: Callable[[], None]) -> "Observed":
+        """How the output changes while `run` applies batches by functions that collect that."""
+        instance = self._instance
+        try:
+            run()
+            portions = list(self._read_copies("tell_output"))
+        finally:
+            instance.call("empty_output")
+        width = len(self._program.enumerator.head)
+        whole = [np.concatenate(columns) for columns in zip(*portions, strict=True)]
+        if not whole:
+            whole = [_empty_column(kind, 0) for kind in "i" * width + self._shape.kinds]
+        keys, changes = whole[:width], whole[width:]
+        count = len(changes[0])
+        after = [_empty_column(kind, count) for kind in self._shape.kinds]
+        columns = [*keys, *after]
+        places = np.array([column.ctypes.data for column in columns], np.int64)
+        look_up = self._changes_code().function("look_up_all", 3)
+        instance.check_output(look_up(instance.state.address, places.ctypes.data, count))
+        return Observed(keys, changes, after)
+
+    def observing(self, atom: int) -> Callable[..., int]:
+        """The function that runs a batch and collects how the output changes."""
+        return self._changes_code().function(f"observe_{atom}", 3)
+
     def _run_output_change(self, atom: int, words: list[int]) -> int:
         """The change of the output by one tuple; compiled when it is first asked for."""
-        kinds = "i" * (len(words) - self._shape.width) + self._shape.kinds
-        numbers = [
+        numbers = "i" if self._instance.sums is not None else self._shape.kinds
+        kinds = "i" * (len(words) - len(numbers)) + numbers
+        arguments = [
             float(np.int64(word).view(np.float64)) if kind == "f" else word
             for word, kind in zip(words, kinds, strict=True)
         ]
@@ -110,7 +163,7 @@ class OutputReader:
         if name not in self._instance.functions:
             types = [ctypes.c_double if kind == "f" else ctypes.c_int64 for kind in kinds]
             self._instance.functions[name] = self._changes_code().typed(name, types)
-        return self._instance.functions[name](self._instance.state.address, *numbers)
+        return self._instance.functions[name](self._instance.state.address, *arguments)
 
     def _changes_code(self) -> machine.MachineCode:
         try:

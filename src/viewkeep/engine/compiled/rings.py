@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from viewkeep.rings import MatrixRing, Moments, ProductRing, Ring
 from viewkeep.rings.integers import Integers
 from viewkeep.rings.numbers import Numbers
 from viewkeep.rings.reals import Reals
+
+if TYPE_CHECKING:
+    from viewkeep.engine.compiled.values import Coder
 
 WORDS_AT_MOST = 100
 """Operations are written out word by word; beyond this they would be very long."""
@@ -23,9 +27,23 @@ class Overflow(Unfit):
     """A sum or a product that left 64 bits; everything is as it was before."""
 
 
+def kind_words(kind: str) -> int:
+    """How many words a number takes: i and f one, 2, 3, ... so many."""
+    return int(kind) if kind.isdigit() else 1
+
+
+class Retype(Unfit):
+    """Values of another type than the engine was made for: one with this coder takes over."""
+
+    def __init__(self, coder: "Coder", reason: str = "values of several types") -> None:
+        super().__init__(reason)
+        self.coder = coder
+
+
 @dataclass(frozen=True)
 class RingShape:
-    """The words of an element: i for integers, f for floats; and how elements become words."""
+    """The numbers of an element: i for integers, f for floats, 2, 3, ... for integers of so many
+    words; and how elements become numbers."""
 
     kinds: str
     multiply: Callable[[Sequence[str], Sequence[str]], list[str]]
@@ -34,13 +52,19 @@ class RingShape:
     one: tuple[int | float, ...]
 
     @property
-    def width(self) -> int:
+    def size(self) -> int:
         """How many words an element takes."""
-        return len(self.kinds)
+        return sum(map(kind_words, self.kinds))
+
+    @property
+    def places(self) -> list[tuple[int, str]]:
+        """At which word each number starts, and its kind."""
+        starts = accumulate(map(kind_words, self.kinds), initial=0)
+        return [(start, kind) for start, kind in zip(starts, self.kinds, strict=False)]
 
     def names(self, stem: str) -> list[str]:
-        """A variable for each word; names tell floats from integers."""
-        return [f"{'f_' if kind == 'f' else ''}{stem}{i}" for i, kind in enumerate(self.kinds)]
+        """A variable for each number; names tell what it is."""
+        return [f"{_name_mark(kind)}{stem}{i}" for i, kind in enumerate(self.kinds)]
 
     def add(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
         """left + right, word by word."""
@@ -49,18 +73,36 @@ class RingShape:
     def negate(self, element: Sequence[str]) -> list[str]:
         """Minus the element."""
         return [
-            f"0.0 - {word}" if kind == "f" else f"subtract(0, {word})"
+            f"0.0 - {word}" if kind == "f" else f"subtract({zero_text(kind)}, {word})"
             for kind, word in zip(self.kinds, element, strict=True)
         ]
 
     def ones(self) -> list[str]:
         """The words of one."""
-        return [repr(word) for word in self.one]
+        return [number_text(k, word) for k, word in zip(self.kinds, self.one, strict=True)]
+
+    def zeros(self) -> list[str]:
+        """The words of zero."""
+        return [zero_text(kind) for kind in self.kinds]
 
     def zero_test(self, element: Sequence[str]) -> str:
         """The text that tells whether an element is zero."""
-        zeros = {"f": "0.0", "i": "0"}
-        return " and ".join(f"{word} == {zeros[k]}" for k, word in zip(self.kinds, element))  # noqa: B905
+        zeros = ["0.0" if kind == "f" else "0" for kind in self.kinds]
+        return " and ".join(f"{word} == {zero}" for word, zero in zip(element, zeros))  # noqa: B905
+
+
+def _name_mark(kind: str) -> str:
+    return f"w{kind}_" if kind.isdigit() else "f_" if kind == "f" else ""
+
+
+def number_text(kind: str, number: float) -> str:
+    """A constant of a kind."""
+    return f"wide{kind}({number})" if kind.isdigit() else repr(number)
+
+
+def zero_text(kind: str) -> str:
+    """Zero, of a kind."""
+    return number_text(kind, 0.0 if kind == "f" else 0)
 
 
 def shape_of(ring: Ring[Any]) -> RingShape | str:
@@ -151,14 +193,14 @@ def _product_shape(rings: tuple[Ring[Any], ...]) -> RingShape | str:
 def _word_places(parts: list[RingShape]) -> Iterator[tuple[RingShape, slice]]:
     start = 0
     for part in parts:
-        yield part, slice(start, start + part.width)
-        start += part.width
+        yield part, slice(start, start + len(part.kinds))
+        start += len(part.kinds)
 
 
 def _matrix_shape(ring: MatrixRing) -> RingShape | str:
     """Moments as vectors: the count, the sums, then the products on and above the diagonal."""
     scalar = shape_of(ring.scalars)
-    if isinstance(scalar, str) or scalar.width > 1:
+    if isinstance(scalar, str) or len(scalar.kinds) > 1:
         return scalar if isinstance(scalar, str) else "its scalars are no single numbers"
     size = len(ring.variables)
     cells = [(i, j) for i in range(size) for j in range(i, size)]

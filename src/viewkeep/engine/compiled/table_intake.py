@@ -1,7 +1,7 @@
 """From tables to columns of codes, without a loop over rows; whatever is unusual is left to the
 intake of rows, which also tells what is wrong with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,12 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from viewkeep.engine.compiled.columns import array_codes, arrow_codes
+from viewkeep.engine.compiled.formats import (
+    BY_DICTIONARY,
+    FLOATS,
+    INTEGERS,
+    MIXED,
+    NULL,
+    Column,
+    Format,
+    rescaled,
+)
 from viewkeep.engine.compiled.function import Module
-from viewkeep.engine.compiled.lifts import Lifted, Lifter
+from viewkeep.engine.compiled.lifts import Lifter
 from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.python_rows import MOST_COLUMNS, available, parse_module
-from viewkeep.engine.compiled.rings import RingShape
-from viewkeep.engine.compiled.values import PLAIN, Coder, Column, Domain
+from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.engine.frames import is_arrow, is_pandas, select_columns
 from viewkeep.plan.payload import distinct_variables
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -32,8 +42,7 @@ class ColumnIntake:
         query: ConjunctiveQuery,
         relation: str,
         coder: Coder,
-        shape: RingShape,
-        lifted: Lifted,
+        lifters: Mapping[int, Lifter | None],
         subtractable: bool,
     ) -> None:
         self._relation, self._coder = relation, coder
@@ -47,7 +56,7 @@ class ColumnIntake:
         for number, atom in enumerate(query.atoms):
             if atom.relation == relation:
                 self.usable &= not any(columns_of(c) <= atom.schema for c in query.conditions)
-                self._atoms.append((number, atom.variables, Lifter(shape, lifted[number])))
+                self._atoms.append((number, atom.variables, lifters[number]))
         self._domains = [coder.domains[v] for v in self._atoms[0][1]]
 
     @property
@@ -59,7 +68,10 @@ class ColumnIntake:
     @property
     def only_integers(self) -> bool:
         """Whether all values of the relation that equal integers were integers so far."""
-        return all(domain.seen and domain.kind is int for domain in self._domains)
+        return all(
+            domain.seen and domain.kind is int and domain.format in BY_DICTIONARY
+            for domain in self._domains
+        )
 
     def batches(self, rows: Any, multiplicities: Any, loading: bool = False) -> Batches | None:
         """The changes as columns, atom by atom; None if they are left to the other intake."""
@@ -79,7 +91,7 @@ class ColumnIntake:
         self,
         number: int,
         names: tuple[str, ...],
-        lifter: Lifter,
+        lifter: Lifter | None,
         coded: list["_Coded"],
         counts: Column,
     ) -> tuple[int, Columns] | None:
@@ -93,7 +105,9 @@ class ColumnIntake:
                 by_name = {v: c[mask] for v, c in by_name.items()}
                 values = {v: n[mask] for v, n in values.items()}
                 codes, counts = [c[mask] for c in codes], counts[mask]
-        words = lifter.columns(counts, by_name, values, whole)
+        words: Columns | None = [counts]
+        if lifter is not None:
+            words = lifter.columns(counts, by_name, values, whole)
         if words is None:
             return None
         return number, [*(np.ascontiguousarray(by_name[v]) for v in variables), *words]
@@ -111,15 +125,56 @@ class ColumnIntake:
         return usable if len(usable) == len(coded) else None
 
     def _coded_list(self, rows: list[Any]) -> list["_Coded"] | None:
-        if not rows or not self.columns or not available():
+        if not rows or not self.columns:
             return None
+        numbers = self._parsed_list(rows) if available() else None
+        if numbers is not None:
+            return [
+                self._coded(INTEGERS, c, d) for c, d in zip(numbers, self._domains, strict=True)
+            ]
+        if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {len(self.columns)}:
+            return None
+        columns = zip(*rows, strict=True)
+        coded = [self._code_values(c, d) for c, d in zip(columns, self._domains, strict=True)]
+        usable = [each for each in coded if each is not None]
+        return usable if len(usable) == len(coded) else None
+
+    def _parsed_list(self, rows: list[Any]) -> list[Column] | None:
+        """Rows of plain integers as columns."""
         columns = [np.empty(len(rows), np.int64) for _ in self.columns]
         places = np.array([column.ctypes.data for column in columns], np.int64)
-        if not _row_parser()(rows, len(columns), places.ctypes.data):
+        return columns if _row_parser()(rows, len(columns), places.ctypes.data) else None
+
+    def _code_values(self, values: tuple[Any, ...], domain: Domain) -> "_Coded | None":
+        """A column of Python values, each distinct one coded once."""
+        try:
+            if any(value != value for value in set(values)):
+                return None
+            codes = self._coder.encode(values, domain)
+        except TypeError:  # not to be hashed, or neither equal nor different
             return None
-        for domain in self._domains:
+        if domain.lifted and not _is_finite(codes, domain.format):
+            return None
+        return _Coded(codes, *self._kind_of(codes, values, domain))
+
+    def _kind_of(
+        self, codes: Column, values: Sequence[Any], domain: Domain
+    ) -> tuple[NDArray[np.float64] | None, bool]:
+        if domain.format == FLOATS:
+            return (None if (codes == NULL).any() else codes.view(np.float64)), False
+        whole = domain.format in BY_DICTIONARY
+        return None, whole and all(value is None or isinstance(value, int) for value in set(values))
+
+    def _coded(self, form: Format, codes: Column, domain: Domain) -> "_Coded":
+        """A column of codes of some format, none of which is null."""
+        own = self._coder.admit(domain, form)
+        if own in BY_DICTIONARY:
             domain.note(int)
-        return [_Coded(column) for column in columns]
+        fitted = rescaled(codes, form, own)
+        if fitted is None:
+            raise self._coder.retype(domain, MIXED, form)
+        floats = fitted.view(np.float64) if own == FLOATS else None
+        return _Coded(fitted, floats, own in BY_DICTIONARY)
 
     def _table_columns(self, rows: Any) -> list[Any] | None:
         if is_arrow(rows):
@@ -136,29 +191,30 @@ class ColumnIntake:
     def _code_column(self, column: Any, domain: Domain) -> "_Coded | None":
         if hasattr(column, "combine_chunks"):
             column = _unpacked_column(column)
-            values = None if column is None else _arrow_numbers(column)
+            if column is None:
+                return None
+            typed = arrow_codes(column)
         elif isinstance(column, np.ndarray):
-            values = column if column.dtype.kind in "iuf" else None
+            typed = array_codes(column)
         else:
-            plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
-            values = column.to_numpy() if plain else None
-        if column is None:
-            return None
-        if values is None:
+            plain = isinstance(column.dtype, np.dtype)
+            typed = array_codes(column.to_numpy()) if plain else None
+        if typed is None:
             return self._code_distinct(column, domain)
-        if values.dtype.kind == "f":
-            return self._code_floats(values.astype(np.float64), domain)
-        if len(values) and not (int(values.min()) > -PLAIN and int(values.max()) < PLAIN):
+        if domain.lifted and not _is_finite(typed.codes, typed.format):
             return None
-        domain.note(int)
-        return _Coded(np.ascontiguousarray(values, np.int64))
+        if not self._is_admitted(typed.format, domain):
+            return self._code_distinct(column, domain)
+        coded = self._coded(typed.format, typed.codes, domain)
+        if typed.null is None:
+            return coded
+        codes = np.where(typed.null, np.int64(NULL), coded.codes)
+        return _Coded(codes, None, coded.whole)
 
-    def _code_floats(self, values: NDArray[np.float64], domain: Domain) -> "_Coded | None":
-        if np.isnan(values).any():
-            return None
-        distinct_values, places = np.unique(values, return_inverse=True)
-        codes = [self._coder.code(value, domain) for value in distinct_values.tolist()]
-        return _Coded(np.array(codes, np.int64)[places], values, False)
+    def _is_admitted(self, form: Format, domain: Domain) -> bool:
+        """Whether a column of this format needs no dictionary in its domain."""
+        own = self._coder.admit(domain, form)
+        return own not in BY_DICTIONARY or form == INTEGERS
 
     def _code_distinct(self, column: Any, domain: Domain) -> "_Coded | None":
         """Strings, dates and so on: every distinct value is coded once."""
@@ -169,11 +225,13 @@ class ColumnIntake:
         try:
             if any(value != value for value in values):
                 return None
-            codes = [self._coder.code(value, domain) for value in values]
+            codes = self._coder.encode(values, domain).tolist()
         except TypeError:  # pandas.NA is neither equal nor different, lists have no hash
             return None
-        whole = all(value is None or isinstance(value, int) for value in values)
-        return _Coded(np.array(codes, np.int64)[places], None, whole)
+        if domain.lifted and not _is_finite(np.array(codes, np.int64), domain.format):
+            return None
+        column_codes = np.array(codes, np.int64)[places]
+        return _Coded(column_codes, *self._kind_of(column_codes, values, domain))
 
 
 @dataclass(frozen=True)
@@ -185,6 +243,11 @@ class _Coded:
     whole: bool = True
     """Whether all values are integers: 2.0 and Decimal(2) have the code of 2, but sums of such
     values are rounded, or shown, otherwise."""
+
+
+def _is_finite(codes: Column, form: Format | None) -> bool:
+    """Infinities in a sum are refused row by row, with an error that names them."""
+    return form != FLOATS or bool(np.isfinite(codes[codes != NULL].view(np.float64)).all())
 
 
 def _unpacked_column(column: Any) -> Any:
@@ -202,16 +265,6 @@ def _unpacked_column(column: Any) -> Any:
     except (pa.ArrowException, NotImplementedError):
         return None
     return None if hasattr(column, "num_chunks") else column  # too long for one piece
-
-
-def _arrow_numbers(column: Any) -> NDArray[Any] | None:
-    """Numbers without nulls as an array."""
-    import pyarrow as pa
-
-    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if not numeric or column.null_count or pa.types.is_float16(column.type):
-        return None
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _distinct_column_values(column: Any) -> tuple[NDArray[Any], Sequence[Any]] | None:

@@ -3,10 +3,12 @@
 Values are compared as dict keys are, so 2.0, Decimal(2) and True, which equal integers, get the
 codes of those. A *domain* is a set of variables whose values meet in joins; it remembers of what
 type such values were, so that floats come out as floats. Values that no table holds any more are
-forgotten from time to time, and their codes given to others.
+forgotten from time to time, and their codes given to others. Values of a domain that are all
+decimals, floats, dates or timestamps need no dictionary (`formats.py`): the first one decides.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,23 +16,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from viewkeep.engine.compiled.formats import (
+    BY_DICTIONARY,
+    INTEGERS,
+    MIXED,
+    NULL,
+    PLAIN,
+    Column,
+    Format,
+    common,
+    format_of,
+)
+from viewkeep.engine.compiled.rings import Retype
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
-PLAIN = 2**62
-"""Integers within +-PLAIN are their own codes; other values are coded from here on."""
-
-Column = NDArray[np.int64]
 _LIKE_INTEGERS = (bool, float, Decimal, Fraction, complex, np.generic)
 
 
 class Domain:
-    """The type of those values of some variables that equal integers."""
+    """The format of the values of some variables, and the type of those that equal integers."""
 
-    __slots__ = ("kind", "seen")
+    __slots__ = ("format", "kind", "lifted", "loose", "seen")
 
     def __init__(self) -> None:
         self.kind: type = int
         self.seen = False
+        self.format: Format | None = None
+        """None before the first value."""
+        self.loose = False
+        """Whether integers came among decimals or floats: they have the codes of those."""
+        self.lifted = False
+        """Whether sums are made of these values, so that their format is a part of the program."""
 
     def note(self, kind: type) -> None:
         """Note a value that equals an integer; values of several types are shown as integers."""
@@ -50,15 +66,73 @@ class Coder:
         self.kept = 0
         """How many values there were when the others were last forgotten."""
         self.domains = _query_domains(query)
+        self.windows: dict[tuple[int, int], tuple[int, int]] = {}
+        """For sums of floats, by atom and number: between which powers of two their bits are."""
+        self.wider = 0
+        """How many words more than two sums of decimals take, since some have left those."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({"free": [], "kept": 0, **state})  # files may be older than these
 
+    # --- formats ----------------------------------------------------------------------------------
+
+    def admit(self, domain: Domain, form: Format) -> Format:
+        """The format of a domain that values of this one join; `Retype` if codes must change."""
+        own = domain.format
+        if own is not None and own in (form, MIXED):
+            return own
+        wanted = common(own, form)
+        if own is None or (own == INTEGERS and not domain.lifted):
+            # Codes of integers stay as they are, also where a dictionary is needed from now on.
+            domain.format = wanted = wanted if own is None else MIXED
+        elif wanted != own:
+            raise self.retype(domain, wanted, form)
+        if form == INTEGERS:
+            domain.loose = True
+        return wanted
+
+    def retype(self, domain: Domain, wanted: Format, form: Format) -> Retype:
+        """An empty coder of the same formats but one, since values of `form` came."""
+        other = self.empty()
+        for variable, each in self.domains.items():
+            if each is domain:
+                own = other.domains[variable]
+                own.format, own.loose = wanted, own.loose or INTEGERS in (form, each.format)
+        title = "nothing" if domain.format is None else domain.format.title
+        return Retype(other, f"{form.title} after {title}")
+
+    def empty(self) -> "Coder":
+        """A coder of the same formats that holds nothing."""
+        other = copy(self)
+        other.codes, other.values, other.free, other.kept = {}, [], [], 0
+        other.windows = dict(self.windows)
+        copies = {id(each): copy(each) for each in self.domains.values()}
+        other.domains = {v: copies[id(each)] for v, each in self.domains.items()}
+        return other
+
+    # --- codes ------------------------------------------------------------------------------------
+
     def code(self, value: Any, domain: Domain) -> int:
         """The code of a value, a new one if need be."""
+        if value is None:
+            return NULL
+        own = domain.format
+        if own is None or own not in BY_DICTIONARY:
+            if own is None or own.code(value) is None:
+                self.admit(domain, format_of(value))
+                own = domain.format
+                assert own is not None
+            if own not in BY_DICTIONARY:
+                code = own.code(value)
+                if code is None:  # an integer that is too large to be one of these numbers
+                    raise self.retype(domain, MIXED, format_of(value))
+                domain.loose |= type(value) is int
+                return code
         if type(value) is int and -PLAIN < value < PLAIN:
             domain.note(int)
             return value
+        if own == INTEGERS:
+            self.admit(domain, format_of(value))
         earlier = self.codes.get(value)
         if earlier is not None:
             return earlier
@@ -85,18 +159,17 @@ class Coder:
         self.codes = {self.values[place]: PLAIN + place for place in places}
         self.kept = len(places)
 
-    def find(self, value: Any) -> int | None:
+    def find(self, value: Any, domain: Domain) -> int | None:
         """The code of a value, None if it was never met."""
+        if value is None:
+            return NULL
+        if domain.format is not None and domain.format not in BY_DICTIONARY:
+            codes = (domain.format.code(each) for each in _equal_values(value))
+            return next((code for code in codes if code is not None), None)
         if type(value) is int and -PLAIN < value < PLAIN:
             return value
         code = self.codes.get(value)
         return code if code is not None else _integer_of_value(value)
-
-    def value(self, code: int, domain: Domain) -> Any:
-        """The value of a code."""
-        if code >= PLAIN:
-            return self.values[code - PLAIN]
-        return code if domain.kind is int else domain.kind(code)
 
     def rows(
         self, columns: Sequence[Column], domains: Sequence[Domain]
@@ -107,10 +180,16 @@ class Coder:
 
     def decode(self, column: Column, domain: Domain) -> list[Any]:
         """The values of a column of codes."""
+        null = column == NULL
+        if null.any():
+            values = iter(self.decode(column[~null], domain))
+            return [None if each else next(values) for each in null.tolist()]
+        if domain.format is not None and domain.format not in BY_DICTIONARY:
+            return domain.format.values(np.ascontiguousarray(column))
         codes: list[Any] = column.tolist()
         if len(column) and int(column.max()) >= PLAIN:
-            values, kind = self.values, domain.kind
-            return [values[c - PLAIN] if c >= PLAIN else kind(c) for c in codes]
+            coded, kind = self.values, domain.kind
+            return [coded[c - PLAIN] if c >= PLAIN else kind(c) for c in codes]
         return codes if domain.kind is int else [domain.kind(c) for c in codes]
 
     def encode(self, values: Iterable[Any], domain: Domain) -> Column:
@@ -120,10 +199,38 @@ class Coder:
             distinct = dict.fromkeys(column)
         except TypeError:
             distinct = {}
+        self._admit_all(distinct, domain)
         if len(distinct) * 2 > len(column) or any(type(v) is bool for v in distinct):
             return np.fromiter((self.code(v, domain) for v in column), np.int64, len(column))
         codes = {value: self.code(value, domain) for value in distinct}
         return np.fromiter(map(codes.__getitem__, column), np.int64, len(column))
+
+    def _admit_all(self, values: Iterable[Any], domain: Domain) -> None:
+        """Let all values of a column decide together, so that codes change at most once."""
+        if domain.format in BY_DICTIONARY and not domain.lifted:
+            return
+        wanted: Format | None = None
+        for value in values:
+            if value is not None and wanted != MIXED:
+                wanted = common(wanted, format_of(value))
+        if wanted is not None:
+            self.admit(domain, wanted)
+
+
+def _equal_values(value: Any) -> Iterator[Any]:
+    """A value, and what equals it among integers, floats and decimals."""
+    yield value
+    if not isinstance(value, int) and not isinstance(value, _LIKE_INTEGERS):
+        return
+    number: Any = value.item() if isinstance(value, np.generic) else value
+    kinds: tuple[Callable[[Any], Any], ...] = (int, float, Decimal)
+    for kind in kinds:
+        try:
+            other = kind(number)
+        except (ValueError, OverflowError, TypeError, ArithmeticError):
+            continue
+        if other == value:
+            yield other
 
 
 def _integer_of_value(value: Any) -> int | None:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from viewkeep.engine.compiled.emit.maps import function_name, words
 from viewkeep.engine.compiled.emit.parts import PartWriter, degree_name, level_name, theta_name
+from viewkeep.engine.compiled.emit.reading import zeroed
 from viewkeep.engine.compiled.emit.tables import EMPTY, call_arguments, descriptor, keys
-from viewkeep.engine.compiled.emit.text import Payload
+from viewkeep.engine.compiled.emit.text import Lifts, Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function, Heat
 from viewkeep.engine.compiled.layout import (
@@ -24,7 +25,9 @@ WriteTrigger = Callable[[int, Trigger, Iterable[Block]], list[str]]
 """The lines of some blocks of a trigger, which has this number."""
 
 
-def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) -> Iterator[Function]:
+def split_text(
+    program: Program, memory: Memory, lifts: Lifts, write_trigger: WriteTrigger
+) -> Iterator[Function]:
     """Updates that go to the right part, and all that balance asks for."""
     skewed = [n for n, block in enumerate(program.loading) if writes_skewed(program, block)]
     yield Function("reload", "s", [f"    load_{number}(s)" for number in skewed])
@@ -35,7 +38,7 @@ def split_text(program: Program, memory: Memory, write_trigger: WriteTrigger) ->
         if tuple(blocks) != trigger.blocks:
             body = write_trigger(number, trigger, blocks)
         yield Function(f"move_{number}", arguments, body)
-    yield from _SplitBalance(program, memory).parts()
+    yield from _SplitBalance(program, memory, lifts).parts()
 
 
 def _blocks_that_move(program: Program, trigger: Trigger) -> list[Block]:
@@ -148,13 +151,13 @@ class _SplitBalance(PartWriter):
             rows = f"{descriptor(store.table.at)}, {call_arguments(names)}"
             lines += [f"        start = {self._gather_function_name(part, number)}({rows})"]
             lines += ["        copy = start + 8", "        for i in range(start[0]):"]
-            lines += [f"            {line}" for line in self._read_copy_lines(store)]
+            lines += [f"            {line}" for line in self._read_copy_lines(part)]
             for level in range(len(split.thresholds) + 1):
                 if level != own:
                     lines += [
                         f"            {line}" for line in self._move_lines(part, number, level)
                     ]
-            lines += [f"            copy += {8 * (len(store.key) + store.shape.width)}"]
+            lines += [f"            copy += {8 * self._copy_width(store)}"]
             lines += ["        release(start)"]
         lines += [
             f"    if degree_{number}(s, {call_arguments(names)}, target) == 0:",
@@ -210,9 +213,9 @@ class _SplitBalance(PartWriter):
                 "    if start != 0:",
                 "        copy = start + 8",
                 "        for i in range(start[0]):",
-                *(f"            {line}" for line in self._read_copy_lines(store)),
+                *(f"            {line}" for line in self._read_copy_lines(part)),
                 *(f"            {line}" for line in inner(part)),
-                f"            copy += {8 * (len(store.key) + store.shape.width)}",
+                f"            copy += {8 * self._copy_width(store)}",
             ]
         return lines
 
@@ -374,9 +377,7 @@ def _clear_lines(memory: Memory, name: str) -> Iterator[str]:
     store = memory.stores[name]
     if not store.key:
         yield f"row = {descriptor(store.table.at)}"
-        for i, kind in enumerate(store.shape.kinds):
-            place = store.word + i
-            yield f"set_float_at(row, {place}, 0.0)" if kind == "f" else f"row[{place}] = 0"
+        yield from zeroed(store)
         return
     yield f"clear_{store.table.shape}({descriptor(store.table.at)})"
     for index in store.indexes:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from viewkeep.engine.compiled.emit.maps import entry_width, words
+from viewkeep.engine.compiled.emit.maps import entry_width, numbers_at, words
 from viewkeep.engine.compiled.emit.tables import EMPTY, call_arguments, descriptor
 from viewkeep.engine.compiled.emit.text import Names, Payload, TextWriter, Then
 from viewkeep.engine.compiled.layout import Index, Store, identifier
@@ -100,11 +100,7 @@ class LoopWriter(TextWriter):
         return names
 
     def _payload_of_entry(self, store: Store, index: Index, entry: str) -> list[str]:
-        start = len(index.rest)
-        return [
-            f"float_at({entry}, {start + i})" if kind == "f" else f"{entry}[{start + i}]"
-            for i, kind in enumerate(store.shape.kinds)
-        ]
+        return numbers_at(store.shape, entry, len(index.rest))
 
     def _write_scan(
         self, store: Store, weigh: bool, names: Names, payload: Payload, then: Then

@@ -1,6 +1,6 @@
 """The text of maps: adding to an entry, and keeping its indexes up to date."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from viewkeep.engine.compiled.emit.tables import (
     CLAIM,
@@ -14,29 +14,49 @@ from viewkeep.engine.compiled.emit.tables import (
 )
 from viewkeep.engine.compiled.function import Function, Heat
 from viewkeep.engine.compiled.layout import LOADING, Index, Memory, Store
-
-
-def word(store: Store, i: int, row: str = "row") -> str:
-    """A word of a map's payload in a row."""
-    place = store.word + i
-    return f"float_at({row}, {place})" if store.shape.kinds[i] == "f" else f"{row}[{place}]"
+from viewkeep.engine.compiled.rings import RingShape
 
 
 def words(store: Store, row: str = "row") -> list[str]:
-    """All words of a map's payload in a row."""
-    return [word(store, i, row) for i in range(store.shape.width)]
+    """All numbers of a map's payload in a row."""
+    return numbers_at(store.shape, row, store.word)
 
 
-def set_word(kind: str, base: str, place: int, value: str) -> str:
-    """The statement that writes a word."""
-    return (
-        f"set_float_at({base}, {place}, {value})" if kind == "f" else f"{base}[{place}] = {value}"
-    )
+def numbers_at(shape: RingShape, base: str, start: int = 0) -> list[str]:
+    """The numbers of an element that starts at a word."""
+    return [number_at(kind, base, str(start + place)) for place, kind in shape.places]
+
+
+def set_numbers(shape: RingShape, base: str, start: int, values: Sequence[str]) -> list[str]:
+    """The statements that write an element."""
+    return [
+        set_number(kind, base, str(start + place), value)
+        for (place, kind), value in zip(shape.places, values, strict=True)
+    ]
+
+
+def number_at(kind: str, base: str, place: str) -> str:
+    """A number that starts at a word."""
+    if kind == "i":
+        return f"{base}[{place}]"
+    return f"{'float' if kind == 'f' else f'wide{kind}'}_at({base}, {place})"
+
+
+def set_number(kind: str, base: str, place: str, value: str) -> str:
+    """The statement that writes a number."""
+    if kind == "i":
+        return f"{base}[{place}] = {value}"
+    return f"set_{'float' if kind == 'f' else f'wide{kind}'}_at({base}, {place}, {value})"
+
+
+def column_place(kind: str, row: str) -> str:
+    """The word of a column at which a row's number starts."""
+    return f"{row} * {kind}" if kind.isdigit() else row
 
 
 def entry_width(store: Store, index: Index) -> int:
     """How many words an entry of an index's list has."""
-    return len(index.rest) + (store.shape.width if index.carries else 0)
+    return len(index.rest) + (store.shape.size if index.carries else 0)
 
 
 def function_name(verb: str, store: Store) -> str:
@@ -67,10 +87,7 @@ def store_text(store: Store) -> Iterator[Function]:
     old, new = shape.names("o"), shape.names("n")
     lines = [f"    {o} = {w}" for o, w in zip(old, words(store), strict=True)]
     lines += [f"    {n} = {total}" for n, total in zip(new, shape.add(old, payload), strict=True)]
-    lines += [
-        "    " + set_word(k, "row", store.word + i, n)
-        for i, (k, n) in enumerate(zip(shape.kinds, new, strict=True))
-    ]
+    lines += [f"    {line}" for line in set_numbers(shape, "row", store.word, new)]
     lines += [f"    if {shape.zero_test(old)}:", f"        if {shape.zero_test(new)}:"]
     lines += ["            return 0"]
     for number, index in enumerate(store.indexes):
@@ -125,8 +142,7 @@ def _index_functions(store: Store, index: Index, number: int) -> Iterator[Functi
     find = f"    g = find_{index.groups.shape}({groups}, {key})" if arity else f"    g = {groups}"
     write = [f"    entry[{i}] = {place[v]}" for i, v in enumerate(index.rest)]
     carried = [
-        "    " + set_word(k, "entry", len(index.rest) + i, p)
-        for i, (k, p) in enumerate(zip(store.shape.kinds, payload, strict=True))
+        f"    {line}" for line in set_numbers(store.shape, "entry", len(index.rest), payload)
     ]
     parameters = f"b, row, {call_arguments([names], payload if index.carries else [])}"
     lines = [find]

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from viewkeep.engine.compiled.emit.maps import function_name
+from viewkeep.engine.compiled.emit.maps import entry_width, function_name, numbers_at
 from viewkeep.engine.compiled.emit.tables import EMPTY, call_arguments, keys
+from viewkeep.engine.compiled.emit.text import Lifts
 from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Index, Local, Memory, Store
 from viewkeep.engine.compiled.rings import COUNT
@@ -39,7 +40,8 @@ def split_areas(program: Program) -> dict[str, int]:
 class PartWriter:
     """What the functions of splits and parts have in common."""
 
-    def __init__(self, program: Program, memory: Memory) -> None:
+    def __init__(self, program: Program, memory: Memory, lifts: Lifts) -> None:
+        self._lifts = lifts
         self.program, self.memory, self.shape = program, memory, memory.shape
         self.split_parts = [part for part in program.parts if part.levels]
 
@@ -78,18 +80,22 @@ class PartWriter:
 
     # --- copies of rows ---------------------------------------------------------------------------
 
+    def _copy_width(self, store: Store) -> int:
+        """The words of a copied row: its key, and its payload or, where that follows from the key,
+        its multiplicity."""
+        return len(store.key) + (1 if self._lifts.everywhere else store.shape.size)
+
     def _copy_lines(self, store: Store, row: str) -> list[str]:
         """Lines that write a row and its payload to `copy`."""
         arity = len(store.key)
         lines = [f"copy[{i}] = {row}[{i}]" for i in range(arity)]
-        return lines + [
-            f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(store.shape.width)
-        ]
+        size = self._copy_width(store) - arity
+        return lines + [f"copy[{arity + i}] = {row}[{store.word + i}]" for i in range(size)]
 
     def _gather_all_text(self, part: Part) -> Function:
         """A copy of all rows of a part: how many, then the rows with their payloads."""
         store = self._part_store(part)
-        table, width = store.table, 8 * (len(store.key) + store.shape.width)
+        table, width = store.table, 8 * self._copy_width(store)
         return Function(
             function_name("gather", store),
             "d",
@@ -109,12 +115,12 @@ class PartWriter:
     def _gather_text(self, part: Part, number: int) -> Function:
         """A copy of the rows of a part that have one value of a split."""
         store, index = self._part_store(part), self._split_index(part, number)
-        table, width = store.table, 8 * (len(store.key) + store.shape.width)
+        table, width = store.table, 8 * self._copy_width(store)
         split = self.program.splits[number]
         value = dict(zip(split.variables, keys(len(split.variables)), strict=True))
         group, base = index.groups, table.at
         pool, groups = f"b + {8 * (index.pool - base)}", f"b + {8 * (group.at - base)}"
-        entry = len(index.rest) + (store.shape.width if index.carries else 0)
+        entry = entry_width(store, index)
         rest = {v: f"entry[{i}]" for i, v in enumerate(index.rest)}
         key = call_arguments([rest.get(v) or value[v] for v in store.key])
         arity = len(index.columns)
@@ -146,13 +152,11 @@ class PartWriter:
         order = "_".join(str(store.key.index(v)) for v in self.program.splits[number].variables)
         return f"{function_name('gather', store)}__{index.place}_{order}"
 
-    def _read_copy_lines(self, store: Store) -> list[str]:
+    def _read_copy_lines(self, part: Part) -> list[str]:
         """Lines that read a row and its payload from `copy`."""
-        arity, names = len(store.key), self.shape.names("p")
+        arity, names = len(self._part_store(part).key), self.shape.names("p")
         lines = [f"k{i} = copy[{i}]" for i in range(arity)]
-        return lines + [
-            f"{name} = float_at(copy, {arity + i})"
-            if kind == "f"
-            else f"{name} = copy[{arity + i}]"
-            for i, (name, kind) in enumerate(zip(names, self.shape.kinds, strict=True))
-        ]
+        if self._lifts.everywhere:
+            return [*lines, f"m = copy[{arity}]", *self._lifts.lines[part.atom]]
+        payload = zip(names, numbers_at(self.shape, "copy", arity), strict=True)
+        return lines + [f"{name} = {number}" for name, number in payload]

@@ -8,7 +8,7 @@ from viewkeep.engine.compiled.emit.maps import memory_text, words
 from viewkeep.engine.compiled.emit.parts import level_name, split_areas, split_locals
 from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL, ReadingWriter, clear_list, zeroed
 from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor, keys
-from viewkeep.engine.compiled.emit.text import Names, Payload, Then
+from viewkeep.engine.compiled.emit.text import Lifts, Names, Payload, Then
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function, Heat, Module
 from viewkeep.engine.compiled.layout import (
@@ -38,9 +38,6 @@ AHEAD = 10
 """How many updates of a batch ahead places in tables are fetched from memory."""
 
 
-Lifts = dict[int, list[str]]
-
-
 @dataclass(frozen=True)
 class Source:
     """The text of a program, and where its memory lies; `changes` is for subscribers only."""
@@ -58,8 +55,7 @@ def emit_program(
 ) -> Source:
     """The text of a program over payloads of this shape.
 
-    `lifts` tells for atoms the words of a tuple's payload, from its keys and multiplicity. The
-    inputs that are `dropped` are there for loading only.
+    The inputs that are `dropped` are there for loading only.
     """
     head = program.enumerator.head
     locals_ = [
@@ -68,13 +64,15 @@ def emit_program(
         Local(TOTAL, (), shape),
         *split_locals(program),
     ]
-    memory = lay_out(program, shape, locals_, split_areas(program), dropped)
+    areas = split_areas(program) | dict.fromkeys(lifts.areas, 1)
+    memory = lay_out(program, shape, locals_, areas, dropped)
+    lifts = lifts.placed(memory.areas)
     writer = _ProgramWriter(program, memory, lifts, dropped)
-    reading = ReadingWriter(program, memory)
+    reading = ReadingWriter(program, memory, lifts)
     tables, main = list(memory_text(memory)), [*writer.parts(), *reading.parts()]
     return Source(
         _module_of_functions([*tables, *main]),
-        _module_of_functions([*tables, *reading.changes()]),
+        _module_of_functions([*tables, *main, *reading.changes()]),
         memory,
         reading.collects,
         reading.cursors,
@@ -108,7 +106,7 @@ class _ProgramWriter:
             )
         yield from self._load_functions()
         if self.program.splits:
-            yield from split_text(self.program, self.memory, self._trigger_lines)
+            yield from split_text(self.program, self.memory, self._lifts, self._trigger_lines)
         else:
             yield from self._update_functions()
         atoms = dict.fromkeys(trigger.atom for trigger in self.program.triggers)
@@ -117,6 +115,7 @@ class _ProgramWriter:
         for part in self.program.parts:
             if not part.levels:
                 yield self._put_text(part.atom, self.memory.stores[part.map])
+        yield from map(self._window_text, self._lifts.floats)
         yield self._finish_text()
 
     # --- updates ----------------------------------------------------------------------------------
@@ -176,26 +175,35 @@ class _ProgramWriter:
         """All updates of a batch in order; tables are fetched ahead of their use."""
         # Of the parts of an atom the last is light, and most values are.
         trigger = [each for each in self.program.triggers if each.atom == atom][-1]
-        arity, payload = len(trigger.parameters), self.shape.names("p")
-        lines = [f"    c{i} = columns[{i}]" for i in range(arity + len(payload))]
+        arity = len(trigger.parameters)
+        lines = self._lifts.column_lines(arity, self.shape)
         lines += ["    for i in range(n):"]
         if hints := list(self._prefetch_lines(trigger)):
             lines += [f"        if i + {AHEAD} < n:", *(f"            {hint}" for hint in hints)]
-        lines += [f"        k{i} = c{i}[i]" for i in range(arity)]
-        lines += [
-            f"        {p} = float_at(c{arity + i}, i)"
-            if kind == "f"
-            else f"        {p} = c{arity + i}[i]"
-            for i, (p, kind) in enumerate(zip(payload, self.shape.kinds, strict=True))
-        ]
+        lines += [f"        {line}" for line in self._lifts.tuple_lines(atom, arity, self.shape)]
         update = f"update_{atom}({self._trigger_arguments(trigger)})"
         lines += [f"        {update}", "    return s[0]"]
         yield Function(f"batch_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
-        if lifted := self._lifts.get(atom):
-            lines = [f"    {name} = {text}" for name, text in zip(payload, lifted, strict=True)]
-            lines += [f"    {update}", "    return s[0]"]
+        if lifted := self._lifts.lines.get(atom):
+            lines = [*(f"    {line}" for line in lifted), f"    {update}", "    return s[0]"]
             arguments = call_arguments(["s"], keys(arity), ["m"])
             yield Function(f"call_{atom}", arguments, lines, public=True, heat=Heat.HOT)
+
+    def _window_text(self, atom: int) -> Function:
+        """Between which powers of two the bits of the floats are that tuples are lifted by: two
+        words for each float."""
+        part = next(each for each in self.program.parts if each.atom == atom)
+        arity = len(self.memory.stores[part.map].key)
+        lines = [*self._lifts.column_lines(arity, self.shape), "    for i in range(n):"]
+        lines += [f"        k{i} = c{i}[i]" for i in range(arity)]
+        for number, (text, tests) in enumerate(self._lifts.floats[atom]):
+            lines += [
+                f"        if {tests}:",
+                f"            note_window(out + {16 * number}, {text})",
+            ]
+        return Function(
+            f"window_{atom}", "s, columns, n, out", [*lines, "    return 0"], public=True
+        )
 
     def _prefetch_lines(self, trigger: Trigger) -> Iterator[str]:
         """What the first steps of an update look up: rows, groups, and the levels of values."""
@@ -232,15 +240,10 @@ class _ProgramWriter:
         arity, shape = len(store.key), store.shape
         writer = StepWriter(self.memory)
         with writer.inside("for i in range(n):"):
-            writer.emit(*(f"k{i} = c{i}[i]" for i in range(arity)))
+            writer.emit(*self._lifts.tuple_lines(atom, arity, self.shape))
             names = dict(zip(store.key, keys(arity), strict=True))
-            columns = [
-                f"float_at(c{arity + i}, i)" if kind == "f" else f"c{arity + i}[i]"
-                for i, kind in enumerate(shape.kinds)
-            ]
-            writer.add(store, names, Payload(shape, tuple(writer.in_variables(shape, columns))))
-        lines = [f"    c{i} = columns[{i}]" for i in range(arity + shape.width)]
-        lines += [*writer.lines, "    return s[0]"]
+            writer.add(store, names, Payload(shape, tuple(shape.names("p"))))
+        lines = [*self._lifts.column_lines(arity, self.shape), *writer.lines, "    return s[0]"]
         return Function(f"put_{atom}", "s, columns, n", lines, public=True, heat=Heat.HOT)
 
     def _load_functions(self) -> Iterator[Function]:

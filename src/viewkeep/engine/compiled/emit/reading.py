@@ -2,9 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
-from viewkeep.engine.compiled.emit.maps import entry_width, set_word, words
+from viewkeep.engine.compiled.emit.maps import (
+    column_place,
+    entry_width,
+    set_number,
+    set_numbers,
+    words,
+)
 from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor, keys
-from viewkeep.engine.compiled.emit.text import Names, Payload
+from viewkeep.engine.compiled.emit.text import Lifts, Names, Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Memory, Store
@@ -17,7 +23,8 @@ OUTPUT, TOTAL = "output", "total"
 class ReadingWriter:
     """Writes how the output of a program is read."""
 
-    def __init__(self, program: Program, memory: Memory) -> None:
+    def __init__(self, program: Program, memory: Memory, lifts: Lifts) -> None:
+        self._lifts = lifts
         self.program, self.memory, self.shape = program, memory, memory.shape
         self.cursors = 1
         self.collects = not program.enumerator.distinct or _reads_distinct_union(
@@ -25,9 +32,11 @@ class ReadingWriter:
         )
 
     def changes(self) -> Iterator[Function]:
-        """How single tuples change the output."""
+        """How tuples change the output: one, and those of a batch, which is applied."""
         for atom in dict.fromkeys(trigger.atom for trigger in self.program.triggers):
             yield self._output_change_text(atom)
+            yield self._observe_text(atom)
+        yield self._look_up_all_text()
 
     def parts(self) -> Iterator[Function]:
         """Enumeration in portions, the local output, and look-ups."""
@@ -73,12 +82,7 @@ class ReadingWriter:
                 writer.emit(*(f"o{i}[m] = {names[v]}" for i, v in enumerate(head)))
                 start = len(head)
                 for i, (kind, value) in enumerate(zip(shape.kinds, spelled, strict=True)):
-                    place = f"o{start + i}"
-                    writer.emit(
-                        f"set_float_at({place}, m, {value})"
-                        if kind == "f"
-                        else f"{place}[m] = {value}"
-                    )
+                    writer.emit(set_number(kind, f"o{start + i}", column_place(kind, "m"), value))
                 writer.emit("m += 1")
                 with writer.inside("if m == limit:"):
                     writer.emit(*_cursor_lines(writer.cursors or []), "return m")
@@ -86,7 +90,7 @@ class ReadingWriter:
         writer.steps(steps, inputs, Payload(shape, None), write_row)
         self.cursors = max(self.cursors, writer.next_cursor)
         parameters = call_arguments(["s", "c", "out", "limit"], list(inputs.values()))
-        lines = [f"    o{i} = out[{i}]" for i in range(len(head) + shape.width)]
+        lines = [f"    o{i} = out[{i}]" for i in range(len(head) + len(shape.kinds))]
         lines += ["    m = 0", *writer.lines, "    return m"]
         return Function(name, parameters, lines, public=True)
 
@@ -100,8 +104,7 @@ class ReadingWriter:
         def sum_up(_: Names, payload: Payload) -> None:
             writer.emit(f"row = {descriptor(total.table.at)}")
             sums = self.shape.add(words(total), payload.spelled())
-            for i, (kind, value) in enumerate(zip(self.shape.kinds, sums, strict=True)):
-                writer.emit(set_word(kind, "row", total.word + i, value))
+            writer.emit(*set_numbers(self.shape, "row", total.word, sums))
 
         writer.steps(self.program.enumerator.steps, names, Payload(self.shape, None), sum_up)
         arguments = call_arguments(
@@ -115,6 +118,8 @@ class ReadingWriter:
         writer, output = StepWriter(self.memory), self.memory.stores[OUTPUT]
         parameters, payload = keys(len(trigger.parameters)), self.shape.names("p")
         names = dict(zip(trigger.parameters, parameters, strict=True))
+        if self._lifts.everywhere:
+            writer.emit(*self._lifts.lines[atom])
         for steps in trigger.outputs:
             writer.steps(
                 steps,
@@ -124,8 +129,37 @@ class ReadingWriter:
             )
             writer.settle()
         lines = [*writer.lines, "    return s[0]"]
-        arguments = call_arguments(["s"], parameters, payload)
+        arguments = call_arguments(["s"], parameters, ["m"] if self._lifts.everywhere else payload)
         return Function(f"change_{atom}", arguments, lines, public=True)
+
+    def _observe_text(self, atom: int) -> Function:
+        """Run the updates of a batch, and sum up what they change in the local output."""
+        trigger = next(each for each in self.program.triggers if each.atom == atom)
+        arity, payload = len(trigger.parameters), self.shape.names("p")
+        lifted = ["m"] if self._lifts.everywhere else payload
+        body = [
+            *self._lifts.tuple_lines(atom, arity, self.shape),
+            f"change_{atom}({call_arguments(['s'], keys(arity), lifted)})",
+            f"update_{atom}({call_arguments(['s'], keys(arity), payload)})",
+        ]
+        lines = [*self._lifts.column_lines(arity, self.shape), "    for i in range(n):"]
+        lines += [*(f"        {line}" for line in body), "    return s[0]"]
+        return Function(f"observe_{atom}", "s, columns, n", lines, public=True)
+
+    def _look_up_all_text(self) -> Function:
+        """The payloads of output tuples, whose keys are columns, into columns."""
+        head, total = self.program.enumerator.head, self.memory.stores[TOTAL]
+        width = len(head)
+        lines = [f"    c{i} = columns[{i}]" for i in range(width + len(self.shape.kinds))]
+        lines += ["    for i in range(n):"]
+        lines += [f"        look_up({call_arguments(['s'], [f'c{i}[i]' for i in range(width)])})"]
+        lines += [f"        row = {descriptor(total.table.at)}"]
+        for number, (kind, text) in enumerate(zip(self.shape.kinds, words(total), strict=True)):
+            place = column_place(kind, "i")
+            lines.append(f"        {set_number(kind, f'c{width + number}', place, text)}")
+        if self.program.inputs:
+            lines = []
+        return Function("look_up_all", "s, columns, n", [*lines, "    return s[0]"], public=True)
 
 
 def _write_collect(writer: StepWriter, store: Store, names: Names, payload: Payload) -> None:
@@ -144,10 +178,8 @@ def _cursor_lines(cursors: list[tuple[int, str]]) -> list[str]:
 
 
 def zeroed(store: Store) -> list[str]:
-    return [
-        set_word(kind, "row", store.word + i, "0.0" if kind == "f" else "0")
-        for i, kind in enumerate(store.shape.kinds)
-    ]
+    """Lines that make the payload of `row` zero."""
+    return set_numbers(store.shape, "row", store.word, store.shape.zeros())
 
 
 def clear_list(store: Store) -> list[str]:

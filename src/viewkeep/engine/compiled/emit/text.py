@@ -6,11 +6,12 @@ block (`settle`). This is safe since a map is always found by the variables of i
 a block, two accesses to a table are to the same row.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from viewkeep.engine.compiled.emit.maps import words
+from viewkeep.engine.compiled.emit.maps import column_place, number_at, words
 from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor
 from viewkeep.engine.compiled.layout import Memory, Store, Table
 from viewkeep.engine.compiled.rings import RingShape
@@ -38,6 +39,47 @@ class _Block:
     rows: dict[str, str] = field(default_factory=dict)
     changed: dict[str, Table] = field(default_factory=dict)
     lists: dict[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lifts:
+    """Lines that compute the payload of an atom's tuple from its keys k0, k1, ... and its
+    multiplicity m."""
+
+    lines: dict[int, list[str]]
+    everywhere: bool = False
+    """Whether tuples come as multiplicities, and not as payloads, into all functions."""
+    areas: tuple[str, ...] = ()
+    """Names in the lines that stand for places of the state."""
+    floats: Mapping[int, list[tuple[str, str]]] = field(default_factory=dict)
+    """By atom, the bits of the floats that tuples are lifted by, and when they are there."""
+
+    def placed(self, places: Mapping[str, int]) -> "Lifts":
+        """The same with the places in place of their names."""
+        lines = {
+            atom: [_NAMED_PLACE.sub(lambda found: str(places[found[0]]), line) for line in own]
+            for atom, own in self.lines.items()
+        }
+        return Lifts(lines, self.everywhere, self.areas, self.floats)
+
+    def column_lines(self, arity: int, shape: RingShape) -> list[str]:
+        """The addresses of the columns of keys, and of multiplicities or payloads."""
+        numbers = 1 if self.everywhere else len(shape.kinds)
+        return [f"    c{i} = columns[{i}]" for i in range(arity + numbers)]
+
+    def tuple_lines(self, atom: int, arity: int, shape: RingShape) -> list[str]:
+        """The keys and the payload of the tuple in row i of the columns."""
+        lines = [f"k{i} = c{i}[i]" for i in range(arity)]
+        if self.everywhere:
+            return [*lines, f"m = c{arity}[i]", *self.lines[atom]]
+        payload = zip(shape.names("p"), shape.kinds, strict=True)
+        return lines + [
+            f"{name} = {number_at(kind, f'c{arity + i}', column_place(kind, 'i'))}"
+            for i, (name, kind) in enumerate(payload)
+        ]
+
+
+_NAMED_PLACE = re.compile(r"\bUNIT_\d+_\d+\b")
 
 
 Then = Callable[[Names, Payload], None]

@@ -104,8 +104,8 @@ class StepWriter(LoopWriter):
         target = last.target if isinstance(last, Update) else self._local(last.local)
         store = self.memory.stores[target]
         total = store.shape.names(self.fresh("sum") + "_")
-        zeros = ["0.0" if kind == "f" else "0" for kind in store.shape.kinds]
-        self.emit(*(f"{name} = {zero}" for name, zero in zip(total, zeros, strict=True)))
+        zeros = zip(total, store.shape.zeros(), strict=True)
+        self.emit(*(f"{name} = {zero}" for name, zero in zeros))
 
         def accumulate(_: Names, term: Payload) -> None:
             sums = store.shape.add(total, term.spelled())

@@ -24,7 +24,7 @@ OPTIMIZE_VARIABLE = "VIEWKEEP_OPTIMIZE"
 """The environment variable with how much LLVM optimizes: 0 compiles ten times faster, for tests."""
 
 _FASTCALL, _KEYWORDS = 0x80, 0x02
-_FORMAT = "2"
+_FORMAT = "3"
 """Part of every file's name: rises when what is kept changes."""
 
 

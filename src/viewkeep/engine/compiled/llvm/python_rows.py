@@ -8,8 +8,8 @@ import ctypes
 import sys
 from collections.abc import Sequence
 
+from viewkeep.engine.compiled.formats import PLAIN
 from viewkeep.engine.compiled.layout import UPDATES
-from viewkeep.engine.compiled.values import PLAIN
 
 _API = """
 @PyTuple_Type = external global i8

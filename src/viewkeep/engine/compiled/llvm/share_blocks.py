@@ -12,6 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from viewkeep.engine.compiled.llvm.wide import is_wide
+
 NODES_AT_LEAST = 60
 """Smaller blocks are not worth a call."""
 
@@ -46,7 +48,7 @@ class _BlockText:
         self.uses[name] = self.uses.get(name, 0) + 1
         (self.assigned if type(node.ctx) is ast.Store else self.loaded).add(name)
         number = self.names.setdefault(name, len(self.names))
-        self.text.append(f"f_{number}" if name.startswith("f_") else str(number))
+        self.text.append(f"{_type_mark(name)}{number}")
 
     def _constant(self, node: ast.Constant, in_loop: bool) -> None:
         self.text.append(repr(node.value))
@@ -178,7 +180,7 @@ class _BlockSharing:
             results = [
                 n for n in reading.names if n in reading.assigned and reading.uses[n] < uses[n]
             ]
-            if len(results) > 1 or any(name.startswith("f_") for name in results):
+            if len(results) > 1 or any(map(_type_mark, results)):
                 continue
             inputs = reading.loaded.union(results) & before
             arguments = tuple(name for name in reading.names if name in inputs)
@@ -266,6 +268,11 @@ def _statement_bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(node, ast.If | ast.For | ast.While):
         yield node.body
         yield node.orelse
+
+
+def _type_mark(name: str) -> str:
+    """How names start that are not of 64-bit integers."""
+    return name[: name.index("_") + 1] if name.startswith("f_") or is_wide(name) else ""
 
 
 def _has_state_parameter(function: ast.FunctionDef) -> bool:

@@ -7,8 +7,9 @@ that start with `f_`) and addresses: `p[3]` is the fourth 64-bit word at address
 for ten lines of such text, so a minute for the larger programs, which have thousands of lines;
 translated straight to LLVM (by llvmlite, which is a part of Numba) they take 2 to 3 s.
 
-`add`, `subtract` and `multiply` are exact: where 64 bits do not suffice, they set the word OVERFLOW
-of the state `s`. `+`, `-` and `*` wrap, and are for addresses and hashes.
+`add`, `subtract` and `multiply` are exact: where the bits do not suffice, they set a mark in the
+word OVERFLOW of the state `s`. `+`, `-` and `*` wrap, and are for addresses and hashes. Names that
+start with `w2_`, `w3_`, ... are integers of so many words (`llvm/wide.py`).
 
 >>> module = Module((Function("twice", "n", ["    return n + n"], public=True),))
 >>> print(translate(module).partition("define ")[2][:21])
@@ -20,11 +21,15 @@ from collections.abc import Mapping
 
 from viewkeep.engine.compiled.function import Function, Module
 from viewkeep.engine.compiled.llvm.share_blocks import share
+from viewkeep.engine.compiled.llvm.wide import is_wide, is_wide_function, wide_text, wide_width
 
 INTEGER, FLOAT = "i64", "double"
 
 OVERFLOW = 0
-"""The word of the state that tells whether a sum or a product left 64 bits."""
+"""The word of the state that tells whether a sum or a product left its bits."""
+
+TOO_LARGE, OUTSIDE, TOO_WIDE = 1, 2, 4
+"""Its marks: a number left 64 bits, a float its window, an integer of several words those."""
 
 _INTRINSICS = """\
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
@@ -74,7 +79,7 @@ def translate(module: Module) -> str:
     parsed = [
         _parsed_function(each, {} if each.name in whole else outlined) for each in module.functions
     ]
-    parts = [_INTRINSICS]
+    parts = [_INTRINSICS, wide_text("\n".join(each.text for each in module.functions))]
     for node in share(parsed, whole):
         linkage = "" if node.name in public else "internal "
         hint = " alwaysinline" if node.name in inlined else " noinline"
@@ -93,7 +98,9 @@ def _parsed_function(function: Function, outlined: Mapping[str, str]) -> ast.Fun
 
 
 def _llvm_type(name: str) -> str:
-    return FLOAT if name.startswith("f_") else INTEGER
+    if name.startswith("f_"):
+        return FLOAT
+    return f"i{64 * wide_width(name)}" if is_wide(name) else INTEGER
 
 
 class _FunctionTranslator:
@@ -184,7 +191,8 @@ class _FunctionTranslator:
     def _emit_store(self, target: ast.expr, value: Value) -> None:
         match target:
             case ast.Name(id=name):
-                self._emit_line(f"store {_llvm_type(name)} {value[0]}, ptr %{name}.at")
+                kind = _llvm_type(name)
+                self._emit_line(f"store {kind} {self._extended(value, kind)}, ptr %{name}.at")
             case ast.Subscript():
                 self._emit_line(f"store {value[1]} {value[0]}, ptr {self._emit_address(target)}")
             case _:
@@ -248,16 +256,14 @@ class _FunctionTranslator:
         if isinstance(node, ast.Compare):
             return self._emit_comparison(node)
         value, kind = self._emit_expression(node)
-        test, zero = ("icmp ne", "0") if kind == INTEGER else ("fcmp une", "0.0")
+        test, zero = ("fcmp une", "0.0") if kind == FLOAT else ("icmp ne", "0")
         return self._emit_value(f"{test} {kind} {value}, {zero}")
 
     def _emit_comparison(self, node: ast.Compare) -> str:
-        (left, kind), (right, _) = (
-            self._emit_expression(node.left),
-            self._emit_expression(node.comparators[0]),
-        )
+        left, kind = self._emit_expression(node.left)
+        right = self._extended(self._emit_expression(node.comparators[0]), kind)
         integer, floating = _COMPARISONS[type(node.ops[0])]
-        test = f"icmp {integer}" if kind == INTEGER else f"fcmp {floating}"
+        test = f"fcmp {floating}" if kind == FLOAT else f"icmp {integer}"
         return self._emit_value(f"{test} {kind} {left}, {right}")
 
     def _emit_expression(self, node: ast.expr) -> Value:
@@ -275,7 +281,8 @@ class _FunctionTranslator:
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=number)):
                 return self._emit_expression(ast.Constant(-number))  # type: ignore[operator]
             case ast.BinOp(left=left, op=op, right=right):
-                (a, kind), (b, _) = self._emit_expression(left), self._emit_expression(right)
+                a, kind = self._emit_expression(left)
+                b = self._extended(self._emit_expression(right), kind)
                 name = _OPERATORS[type(op)][kind == FLOAT]
                 return self._emit_value(f"{name} {kind} {a}, {b}"), kind
             case ast.Compare():
@@ -305,11 +312,17 @@ class _FunctionTranslator:
                 return self._emit_value(f"load double, ptr {place}"), FLOAT
             self._emit_line(f"store double {self._emit_expression(arguments[2])[0]}, ptr {place}")
             return "0", INTEGER
+        if is_wide_function(name):
+            return self._emit_wide(name, arguments)
         values = [self._emit_expression(argument) for argument in arguments]
         if name in _EXACT:
-            return self._emit_exact(_EXACT[name], values[0][0], values[1][0]), INTEGER
+            return self._emit_exact(_EXACT[name], *values)
         operands = [value for value, _ in values]
         match name:
+            case "float_of":
+                return self._emit_value(f"bitcast i64 {operands[0]} to double"), FLOAT
+            case "bits_of":
+                return self._emit_value(f"bitcast double {operands[0]} to i64"), INTEGER
             case "real":
                 return self._emit_value(f"sitofp i64 {operands[0]} to double"), FLOAT
             case "pow":
@@ -348,22 +361,55 @@ class _FunctionTranslator:
                 passed = ", ".join(f"{kind} {value}" for value, kind in values)
                 return self._emit_value(f"call i64 @{name}({passed})"), INTEGER
 
-    def _emit_exact(self, operation: str, left: str, right: str) -> str:
-        pair_type = "{ i64, i1 }"
-        pair = self._emit_value(
-            f"call {pair_type} @llvm.{operation}.with.overflow.i64(i64 {left}, i64 {right})"
-        )
+    def _emit_exact(self, operation: str, left: Value, right: Value) -> Value:
+        kind = left[1]
+        first, second = left[0], self._extended(right, kind)
+        if kind != INTEGER and operation == "smul":
+            state = self._emit_value("load i64, ptr %s.at")
+            arguments = f"i64 {state}, {kind} {first}, {kind} {second}"
+            return self._emit_value(f"call {kind} @multiply_{kind}({arguments})"), kind
+        pair_type = f"{{ {kind}, i1 }}"
+        name = f"@llvm.{operation}.with.overflow.{kind}"
+        pair = self._emit_value(f"call {pair_type} {name}({kind} {first}, {kind} {second})")
         result = self._emit_value(f"extractvalue {pair_type} {pair}, 0")
         overflow = self._emit_value(f"extractvalue {pair_type} {pair}, 1")
         rare = self._emit_value(f"call i1 @llvm.expect.i1(i1 {overflow}, i1 false)")
         note, go_on = self._new_label(), self._new_label()
         self._emit_line(f"br i1 {rare}, label %{note}, label %{go_on}")
         self._open_block(note)
-        state = self._emit_value("load i64, ptr %s.at")
-        self._emit_line(f"store i64 1, ptr {self._emit_pointer(state, ast.Constant(OVERFLOW))}")
+        place = self._emit_pointer(self._emit_value("load i64, ptr %s.at"), ast.Constant(OVERFLOW))
+        mark = TOO_LARGE if kind == INTEGER else TOO_WIDE
+        marks = self._emit_value(f"or i64 {self._emit_value(f'load i64, ptr {place}')}, {mark}")
+        self._emit_line(f"store i64 {marks}, ptr {place}")
         self._emit_jump(go_on)
         self._open_block(go_on)
-        return result
+        return result, kind
+
+    # --- integers of several words ----------------------------------------------------------------
+
+    def _extended(self, value: Value, kind: str) -> str:
+        """A value as one of a type that is at least as wide."""
+        text, own = value
+        if own in (kind, FLOAT) or text.lstrip("-").isdigit():
+            return text
+        return self._emit_value(f"sext {own} {text} to {kind}")
+
+    def _emit_wide(self, name: str, arguments: list[ast.expr]) -> Value:
+        """`wide2(n)`, `wide2_at(p, i)`, `set_wide2_at(p, i, w)` and `binary2(bits, e)`."""
+        kind = f"i{64 * wide_width(name)}"
+        if name.endswith("_at"):
+            place = self._emit_pointer(self._emit_expression(arguments[0])[0], arguments[1])
+            if not name.startswith("set"):
+                return self._emit_value(f"load {kind}, ptr {place}, align 8"), kind
+            value = self._extended(self._emit_expression(arguments[2]), kind)
+            self._emit_line(f"store {kind} {value}, ptr {place}, align 8")
+            return "0", INTEGER
+        values = [self._emit_expression(argument) for argument in arguments]
+        if name.startswith("wide"):
+            return self._extended(values[0], kind), kind
+        state = self._emit_value("load i64, ptr %s.at")
+        passed = f"i64 {state}, i64 {values[0][0]}, i64 {values[1][0]}"
+        return self._emit_value(f"call {kind} @binary_{kind}({passed})"), kind
 
 
 def _is_assigned(name: ast.Name) -> bool:

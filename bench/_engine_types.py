@@ -1,0 +1,169 @@
+"""Workloads of the engine benchmark with the types that people have: prices, measurements, dates.
+
+Rows come as Arrow batches, half of them new, half deleted again. Beside the compiled engine:
+the same by Python dicts, and DuckDB and Polars, which compute the result once.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+
+import viewkeep as vk
+from bench._engine_rivals import timed
+
+BATCH = 10_000
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class TypedLoad:
+    """A query over one table, what is loaded, and batches that come and go."""
+
+    name: str
+    query: str
+    sql: str
+    table: pa.Table
+    batches: list[tuple[pa.Table, np.ndarray]]
+    step: Callable[[dict[Any, Any], tuple[Any, ...], int], None]
+    """What Python does for one row in a dict of groups."""
+
+    @property
+    def updates(self) -> int:
+        """How many rows the batches have."""
+        return sum(len(rows) for rows, _ in self.batches)
+
+
+def typed_loads(rows: int, updates: int) -> Iterator[TypedLoad]:
+    """Sums of decimals, of floats, and of an expression of decimals."""
+    random = np.random.default_rng(7)
+    groups = random.integers(0, max(rows // 100, 1), rows)
+    cents, rates = random.integers(1, 10**6, rows), random.integers(0, 10, rows)
+    prices = decimals(cents)
+    one = pa.table({"g": groups, "x": prices})
+    yield _load("T, sum of decimals", "Q(g; sum(x), count()) = R(g, x)", one, updates, _step_of_sum)
+    measured = pa.table({"g": groups, "x": random.normal(20, 5, rows)})
+    yield _load(
+        "T, sum of floats", "Q(g; sum(x), avg(x)) = R(g, x)", measured, updates, _step_of_sum
+    )
+    three = pa.table({"g": groups, "x": prices, "y": decimals(rates)})
+    yield _load(
+        "T, sum(x * (1 - y)) of decimals",
+        "Q(g; sum(x * (1 - y)), avg(x), count()) = R(g, x, y)",
+        three,
+        updates,
+        _step_of_product,
+        "select g, sum(x * (1 - y)), avg(x), count(*) from R group by g",
+    )
+
+
+def _load(
+    name: str,
+    query: str,
+    table: pa.Table,
+    updates: int,
+    step: Callable[[dict[Any, Any], tuple[Any, ...], int], None],
+    sql: str = "select g, sum(x), count(*) from R group by g",
+) -> TypedLoad:
+    random = np.random.default_rng(8)
+    half = BATCH // 2
+    signs = np.repeat(np.array([1, -1], np.int64), half)
+    batches = []
+    for _ in range(max(updates // BATCH, 1)):
+        places = random.integers(0, len(table), half)
+        shifted = random.permutation(places)
+        coming = table.take(shifted).set_column(0, "g", table.column("g").take(places))
+        batches.append((pa.concat_tables([coming, table.take(places)]).combine_chunks(), signs))
+    return TypedLoad(name, query, sql, table, batches, step)
+
+
+def decimals(cents: np.ndarray) -> pa.Array:
+    """Integers as decimals with two digits behind the point."""
+    halves = np.column_stack([cents, cents >> 63]).astype(np.int64)
+    buffers = [None, pa.py_buffer(halves.tobytes())]
+    return pa.Array.from_buffers(pa.decimal128(12, 2), len(cents), buffers)
+
+
+def compiled_rate(load: TypedLoad) -> tuple[float, vk.Maintainer]:
+    """Rows per second, the best of some runs, each taken back by the next."""
+    live = vk.maintain(load.query, engine="compiled")
+    live.load({"R": load.table})
+    best = 0.0
+    for sign in (1, -1) * REPEATS:
+        seconds = timed(lambda sign=sign: _run(live, load, sign))  # type: ignore[misc]
+        best = max(best, load.updates / seconds)
+    return best, live
+
+
+def _run(live: vk.Maintainer, load: TypedLoad, sign: int) -> None:
+    for rows, counts in load.batches:
+        live.update_batch("R", rows, sign * counts)
+
+
+def reference_rate(load: TypedLoad, most: int) -> float:
+    """Rows per second of the reference engine."""
+    live = vk.maintain(load.query, engine="reference")
+    rows, counts = load.batches[0]
+    part = rows.slice(0, most)
+    return len(part) / timed(lambda: live.update_batch("R", part, counts[:most].tolist()))
+
+
+def dict_rate(load: TypedLoad) -> float:
+    """Rows per second of a loop over rows with a dict of groups."""
+    groups: dict[Any, Any] = {}
+    rows, counts = load.batches[0]
+    stream = list(zip(zip(*rows.to_pydict().values(), strict=True), counts.tolist(), strict=True))
+
+    def work() -> None:
+        for row, count in stream:
+            load.step(groups, row, count)
+
+    return len(stream) / timed(work)
+
+
+def duckdb_once(load: TypedLoad) -> float:
+    """Seconds of DuckDB for the whole result."""
+    import duckdb
+
+    with duckdb.connect() as session:
+        session.execute("set threads to 1")
+        session.register("given", load.table)
+        session.execute("create table R as select * from given")
+        return min(timed(lambda: session.execute(load.sql).fetchall()) for _ in range(REPEATS))
+
+
+def polars_once(load: TypedLoad) -> float | None:
+    """Seconds of Polars for the whole result; None where it is not installed."""
+    try:
+        import polars as pl
+    except ImportError:
+        return None
+    frame = pl.from_arrow(load.table)
+    with pl.SQLContext(R=frame) as context:
+        return min(timed(lambda: context.execute(load.sql, eager=True)) for _ in range(REPEATS))
+
+
+def _step_of_sum(groups: dict[Any, Any], row: tuple[Any, ...], count: int) -> None:
+    group, value = row
+    entry = groups.get(group)
+    if entry is None:
+        entry = groups[group] = [0, 0]
+    entry[0] += count * value
+    entry[1] += count
+    if not entry[1]:
+        del groups[group]
+
+
+def _step_of_product(groups: dict[Any, Any], row: tuple[Any, ...], count: int) -> None:
+    group, value, rate = row
+    entry = groups.get(group)
+    if entry is None:
+        entry = groups[group] = [Decimal(0), Decimal(0), 0]
+    entry[0] += count * value * (1 - rate)
+    entry[1] += count * value
+    entry[2] += count
+    if not entry[2]:
+        del groups[group]
