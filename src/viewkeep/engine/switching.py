@@ -133,7 +133,7 @@ def _warn_once(missing: str) -> None:
 
 def copy_state(source: Engine, target: Engine) -> Engine:
     """The target, with all that the source holds, partitioned in the same way."""
-    if not isinstance(source, ReferenceEngine) and not source.used:
+    if not isinstance(source, ReferenceEngine) and source.is_empty:
         return target  # nothing to take over, also where inputs are not kept
     target.load(list(source.inputs()), source.layout())
     target.counter[0] += source.counter[0]

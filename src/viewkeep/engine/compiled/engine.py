@@ -56,8 +56,6 @@ class CompiledEngine(Instance):
     ) -> None:
         super().__init__(program, payload, query, coder, keep_inputs)
         self.counter = [0]
-        self.used = False
-        """Whether there may be anything in it."""
         self._until_tidy = 0
         self._parameters = {t.atom: t.parameters for t in program.triggers}
         self.triggers = {atom: self._compiled_trigger(atom) for atom in self._parameters}
@@ -110,6 +108,15 @@ class CompiledEngine(Instance):
         return not np.logical_and.reduce(same).any() and all(c.all() for c in counts[:1])
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no map has an entry."""
+        words = self.state.words
+        return not any(
+            words[table.at + 2] if table.key else words[table.at : table.at + table.stride].any()
+            for table in self.source.memory.tables
+        )
+
+    @property
     def steps(self) -> int:
         """The steps counted before, by the reference engine: this one counts none."""
         return self.counter[0]
@@ -158,7 +165,6 @@ class CompiledEngine(Instance):
         run, batches_run = run or self.run, []
         for atom, columns in batches:
             batches_run.append((atom, columns))
-            self.used = True
             if marks := run(f"batch_{atom}", columns):
                 self._undo_batches(batches_run)
                 raise self._problem(marks, batches)
@@ -228,7 +234,6 @@ class CompiledEngine(Instance):
 
     def load_columns(self, contents: dict[int, Columns], layout: Layout | None = None) -> None:
         """Fill an empty engine with coded contents; rows of an atom are distinct."""
-        self.used = True
         self.state.words[LOADING] = 1
         if self.partitions is None:
             overflow = False
