@@ -12,7 +12,7 @@ from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.translate import TOO_WIDE
 from viewkeep.engine.compiled.memory import MemoryState, Words
 from viewkeep.engine.compiled.rings import COUNT, Overflow, Retype, Unfit, shape_of
-from viewkeep.engine.compiled.sums import WINDOW, mark_summed, plan_sums, signature, unit_name
+from viewkeep.engine.compiled.sums import WINDOW, mark_summed, plan_sums, sum_signature, unit_name
 from viewkeep.engine.compiled.table_intake import Columns
 from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.plan.payload import Payload
@@ -42,7 +42,7 @@ class Instance:
         shape = shape_of(payload.ring) if self.sums is None else self.sums.shape
         if isinstance(shape, str):
             raise Unfit(shape)
-        self.query, self._signature = query, signature(query, self.coder)
+        self.query, self._signature = query, sum_signature(query, self.coder)
         self.program, self.ring, self.shape, self.payload = program, payload.ring, shape, payload
         self.inlets = FastPaths(program, payload, query, self.coder, shape, self.sums)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
@@ -89,7 +89,7 @@ class Instance:
 
     def check_types(self) -> None:
         """Go over to another engine where the first values of a column have told its type."""
-        if signature(self.query, self.coder) != self._signature:
+        if sum_signature(self.query, self.coder) != self._signature:
             raise Retype(self.coder)
 
     def wider(self) -> Retype:

@@ -51,7 +51,7 @@ class _Number:
 
 
 @dataclass(frozen=True)
-class Lift:
+class AtomFactors:
     """The part of one atom in one number of the payload."""
 
     values: tuple[_Number, ...] = ()
@@ -66,7 +66,7 @@ class Component:
     kind: str = "i"
     base: int = 1
     factor: int = 1
-    lifts: dict[int, Lift] = field(default_factory=dict)
+    lifts: dict[int, AtomFactors] = field(default_factory=dict)
     present: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """By atom, the variables that must not be null."""
 
@@ -99,7 +99,7 @@ class Sums:
         return tuple([each.value(number, atoms) for each, number in pairs])
 
 
-def signature(query: ConjunctiveQuery, coder: Coder) -> object:
+def sum_signature(query: ConjunctiveQuery, coder: Coder) -> object:
     """What of a coder the program depends on."""
     variables = _summed_variables(query)
     formats = tuple(coder.domains[v].format or INTEGERS for v in variables)
@@ -186,8 +186,8 @@ class _Planner:
                 number = _Number(number.text, 2, self._units[place])
                 windows = (len(texts),)
                 texts.append((number.text, self._present_test(present[atom], atom)))
-            own = component.lifts.get(atom, Lift())
-            component.lifts[atom] = Lift((*own.values, number), own.windows + windows)
+            own = component.lifts.get(atom, AtomFactors())
+            component.lifts[atom] = AtomFactors((*own.values, number), own.windows + windows)
         return component
 
     def _sized(self, component: Component) -> Component:
@@ -334,7 +334,7 @@ class _Planner:
         text = "m" if kind == "i" else f"wide{kind}(m)"
         if atom == 0 and component.factor != 1:
             text = f"multiply({text}, {number_text(kind, component.factor)})"
-        lift = component.lifts.get(atom, Lift())
+        lift = component.lifts.get(atom, AtomFactors())
         windows = iter(lift.windows)
         for value in lift.values:
             factor = value.text if kind == "i" else f"wide{kind}({value.text})"
