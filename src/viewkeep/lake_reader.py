@@ -37,7 +37,7 @@ from viewkeep.query.clock import clock_of
 from viewkeep.query.tables import Table
 from viewkeep.refresh.all_views import plan_views
 from viewkeep.refresh.answer_query import answer_query
-from viewkeep.refresh.choose_strategy import StatusAdvice, strategy_advice
+from viewkeep.refresh.choose_strategy import StatusAdvice, better_definition, strategy_advice
 from viewkeep.refresh.plan import Stage
 from viewkeep.refresh.preview import ViewPreview, preview_views
 
@@ -177,7 +177,13 @@ class LakeReader:
     ) -> list[Stage]:
         """What the next `refresh` would do to each view, by which engine, and why; runs nothing."""
         engines, plan = self._engines.forcing(backend), self._plans.at(clock_of(as_of))
-        return plan_views(self._lake, names or None, plan, engines)
+        return plan_views(
+            self._lake,
+            names or None,
+            plan,
+            engines,
+            lambda view: better_definition(self._plans, view, engines),
+        )
 
     @checked
     def external_table(self, name: str, location: str, **constraints: Any) -> Table:

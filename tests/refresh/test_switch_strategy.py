@@ -136,6 +136,34 @@ def test_a_rebuild_of_a_refresh_switches(
     assert {each.strategy for each in keeper.refresh()} == {"none"}
 
 
+def test_a_plan_tells_which_views_will_switch(
+    tmp_path: Path, prefer: Prefer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a view above one that is computed anew; a plan changes nothing."""
+    keeper = fill(tmp_path, sums=SUMS, star=STAR, above=ABOVE)
+    keeper.create_view("on_view", STAR.replace("FROM r ", "FROM star AS r ").replace("r.a", "r.x"))
+    change(keeper, Random(1))
+    prefer("viewtree")
+    assert {each.strategy for each in keeper.plan()} == {"id"}, "none has to be computed anew"
+    prefer("none")
+    forget_plans(keeper, monkeypatch)
+    change(keeper, Random(4))
+    keeper = open_lake(tmp_path)
+    assert {each.strategy for each in keeper.plan()} == {"recompute"}
+    prefer("viewtree")
+    stages = {each.view: each for each in keeper.plan()}
+    before = {name: keeper.version(name) for name in stages}
+    why = "this version of Viewkeep keeps it in another way; viewtree is expected to be faster"
+    assert {name for name, each in stages.items() if why in each.reason} == {"star", "on_view"}
+    assert before == {name: keeper.version(name) for name in stages}
+    reports = {each.view: each for each in keeper.refresh()}
+    assert {n: each.strategy for n, each in stages.items()} == {
+        n: each.strategy for n, each in reports.items()
+    }
+    assert stages["star"].reason == reports["star"].reason
+    check(keeper)
+
+
 def test_a_user_who_defines_it_anew_meanwhile_is_right(
     tmp_path: Path, prefer: Prefer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

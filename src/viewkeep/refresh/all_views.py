@@ -10,7 +10,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.engines import Engines
@@ -35,6 +35,8 @@ Plan = Callable[[ViewDefinition, Catalog], View]
 Switch = Callable[[View, StoredView, str], RefreshReport | None]
 """Computes a view that has to be computed anew for a reason by a better strategy; None if there is
 none."""
+Better = Callable[[View], ViewDefinition | None]
+"""The definition that a view would be computed anew by, if that is not its own."""
 
 
 class SwitchedError(ConflictError):
@@ -137,15 +139,16 @@ def pinned_inputs(
 
 
 def plan_views(
-    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines
+    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines, better: Better
 ) -> list[Stage]:
-    """What `refresh_views` would do now, as far as logs tell; nothing is run."""
+    """What `refresh_views` would do now, as far as logs tell; nothing is run. Views that have to be
+    computed anew are said to take a `better` strategy."""
     with remembered_logs():
-        return _plan_round(lake, names, plan, engines)
+        return _plan_round(lake, names, plan, engines, better)
 
 
 def _plan_round(
-    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines
+    lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines, better: Better
 ) -> list[Stage]:
     catalog = lake.catalog.read()
     order = catalog.order(None if names is None else list(names))
@@ -154,7 +157,7 @@ def _plan_round(
     stages: dict[str, Stage] = {}
     for definition in order:
         stages[definition.name] = stage = _stage_or_problem(
-            definition, catalog, plan, engines, pins, problems, stages
+            definition, catalog, plan, engines, pins, problems, stages, better
         )
         if stage.action == SKIP:
             pins[definition.name] = plan(definition, catalog).stored().newest
@@ -169,6 +172,7 @@ def _stage_or_problem(
     pins: Pins,
     problems: dict[str, str],
     stages: Mapping[str, Stage],
+    better: Better,
 ) -> Stage:
     for name in definition.inputs:
         if name in problems:
@@ -177,12 +181,25 @@ def _stage_or_problem(
     try:
         view = plan(definition, catalog)
         lower = [n for n in definition.inputs if n in stages and stages[n].action != SKIP]
+        stored = view.stored()
         if lower:
-            return plan_above(view, lower)
-        return plan_view(view, view.stored(), {n: pins[n] for n in definition.inputs}, engines)
+            stage = plan_above(view, stored.state, lower)
+        else:
+            stage = plan_view(view, stored, {n: pins[n] for n in definition.inputs}, engines)
+        return _switch_stage(stage, view, stored, better)
     except Exception as error:  # whatever is wrong with a view stops no other view
         problems[definition.name] = f"not refreshed, since it reads {definition.name}"
         return Stage(definition.name, FAILS, problem_of(error))
+
+
+def _switch_stage(stage: Stage, view: View, stored: StoredView, better: Better) -> Stage:
+    """The stage of a view, which tells the strategy that it takes if it has to be computed anew."""
+    other = better(view) if definition_reason(view, stored.state) else None
+    if other is None:
+        return stage
+    return replace(
+        stage, strategy=other.chosen, reason=f"{stage.reason}; {other.chosen} is {other.chosen_why}"
+    )
 
 
 def _round_until_settled(lake: Lake, attempt: Callable[[], RefreshRound]) -> RefreshRound:

@@ -118,8 +118,15 @@ def plan_view(view: View, stored: StoredView, inputs: Pins, engines: Engines) ->
     return _incremental_stage(view, stored, inputs, engines, counts)
 
 
-def plan_above(view: View, lower: list[str]) -> Stage:
+def plan_above(view: View, state: ViewState, lower: list[str]) -> Stage:
     """The stage of a view that reads others which are refreshed first."""
+    reason = definition_reason(view, state)
+    if reason:
+        is_new = state.build != view.definition.build
+        strategy = view.decision.strategy if is_new else "recompute"
+        return Stage(
+            view.name, RECOMPUTE, f"after {', '.join(lower)}; {reason}", strategy, first=is_new
+        )
     after = f"after {', '.join(lower)}, whose changes are not known yet"
     if not view.is_incremental:
         return Stage(view.name, RECOMPUTE, f"{after}; {view.decision.reason}", "recompute")
