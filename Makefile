@@ -51,7 +51,7 @@ bench-keeper: $(INSTALLED) ## Compare refreshes of a lake with recomputation by 
 bench-tpch: $(INSTALLED) ## Compare refreshes of the TPC-H queries with recomputation, by Spark and DuckDB
 	@$(PYTHON) -m bench.tpch
 
-bench-strategies: $(INSTALLED) ## Compare the strategies of a many-to-many join and of triangles in an embedded lake
+bench-strategies: $(INSTALLED) ## Compare the strategies of large joins, triangles, devices and TPC-H queries with recomputation
 	@$(PYTHON) -m bench.strategies
 
 bench-choices: $(INSTALLED) ## Measure every strategy of many views and changes, and whether auto uses the fastest
@@ -63,6 +63,7 @@ bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for
 bounds: $(INSTALLED) ## Measure the exponents of update time and delay by step counts
 	@$(PYTHON) -m bench.bounds
 	@$(PYTHON) -m bench.adaptive
+	@$(PYTHON) -m bench.lake_bounds
 
 coverage: $(INSTALLED) ## Tell how constructs of SQL and the queries of TPC-H and TPC-DS are kept, in docs
 	@$(PYTHON) -m bench.coverage

@@ -1,12 +1,13 @@
 """Whether `auto` keeps views by the fastest strategy, one run for all: views, changes, sizes.
 
-    python -m bench.choices [--sizes 200000 1000000] [--shares 0.0001 0.01 0.1] [--docs]
+    python -m bench.choices [--sizes 200000 2000000] [--shares 0.0001 0.01 0.1] [--docs]
 
 Each case is a view over tables of some size, and a kind of changes of a part of one table. It is
-measured by every strategy that can keep the view, and by recomputation, each in an embedded lake of
-its own; then by `auto`, which is told the share. A choice is right if the strategy that `auto` used
-is the fastest, or takes at most 20% longer by the figures of the strategies themselves. A strategy
-that took too long at some share is left out at larger ones. Every view is verified at the end.
+measured by every strategy that can keep the view, by recomputation, and by `auto`, which is told
+the share: each in an embedded lake of its own, over the same tables. A choice is right if the
+strategy that `auto` used is the fastest, or takes at most 20% longer by the figures of the
+strategies themselves. A strategy that took too long is left out where more changes. Every view is
+verified at the end.
 """
 
 import argparse
@@ -14,7 +15,8 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -28,8 +30,9 @@ from viewkeep import Keeper, QueryError
 STRATEGIES = ("id", "tuple", "viewtree", "recursive", "epsilon", "recompute")
 WITHIN = 1.2
 """A choice may take so many times the seconds of the fastest strategy."""
-LONGEST = 60.0
+LONGEST = 5.0
 """The seconds of a refresh after which a strategy is not measured for more changes."""
+AUTO, TABLES = "auto", "tables"
 PAGE = Path(__file__).parent.parent / "docs" / "choice_figures.md"
 
 Place = tuple[str, str, float]
@@ -92,67 +95,92 @@ def places(view: ChoiceView, shares: Sequence[float]) -> list[Place]:
     return [(table, kind, share) for table, kind in view.changes for share in sorted(shares)]
 
 
-def refreshed(lake: ChoiceLake, place: Place, rounds: int) -> Figure:
-    """Change a table and refresh the view, some times."""
-    seconds, used = [], ""
-    for _ in range(rounds):
-        lake.change(*place)
-        taken, reports = timed_refresh(lake.keeper, "v")
-        seconds.append(taken)
-        used = reports[-1].strategy
-    return Figure(median(seconds), used)
+@dataclass
+class StrategyLakes:
+    """A lake for each way to keep a view, over the same tables: caches are not shared, and all ways
+    bring in the same changes."""
 
+    tables: ChoiceLake
+    folder: Path
+    keepers: dict[str, Keeper] = field(default_factory=dict)
+    slow: set[str] = field(default_factory=set)
+    """The strategies that took too long for fewer changes of the same kind."""
 
-def by_strategy(
-    view: ChoiceView, rows: int, strategy: str, shares: Sequence[float], rounds: int
-) -> dict[Place, float]:
-    """The seconds of refreshes by one strategy; none if it cannot keep the view."""
-    policy, found, slow = "full" if strategy == "recompute" else "incremental", {}, set[str]()
-    with TemporaryDirectory(prefix="viewkeep-choices-") as folder:
-        lake = ChoiceLake(Keeper(folder, durable=False), view, rows)
-        lake.fill()
-        try:
-            lake.keeper.create_view("v", view.sql, strategy=strategy, policy=policy)
-        except QueryError:
-            return {}
-        for place in places(view, shares):
-            table, kind, _ = place
-            if f"{kind} {table}" not in slow:
-                found[place] = refreshed(lake, place, rounds).seconds
-                slow |= {f"{kind} {table}"} if found[place] > LONGEST else set()
-        check(lake)
-    return found
+    def open(self, strategy: str) -> Keeper:
+        """A lake with the tables and no view."""
+        keeper = Keeper(self.folder / strategy, durable=False)
+        for name in self.tables.view.tables:
+            keeper.register_table(name, self.folder / TABLES / name, key=["id"])
+        return keeper
 
+    def create(self) -> None:
+        """The view by each strategy that can keep it."""
+        for strategy in STRATEGIES:
+            keeper = self.open(strategy)
+            with suppress(QueryError):
+                self._create_view(strategy, keeper)
+                self.keepers[strategy] = keeper
+        self.keepers[AUTO] = self.open(AUTO)
 
-def by_auto(
-    view: ChoiceView, rows: int, shares: Sequence[float], rounds: int
-) -> dict[Place, Figure]:
-    """What `auto` does where it is told which part of which table changes."""
-    found = {}
-    with TemporaryDirectory(prefix="viewkeep-choices-") as folder:
-        lake = ChoiceLake(Keeper(folder, durable=False), view, rows)
-        lake.fill()
-        for place in places(view, shares):
-            expected = {**dict.fromkeys(view.tables, 0.0), place[0]: place[2]}
-            lake.keeper.create_view("v", view.sql, replace=True, shares=expected)
-            found[place] = refreshed(lake, place, rounds)
-            check(lake)
-    return found
+    def _create_view(self, strategy: str, keeper: Keeper) -> None:
+        policy = "full" if strategy == "recompute" else "incremental"
+        keeper.create_view("v", self.tables.view.sql, strategy, policy, replace=True)
 
+    def expect(self, place: Place) -> None:
+        """Create the view of `auto` anew, which is told what will change."""
+        table, _, share = place
+        shares = {**dict.fromkeys(self.tables.view.tables, 0.0), table: share}
+        sql = self.tables.view.sql
+        self.keepers[AUTO].create_view("v", sql, replace=True, shares=shares)
 
-def check(lake: ChoiceLake) -> None:
-    """The view is as its query gives."""
-    found = lake.keeper.verify("v")
-    assert (found.missing_rows, found.extra_rows) == (0, 0), found
+    def forget_slow(self) -> None:
+        """Let strategies that took too long try another kind of changes."""
+        for strategy in self.slow:
+            self._create_view(strategy, self.keepers[strategy])
+        self.slow.clear()
+
+    def refreshes(self, place: Place, rounds: int) -> dict[str, Figure]:
+        """Change a table and refresh the view in all ways, some times."""
+        seconds: dict[str, list[float]] = {}
+        used: dict[str, str] = {}
+        for _ in range(rounds):
+            self.tables.change(*place)
+            for strategy, keeper in self.keepers.items():
+                if strategy in self.slow:
+                    continue
+                taken, reports = timed_refresh(keeper, "v")
+                seconds.setdefault(strategy, []).append(taken)
+                used[strategy] = reports[-1].strategy
+                if taken > LONGEST and strategy != AUTO:
+                    self.slow.add(strategy)
+        return {name: Figure(median(each), used[name]) for name, each in seconds.items()}
+
+    def check(self) -> None:
+        """The view is as its query gives, in all lakes."""
+        for strategy, keeper in self.keepers.items():
+            if strategy not in self.slow:
+                found = keeper.verify("v")
+                assert (found.missing_rows, found.extra_rows) == (0, 0), (strategy, found)
 
 
 def measure(view: ChoiceView, rows: int, shares: Sequence[float], rounds: int) -> Iterator[Case]:
     """The cases of one view at one size."""
-    figures = {each: by_strategy(view, rows, each, shares, rounds) for each in STRATEGIES}
-    auto = by_auto(view, rows, shares, rounds)
-    for place in places(view, shares):
-        seconds = {each: found[place] for each, found in figures.items() if place in found}
-        yield Case(view.name, rows, place, seconds, auto[place])
+    with TemporaryDirectory(prefix="viewkeep-choices-") as name:
+        folder = Path(name)
+        tables = ChoiceLake(Keeper(folder / TABLES, durable=False), view, rows)
+        tables.fill()
+        lakes = StrategyLakes(tables, folder)
+        lakes.create()
+        kinds = set[tuple[str, str]]()
+        for place in places(view, shares):
+            if place[:2] not in kinds:
+                lakes.forget_slow()
+                kinds.add(place[:2])
+            lakes.expect(place)
+            figures = lakes.refreshes(place, rounds)
+            auto = figures.pop(AUTO)
+            yield Case(view.name, rows, place, {n: f.seconds for n, f in figures.items()}, auto)
+        lakes.check()
 
 
 def summary(cases: Sequence[Case]) -> Iterator[str]:
@@ -179,8 +207,8 @@ def page(cases: Sequence[Case], rounds: int) -> str:
             "Written by `python -m bench.choices --docs` (`make bench-choices` prints it); do not "
             f"edit. {platform.machine()}, {os.cpu_count()} cores, embedded lakes; seconds from "
             f"`refresh` to visible, medians of {rounds} rounds, by each strategy that can keep the "
-            "view, in a lake of its own. `auto` was told the share; `x` is the time of the "
-            "strategy that it used over that of the fastest.",
+            "view, each in a lake of its own over the same tables. `auto` was told the share; `x` "
+            "is the time of the strategy that it used over that of the fastest.",
             "",
             *(f"- {line}" for line in summary(cases)),
             "",
@@ -197,7 +225,7 @@ def page(cases: Sequence[Case], rounds: int) -> str:
 def arguments() -> argparse.Namespace:
     """Sizes and shares."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[200_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200_000, 2_000_000])
     parser.add_argument("--shares", type=float, nargs="+", default=[0.0001, 0.01, 0.1])
     parser.add_argument("--rounds", type=int, default=3, help="batches; the median counts")
     names = [each.name for each in VIEWS]

@@ -91,6 +91,25 @@ COLUMNS = (
 )
 
 
+KEYS = {"parts": ["pid"], "devices": ["did"], "devices_parts": ["did", "pid"]}
+
+
+def fill_tables(keeper: vk.Keeper, uses: int) -> None:
+    """Part i is in devices i * 7919 + k * stride; phones are one device in five."""
+    n, stride = uses // FANOUT, uses // FANOUT // FANOUT
+    texts = {
+        "parts": f"SELECT i::INT AS pid, (hash(i) % 1000)::INT AS price FROM range({n}) t(i)",
+        "devices": "SELECT i::INT AS did, if(hash(i) % 10 < 2, 'phone', 'other') AS category "
+        f"FROM range({n}) t(i)",
+        "devices_parts": f"SELECT ((i // {FANOUT} * 7919 + i % {FANOUT} * {stride}) % {n})"
+        f"::INT AS did, (i // {FANOUT})::INT AS pid FROM range({uses}) t(i)",
+    }
+    with closing(duckdb.connect()) as connection:
+        for name, text in texts.items():
+            rows = connection.sql(text).to_arrow_table()
+            keeper.create_table(name, rows, key=KEYS[name])
+
+
 class Lake:
     """The tables of one size."""
 
@@ -106,20 +125,8 @@ class Lake:
         return self.uses // FANOUT
 
     def fill(self) -> None:
-        """Part i is in devices i * 7919 + k * stride; phones are one device in five."""
-        n, stride = self.parts, self.parts // FANOUT
-        texts = {
-            "parts": f"SELECT i::INT AS pid, (hash(i) % 1000)::INT AS price FROM range({n}) t(i)",
-            "devices": "SELECT i::INT AS did, if(hash(i) % 10 < 2, 'phone', 'other') AS category "
-            f"FROM range({n}) t(i)",
-            "devices_parts": f"SELECT ((i // {FANOUT} * 7919 + i % {FANOUT} * {stride}) % {n})"
-            f"::INT AS did, (i // {FANOUT})::INT AS pid FROM range({self.uses}) t(i)",
-        }
-        keys = {"parts": ["pid"], "devices": ["did"], "devices_parts": ["did", "pid"]}
-        with closing(duckdb.connect()) as connection:
-            for name, text in texts.items():
-                rows = connection.sql(text).to_arrow_table()
-                self.keeper.create_table(name, rows, key=keys[name])
+        """Make the tables."""
+        fill_tables(self.keeper, self.uses)
 
     def create_views(self) -> None:
         """Every view for the embedded keeper, and twice for Spark: kept, and computed anew."""

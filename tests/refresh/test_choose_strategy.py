@@ -6,6 +6,7 @@ import pytest
 
 import viewkeep as vk
 from viewkeep import Keeper
+from viewkeep.diffs.costs.sizes import Size, Spread
 from viewkeep.errors import ArgumentError
 from viewkeep.refresh import choose_strategy, costs, plan, strategy_costs
 
@@ -59,8 +60,14 @@ def test_few_partners_stay_with_ids(tmp_path) -> None:
     assert keeper.create_view("v", LOOSE).strategy == "id"
 
 
-def test_triangles_of_a_hub_get_heavy_and_light_parts(tmp_path) -> None:
-    keeper = hub_lake(str(tmp_path), edges=6000)
+def test_triangles_of_a_hub_get_heavy_and_light_parts(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions of edges, of which a third lead from one vertex: few are stored."""
+    hub, edges = Spread(1e6, 0.11), 5e6
+    size = Size(edges, {"src": hub, "dst": hub}, frozenset([frozenset(["id"])]))
+    monkeypatch.setattr(strategy_costs, "_table_sizes", lambda view: {"e": size})
+    keeper = hub_lake(str(tmp_path), edges=600)
     assert keeper.create_view("v", TRIANGLES).strategy == "epsilon"
     keeper.apply("e", inserts=[(90000, 0, 7), (90001, 7, 0)])
     keeper.refresh("v")

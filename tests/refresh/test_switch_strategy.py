@@ -34,6 +34,7 @@ def prefer(monkeypatch: pytest.MonkeyPatch) -> Prefer:
     """Views over tables of any size find a strategy much faster, where it can keep them."""
     monkeypatch.setattr(strategy_costs, "SMALL", 0)
     monkeypatch.setattr(choose_strategy, "WORTH", 0)
+    monkeypatch.setattr(Comparison, "is_recomputed", False)
 
     def set_better(strategy: str) -> None:
         def better(comparison: Comparison) -> StrategyCost | None:

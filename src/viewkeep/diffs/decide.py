@@ -20,7 +20,9 @@ VIEW_TREE = "viewtree"
 HEAVY_LIGHT = "epsilon"
 """Sums over joins in heavy and light parts (IVM^epsilon)."""
 TUPLE_BASED = ("tuple", VIEW_TREE)
-STRATEGIES = ("auto", "id", "tuple", VIEW_TREE, *RECURSIVE, HEAVY_LIGHT, "recompute")
+RECOMPUTE = "recompute"
+"""The view from scratch."""
+STRATEGIES = ("auto", "id", "tuple", VIEW_TREE, *RECURSIVE, HEAVY_LIGHT, RECOMPUTE)
 POLICIES = ("auto", "incremental", "strict", "full")
 
 
@@ -51,9 +53,9 @@ def decide(
     _check_option("strategy", strategy, STRATEGIES)
     _check_option("policy", policy, POLICIES)
     if isinstance(view, Verbatim):
-        return Decision("recompute", view.reason)
-    if strategy == "recompute" or policy == "full":
-        return Decision("recompute", "as asked")
+        return Decision(RECOMPUTE, view.reason)
+    if strategy == RECOMPUTE or policy == "full":
+        return Decision(RECOMPUTE, "as asked")
     try:
         _check_clock_strategy(view, strategy)
         plan = view_tree_plan(view) if strategy == VIEW_TREE else id_plan(view)
@@ -61,7 +63,7 @@ def decide(
         error = _problem_of_views_below(problem, views)
         if policy == "strict" or strategy != "auto":
             raise error from None
-        return Decision("recompute", str(error))
+        return Decision(RECOMPUTE, str(error))
     if strategy == "auto":
         return Decision("id", _reason_for_ids(plan), plan)
     return Decision(strategy, "as asked", plan)
@@ -84,7 +86,7 @@ def _reason_for_ids(plan: IdPlan) -> str:
 
 def may_recompute(strategy: str, policy: str) -> bool:
     """Whether a view without a script may be computed as a whole at each refresh."""
-    return strategy in ("auto", "recompute") and policy in ("auto", "full")
+    return strategy in ("auto", RECOMPUTE) and policy in ("auto", "full")
 
 
 def _problem_of_views_below(problem: QueryError, views: Collection[str]) -> QueryError:

@@ -48,7 +48,8 @@ class ViewDefinition:
     only it computes. With `feed`, its table has a change data feed; `lag` is how far watchers let
     it fall behind. `layout` is how changed rows are stored (`views.row_layout`). `shares` are the
     parts of tables that are expected to change between refreshes; where the strategy is left open,
-    `chosen` is the one that was found best for them, if not IDs, and `chosen_why` tells why.
+    `chosen` is the one that was found best for them, if not IDs, and `chosen_why` tells why;
+    `expected` are, for each table, the changes that were expected and the seconds that they take.
     `project` is the project of files that defines it, if one does.
     """
 
@@ -71,6 +72,7 @@ class ViewDefinition:
     chosen: str = ""
     chosen_why: str = ""
     project: str = ""
+    expected: tuple[tuple[str, int, float], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -92,6 +94,7 @@ class ViewDefinition:
             "chosen": self.chosen,
             "chosen_why": self.chosen_why,
             "project": self.project,
+            "expected": [list(each) for each in self.expected],
             **_table_as_json(self.table),
         }
 
@@ -118,6 +121,7 @@ class ViewDefinition:
             values.get("chosen", ""),
             values.get("chosen_why", ""),
             values.get("project", ""),
+            tuple((name, count, cost) for name, count, cost in values.get("expected", ())),
         )
 
 

@@ -1,9 +1,10 @@
 """Which strategy a view is kept by, where the user leaves it open.
 
 For each strategy that can keep the view, its script is made, and what refreshes by it take is
-estimated (`strategy_costs`). IDs are the rule; another strategy is taken where it is expected to
-take less than half as long. A view that is computed anew anyway (a rebuild) changes its strategy
-where another one is expected to take less than half as long as its own.
+estimated (`strategy_costs`), as is a recomputation. IDs are the rule; another strategy is taken
+where it is expected to be faster by `GAIN`. Where a recomputation is expected to be faster than
+all, the view has IDs and no caches: each refresh still takes the cheaper way, and writes the caches
+once they pay. A view that is computed anew anyway (a rebuild) chooses again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from time import perf_counter
 
-from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, VIEW_TREE
+from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, RECOMPUTE, VIEW_TREE
 from viewkeep.errors import ArgumentError, QueryError, ViewkeepError, did_you_mean
 from viewkeep.execute.engines import Engines
 from viewkeep.lake import RefreshReport
@@ -33,11 +34,11 @@ from viewkeep.refresh.strategy_costs import (
 
 IDS = "id"
 OTHERS = ("tuple", VIEW_TREE, MAPS, HEAVY_LIGHT)
-GAIN = 2.0
-"""Another strategy is taken if it is expected to be so many times faster than the view's own."""
+GAIN = 1.1
+"""So many times faster than by its own strategy, and than by a recomputation, a view is expected to
+be by one that is taken."""
 WORTH = 10
-"""Where refreshes are expected to take fewer times the fixed cost of a recomputation, other
-strategies are not looked at."""
+"""A status looks at views whose refreshes take more times the fixed cost of a recomputation."""
 ADVICE_SECONDS = 1.0
 """A status that has taken so long to compare strategies compares those of no further view."""
 
@@ -48,8 +49,8 @@ class Comparison:
 
     costs: Sequence[StrategyCost]
     views: Mapping[str, View]
-    matters: bool
-    """Whether refreshes take long enough for another strategy to make a difference."""
+    recompute: float
+    """The seconds of a recomputation."""
 
     @property
     def own(self) -> StrategyCost:
@@ -57,11 +58,18 @@ class Comparison:
         return self.costs[0]
 
     @property
+    def is_recomputed(self) -> bool:
+        """Whether a recomputation is expected to be faster than by any strategy, or nearly."""
+        best = min(each.seconds for each in self.costs)
+        return self.recompute < min(self.own.seconds, GAIN * best)
+
+    @property
     def better(self) -> StrategyCost | None:
-        """The strategy that is expected to be much faster than the view's own."""
+        """The strategy that is expected to be faster than the view's own, and than recomputation,
+        which every view may take."""
         best = min(self.costs, key=lambda each: (each.seconds, each.is_bound))
-        is_better = not best.is_bound and best.seconds * GAIN < self.own.seconds
-        return best if self.matters and is_better else None
+        most = min(self.own.seconds, self.recompute)
+        return best if not best.is_bound and best.seconds * GAIN < most else None
 
     @property
     def better_definition(self) -> ViewDefinition | None:
@@ -69,15 +77,34 @@ class Comparison:
         best = self.better
         if best is None:
             return None
-        own = "IDs" if self.own.strategy == IDS else self.own.strategy
-        reason = f"expected to be faster than by {own}: {self}"
         definition = self.views[best.strategy].definition
+        return self._chosen_definition(definition, best.strategy, best)
+
+    @property
+    def first_definition(self) -> ViewDefinition:
+        """The definition of a new view: by the better strategy, without caches, or its own."""
+        better, own = self.better_definition, self.views[self.own.strategy].definition
+        if better is not None:
+            return better
+        if self.is_recomputed:
+            return self._chosen_definition(own, RECOMPUTE, self.own)
+        return replace(own, expected=self.own.by_table, ready=False)
+
+    def _chosen_definition(
+        self, definition: ViewDefinition, chosen: str, cost: StrategyCost
+    ) -> ViewDefinition:
+        own = "IDs" if self.own.strategy == IDS else self.own.strategy
         return replace(
-            definition, strategy="auto", chosen=best.strategy, chosen_why=reason, ready=False
+            definition,
+            strategy="auto",
+            chosen=chosen,
+            chosen_why=f"expected to be faster than by {own}: {self}",
+            expected=cost.by_table,
+            ready=False,
         )
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.costs))
+        return ", ".join(map(str, [*self.costs, StrategyCost(RECOMPUTE, self.recompute)]))
 
 
 def choose_strategy(
@@ -98,7 +125,7 @@ def choose_strategy(
     rates = rates_of(view, engines, {**seen_shares(view), **dict(definition.shares)})
     if rates is None:
         return definition
-    return _compare(plans, catalog, view, rates).better_definition or definition
+    return _compare(plans, catalog, view, rates).first_definition
 
 
 def is_open(definition: ViewDefinition) -> bool:
@@ -137,17 +164,16 @@ def _compare(
     plans: ViewPlans, catalog: Catalog, view: View, rates: Rates, exactly: bool = False
 ) -> Comparison:
     own = rates.cost(view.decision.strategy, view)
-    matters = own.seconds >= WORTH * rates.price.recompute
-    costs, views, seconds_to_beat = [own], {own.strategy: view}, own.seconds / GAIN
+    costs, views = [own], {own.strategy: view}
+    seconds_to_beat = min(own.seconds, rates.recompute) / GAIN
     others = [each for each in (IDS, *OTHERS) if each != own.strategy]
-    for strategy, other in _alternatives(
-        plans, catalog, view, others if matters or exactly else ()
-    ):
+    may_gain = exactly or seconds_to_beat >= rates.price.refresh
+    for strategy, other in _alternatives(plans, catalog, view, others if may_gain else ()):
         cost = rates.cost(strategy, other, *(() if exactly else (seconds_to_beat,)))
         views[strategy] = other
         costs.append(cost)
         seconds_to_beat = min(seconds_to_beat, cost.seconds)
-    return Comparison(costs, views, matters)
+    return Comparison(costs, views, rates.recompute)
 
 
 def strategy_advice(plans: ViewPlans, view: View, engines: Engines) -> str:

@@ -11,12 +11,14 @@ both.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import log10
 
 from viewkeep.diffs.costs.joined_rows import joined_rows
 from viewkeep.execute.engines import Choice
 from viewkeep.execute.few_rows import MOST_CHANGES
 from viewkeep.lake import Experience, Pins
 from viewkeep.lake.views.cache_versions import open_caches
+from viewkeep.lake.views.experience import FADING
 from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.algebra import Scan
@@ -51,10 +53,6 @@ class Prices:
     """A value that a recomputation reads, once for every place that names the table."""
     joined: float
     """A row that a join of a recomputation passes on, or looks up."""
-    operator_row: float
-    """A row of an operator of a script."""
-    value: float
-    """A value of a table or cache that a script reads."""
     untried: float
     """What changes of tables may cost more the first time than all of this tells."""
 
@@ -72,8 +70,6 @@ PRICES = {
         recompute=0.02,
         read=9e-9,
         joined=40e-9,
-        operator_row=0.2e-6,
-        value=3e-9,
         untried=0.03,
     ),
     "spark": Prices(
@@ -88,8 +84,6 @@ PRICES = {
         recompute=1.0,
         read=100e-9,
         joined=200e-9,
-        operator_row=0.5e-6,
-        value=30e-9,
         untried=0.5,
     ),
 }
@@ -101,7 +95,6 @@ DRIVER = replace(
     change=50e-6,
     touch=0.3e-3,
     rewrite=16e-9,
-    operator_row=20e-6,
     untried=0.1,
 )
 """Those of few changes on Spark's driver, which looks rows up by itself: there is no job."""
@@ -167,12 +160,28 @@ def estimate(
     touched = touched_rows(_rows_of_inputs(view, inputs), changes)
     price = _script_prices(choice, sum(changes.values()), touched)
     plain = _incremental_seconds(view, stored, price, changes, touched)
-    return Estimate(
-        experience.corrected(changes, plain),
-        experience.recompute(tables, recompute_seconds(view, inputs, choice.backend)),
-        plain,
-        0.0 if experience.has_tried(changes) else price.untried,
-    )
+    anew = experience.recompute(tables, recompute_seconds(view, inputs, choice.backend))
+    if experience.has_tried(changes):
+        return Estimate(experience.corrected(changes, plain), anew, plain, 0.0)
+    factor = _expected_factor(view, stored, inputs, changes) if choice.backend == "duckdb" else None
+    if factor is not None:
+        return Estimate(factor * plain, anew, plain, 0.0)
+    return Estimate(plain, anew, plain, price.untried)
+
+
+def _expected_factor(
+    view: View, stored: StoredView, inputs: Pins, changes: Mapping[str, int]
+) -> float | None:
+    """The seconds of changes that were expected when the strategy was chosen, which knew more of
+    the tables' values, in those of the estimate for as many; None where others were expected."""
+    expected = {name: (count, seconds) for name, count, seconds in view.definition.expected}
+    if not changes or not changes.keys() <= expected.keys():
+        return None
+    counts = {name: expected[name][0] for name in changes}
+    touched = touched_rows(_rows_of_inputs(view, inputs), counts)
+    plain = _incremental_seconds(view, stored, PRICES["duckdb"], counts, touched)
+    apart = abs(log10(sum(changes.values()) / sum(counts.values())))
+    return float((sum(expected[name][1] for name in changes) / plain) ** (FADING**apart))
 
 
 def touched_rows(rows: Mapping[str, int], changes: Mapping[str, int]) -> int:

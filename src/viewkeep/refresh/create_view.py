@@ -181,6 +181,7 @@ def _build_from_pins(
         view = plans.at(clock)(definition, lake.catalog.read())
         inputs, tables = pinned.inputs(definition), pinned.tables(definition)
         with remembered_logs():
-            report = build_view(view, engines, inputs, tables, None, reason, first=not reason)
+            first, caches = not reason, view.begins_with_caches
+            report = build_view(view, engines, inputs, tables, None, reason, None, first, caches)
         forget_problem(lake, view.name)
         return report

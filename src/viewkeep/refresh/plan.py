@@ -297,7 +297,7 @@ def _recompute_stage(
     choice = build_choice(view, engines, inputs)
     strategy = view.decision.strategy if first else "recompute"
     stage = Stage(view.name, RECOMPUTE, reason, strategy, choice.backend, choice.reason)
-    caches = counts is None or writes_caches(view)
+    caches = view.begins_with_caches if counts is None else writes_caches(view)
     return replace(
         stage,
         changes=counts or {},

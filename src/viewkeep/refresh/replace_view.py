@@ -41,7 +41,9 @@ def compute_replacement(
     view = plans.at(clock)(ready, catalog)
     pinned = pinned_inputs(plans.lake, ready, plans.at(clock), engines)
     inputs, tables = pinned.inputs(ready), pinned.tables(ready)
-    return Replacement(view, compute_view(view, engines, inputs, tables, reason, first=True))
+    first, caches = True, view.begins_with_caches
+    built = compute_view(view, engines, inputs, tables, reason, None, first, caches)
+    return Replacement(view, built)
 
 
 def show_replacement(

@@ -10,18 +10,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from math import exp, inf
+from statistics import mean
 
-from viewkeep.diffs.costs.sizes import Size, Spread, size_of_table
-from viewkeep.diffs.costs.work import ScriptWork
+from viewkeep.diffs.costs.sizes import Size, SizeEstimates, Spread, passed_rows, size_of_table
+from viewkeep.diffs.costs.work import ScriptWork, Work
+from viewkeep.diffs.model import DELETE, INSERT, UPDATE
+from viewkeep.diffs.passes.compose import VIEW
 from viewkeep.diffs.script import Script
 from viewkeep.execute.engines import Engines
-from viewkeep.execute.few_rows import MOST_CHANGES
+from viewkeep.execute.few_rows import MOST_CHANGES, MOST_ROWS
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.views.view import View
 from viewkeep.query.algebra import AntiJoin, GroupBy, Join, Node, Scan, SemiJoin
+from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.traversal import walk
-from viewkeep.refresh.costs import PRICES, SMALL, Prices
+from viewkeep.query.verbatim import Verbatim
+from viewkeep.refresh.costs import SMALL
 from viewkeep.tables.files.samples import value_counts
 from viewkeep.tables.log.delta import StorageError
 
@@ -36,6 +41,69 @@ COLUMN_BYTES = 6
 
 
 @dataclass(frozen=True)
+class WorkPrices:
+    """Seconds of what an engine does, in terms of `Work`."""
+
+    refresh: float
+    """A refresh that brings changes in, whatever changes."""
+    kept: float
+    """A kept relation that changes."""
+    statement: float
+    """A statement that the engine runs, without rows."""
+    few_statement: float
+    """The same where so few rows change that they go through Python."""
+    row: float
+    """A row of an operator in the engine."""
+    few_row: float
+    """The same in Python."""
+    value: float
+    """A value of a table or cache that is read."""
+    change: float
+    """A row that changes of a kept relation."""
+    rewrite: float
+    """A byte of the view that is written anew around the rows that change; caches get overlays."""
+    recompute: float
+    """A recomputation without rows."""
+    read: float
+    """A value that a recomputation reads."""
+    joined: float
+    """A row that a join of a recomputation passes on."""
+
+
+WORK_PRICES = {
+    "duckdb": WorkPrices(
+        refresh=0.006,
+        kept=0.007,
+        statement=6e-3,
+        few_statement=1e-3,
+        row=9.5e-9,
+        few_row=1e-6,
+        value=1e-9,
+        change=2.5e-6,
+        rewrite=12e-9,
+        recompute=0.009,
+        read=1.5e-9,
+        joined=20e-9,
+    ),
+    "spark": WorkPrices(
+        refresh=0.1,
+        kept=0.5,
+        statement=0.1,
+        few_statement=0.05,
+        row=0.5e-6,
+        few_row=20e-6,
+        value=30e-9,
+        change=10e-6,
+        rewrite=40e-9,
+        recompute=1.0,
+        read=100e-9,
+        joined=200e-9,
+    ),
+}
+"""Those of DuckDB fit the cases of `bench.choices` on one machine; those of Spark are guesses."""
+
+
+@dataclass(frozen=True)
 class StrategyCost:
     """The seconds that a refresh by a strategy is expected to take, on average over the tables;
     `is_bound` tells that it takes more, and that how much more was not asked."""
@@ -43,6 +111,8 @@ class StrategyCost:
     strategy: str
     seconds: float
     is_bound: bool = False
+    by_table: tuple[tuple[str, int, float], ...] = ()
+    """For each table, how many changes were expected, and the seconds that they take."""
 
     def __str__(self) -> str:
         return f"{self.strategy} {'over ' if self.is_bound else ''}{self.seconds:.2g} s"
@@ -54,7 +124,9 @@ class Rates:
 
     tables: Mapping[str, Size]
     shares: Mapping[str, float]
-    price: Prices
+    price: WorkPrices
+    recompute: float
+    """The seconds of a recomputation."""
 
     def cost(self, strategy: str, view: View, most: float = inf) -> StrategyCost:
         """The cost of a refresh after changes of one of the tables, on average; no more than that
@@ -62,15 +134,17 @@ class Rates:
         changes = {name: share * self.tables[name].rows for name, share in self.shares.items()}
         changes = {name: rows for name, rows in changes.items() if rows}
         works: dict[int, ScriptWork] = {}
-        total, count = 0.0, max(1, len(changes))
+        total, count, by_table = 0.0, max(1, len(changes)), []
         for name, rows in changes.items():
             script = script_for_table(view, name)
             if id(script) not in works:  # the same script may be that of all tables
                 works[id(script)] = ScriptWork(script, self.tables)
-            total += _seconds(works[id(script)], {name: rows}, self.price)
+            seconds = _seconds(works[id(script)], {name: rows}, self.price)
+            by_table.append((name, max(1, round(rows)), seconds))
+            total += seconds
             if total > most * count:
                 return StrategyCost(strategy, total / count, is_bound=True)
-        return StrategyCost(strategy, total / count)
+        return StrategyCost(strategy, total / count, by_table=tuple(by_table))
 
 
 def rates_of(view: View, engines: Engines, shares: Mapping[str, float]) -> Rates | None:
@@ -79,7 +153,22 @@ def rates_of(view: View, engines: Engines, shares: Mapping[str, float]) -> Rates
     if size <= SMALL:
         return None
     expected = {name: shares.get(name, SHARE) for name in view.changing}
-    return Rates(_table_sizes(view), expected, PRICES[engines.choose(view.queries, size).backend])
+    price = WORK_PRICES[engines.choose(view.queries, size).backend]
+    tables = _table_sizes(view)
+    return Rates(tables, expected, price, _recompute_seconds(view, tables, price))
+
+
+def _recompute_seconds(view: View, tables: Mapping[str, Size], price: WorkPrices) -> float:
+    """The seconds of a recomputation from tables whose columns are spread so."""
+    query, sizes = view.computed, SizeEstimates(tables)
+    if isinstance(query, Verbatim):
+        return price.recompute
+    values = sum(
+        sizes.of(node).rows * len(columns)
+        for node, columns in needed_columns(query, never_none=True).items()
+        if isinstance(node, Scan)
+    )
+    return price.recompute + price.read * values + price.joined * passed_rows(query, sizes)
 
 
 def seen_shares(view: View) -> dict[str, float]:
@@ -102,17 +191,22 @@ def script_for_table(view: View, table: str) -> Script:
     return view.recursive_script(table, None) if view.is_recursive else view.script
 
 
-def _seconds(script: ScriptWork, changes: Mapping[str, float], price: Prices) -> float:
-    work, kept = script.after(changes), script.kept
-    is_few = sum(changes.values()) <= MOST_CHANGES
-    seconds = (price.few_statement if is_few else price.statement) * work.statements
-    seconds += price.operator_row * work.rows + price.value * work.values
-    for name, rows in work.changed.items():
-        whole = kept[name].rows * len(kept[name].spreads) * COLUMN_BYTES
-        files = max(1.0, whole / FILE_BYTES)
-        seconds += price.kept * min(1.0, rows) + price.change * rows
-        seconds += price.rewrite * whole * (1 - exp(-rows / files))
-    return seconds
+def _seconds(script: ScriptWork, changes: Mapping[str, float], price: WorkPrices) -> float:
+    """The seconds of changes, on average over the kinds of changes."""
+    works = [script.after(changes, kind) for kind in (INSERT, UPDATE, DELETE)]
+    count = sum(changes.values())
+    return mean(_seconds_of_work(each, script.kept[VIEW], count, price) for each in works)
+
+
+def _seconds_of_work(work: Work, view: Size, changes: float, price: WorkPrices) -> float:
+    is_few = changes <= MOST_CHANGES and work.largest <= MOST_ROWS
+    seconds = price.refresh + price.value * work.values
+    seconds += work.statements * (price.few_statement if is_few else price.statement)
+    seconds += work.rows * (price.few_row if is_few else price.row)
+    seconds += sum(price.kept * min(1.0, n) + price.change * n for n in work.changed.values())
+    size = view.rows * len(view.spreads) * COLUMN_BYTES
+    files = max(1.0, size / FILE_BYTES)
+    return seconds + price.rewrite * size * (1 - exp(-work.changed.get(VIEW, 0.0) / files))
 
 
 def _table_sizes(view: View) -> dict[str, Size]:

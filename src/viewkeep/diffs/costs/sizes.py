@@ -36,6 +36,7 @@ from viewkeep.query.expressions import (
     conjuncts,
 )
 from viewkeep.query.tables import Table
+from viewkeep.query.traversal import walk
 
 SELECTED = 1 / 3
 """The share of rows for which a comparison with a value is expected to hold."""
@@ -70,12 +71,17 @@ class Size:
 
     def spread(self, column: str) -> Spread:
         """The spread of a column; of one that nothing is known of, as if it were a key."""
-        return self.spreads.get(column) or Spread.even(self.rows)
+        known = self.spreads.get(column) or Spread.even(self.rows)
+        return known if known.distinct <= self.rows else replace(known, distinct=self.rows)
 
     def is_unique(self, columns: Iterable[str]) -> bool:
         """Whether rows differ in some of the columns."""
         names = frozenset(columns)
         return any(key <= names for key in self.keys)
+
+    def tuples(self, columns: Iterable[str]) -> float:
+        """How many combinations of values of some columns its rows are expected to have."""
+        return min(self.rows, self.combinations(columns))
 
     def combinations(self, columns: Iterable[str]) -> float:
         """How many combinations of values of some columns there may be."""
@@ -138,8 +144,7 @@ class SizeEstimates:
             case SemiJoin() | AntiJoin():
                 return self._size_of_semijoin(node)
             case UnionAll():
-                first, *others = (self._found[each] for each in node.inputs)
-                return Size(first.rows + sum(each.rows for each in others), first.spreads)
+                return self._size_of_union(node)
             case GroupBy():
                 return _size_of_groups(self._found[node.child], node.keys)
             case Distinct():
@@ -149,6 +154,14 @@ class SizeEstimates:
                 partitions = min(child.rows, child.combinations(node.partition_by))
                 return replace(child, rows=min(child.rows, limit * partitions))
         return self._found[node.children[0]]
+
+    def _size_of_union(self, node: UnionAll) -> Size:
+        """All rows, spread as those of the input that has the most."""
+        largest = max(node.inputs, key=lambda each: self._found[each].rows)
+        spreads = self._found[largest].spreads
+        names = zip(node.names, largest.names, strict=True)
+        rows = sum(self._found[each].rows for each in node.inputs)
+        return Size(rows, {name: spreads[own] for name, own in names if own in spreads})
 
     def _size_of_selection(self, node: Select) -> Size:
         size = self._found[node.child]
@@ -168,7 +181,9 @@ class SizeEstimates:
 
     def _size_of_semijoin(self, node: SemiJoin | AntiJoin) -> Size:
         left, right = self._found[node.left], self._found[node.right]
-        share = min(1.0, right.rows * join_share(node.condition, left, right))
+        pairs = _equated_columns(node.condition, left.spreads)
+        keys = right.tuples(b for _, b in pairs) if pairs else right.rows
+        share = min(1.0, keys * join_share(node.condition, left, right))
         if isinstance(node, AntiJoin):
             share = max(0.1, 1 - share)
         return replace(left, rows=left.rows * share)
@@ -192,7 +207,10 @@ def join_share(condition: Expression, left: Size, right: Size) -> float:
         values = max(left.combinations(left_columns), right.combinations(right_columns))
         return max(least, 1 / max(1.0, values))
     agreements = (left.spread(a).agreement * right.spread(b).agreement for a, b in pairs)
-    return max(least, prod(map(sqrt, agreements)))
+    share = prod(map(sqrt, agreements))
+    if len(pairs) > 1:  # skew of one column is not that of pairs of values
+        share = min(share, 1 / max(1.0, left.tuples(left_columns), right.tuples(right_columns)))
+    return max(least, share)
 
 
 def _equated_columns(condition: Expression, own: Iterable[str]) -> list[tuple[str, str]]:
@@ -222,9 +240,10 @@ def _size_of_scan(scan: Scan, size: Size) -> Size:
 
 
 def _size_of_projection(node: Project, size: Size) -> Size:
-    """A projection passes columns on, maybe under other names."""
+    """A projection passes columns on, maybe under other names, and adds values of its own."""
     names = {o.expression.name: o.name for o in node.outputs if isinstance(o.expression, Column)}
     spreads = {new: size.spreads[old] for old, new in names.items() if old in size.spreads}
+    spreads |= {o.name: Spread.even(1) for o in node.outputs if not columns_of(o.expression)}
     keys = (frozenset(map(names.__getitem__, key)) for key in size.keys if key <= names.keys())
     return Size(size.rows, spreads, frozenset(keys))
 
@@ -262,6 +281,7 @@ class JoinBlock:
     def intermediate_rows(self, sizes: SizeEstimates) -> float:
         """The rows of all joins of the block, each next input the one that gives the fewest."""
         factors = [sizes.of(each).rows for each in self.inputs]
+        compared: list[set[str]] = [set() for _ in self.inputs]
         pending = set(range(len(factors)))
         rows, total = 1.0, 0.0
         while pending:  # `factors`: how many times as many rows there are with the input
@@ -269,12 +289,18 @@ class JoinBlock:
             pending.remove(best)
             rows *= factors[best]
             for each in pending:
-                factors[each] *= self._pair_share(sizes, self.inputs[best], self.inputs[each])
+                parts = self._pair_conditions(self.inputs[best], self.inputs[each])
+                own, other = sizes.of(self.inputs[each]), sizes.of(self.inputs[best])
+                factors[each] *= join_share(conjunction(parts), other, own)
+                compared[each] |= own.spreads.keys() & columns_of(conjunction(parts))
+                if len(compared[each]) > 1:  # skew of one column is not that of pairs of values
+                    most = own.rows / max(1.0, own.tuples(compared[each]))
+                    factors[each] = min(factors[each], most)
             total += rows if len(pending) < len(factors) - 1 else 0.0
         return total
 
-    def _pair_share(self, sizes: SizeEstimates, first: Node, second: Node) -> float:
-        """The share of the pairs of rows of two inputs that the conditions on both leave."""
+    def _pair_conditions(self, first: Node, second: Node) -> list[Expression]:
+        """The conditions on columns of two inputs."""
         first_names, second_names, parts = frozenset(first.names), frozenset(second.names), []
         for part in self.conditions:
             columns = columns_of(part)
@@ -284,4 +310,17 @@ class JoinBlock:
                 and columns & second_names
             ):
                 parts.append(part)
-        return join_share(conjunction(parts), sizes.of(first), sizes.of(second))
+        return parts
+
+
+def passed_rows(query: Node, sizes: SizeEstimates) -> float:
+    """The rows that all joins of a query pass on; those that look for partners only count the rows
+    of their larger side."""
+    total, inner = 0.0, set[Node]()
+    for node in reversed(list(walk(query))):
+        if isinstance(node, Join):
+            total += JoinBlock.of(node).intermediate_rows(sizes) if node not in inner else 0.0
+            inner |= {each for each in node.children if isinstance(each, Join)}
+        elif isinstance(node, SemiJoin | AntiJoin):
+            total += max(sizes.of(each).rows for each in node.children)
+    return total

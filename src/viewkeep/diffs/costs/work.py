@@ -7,22 +7,24 @@ from functools import cached_property
 from viewkeep.diffs.costs.sizes import JoinBlock, Size, SizeEstimates
 from viewkeep.diffs.model import post, pre
 from viewkeep.diffs.script import BaseDiff, Script
-from viewkeep.query.algebra import AntiJoin, Join, Node, Scan, SemiJoin, Stored
+from viewkeep.query.algebra import AntiJoin, Join, Node, Scan, SemiJoin, Stored, UnionAll
 from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.traversal import inputs_of, walk
 
+EMPTY = Size(0.0)
 GROUP_ROWS = 5_000
 """The rows that are read to find those of one key."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Statements that run, rows of all their operators, values of tables and caches that are read,
-    and rows that change, by kept relation."""
+    """Statements that run, rows of all their operators and of the largest one, values of tables and
+    caches that are read, and rows that change, by kept relation."""
 
     statements: int = 0
     rows: float = 0.0
+    largest: float = 0.0
     values: float = 0.0
     changed: Mapping[str, float] = field(default_factory=dict)
 
@@ -36,33 +38,44 @@ class ScriptWork:
         self._statements = [_StatementWork(each.name, each.query) for each in script.computes()]
         self.kept = _kept_sizes(script, tables)
 
-    def after(self, changes: Mapping[str, float]) -> Work:
-        """The work for so many changed rows of tables: inserts, updates and deletes alike."""
+    def after(self, changes: Mapping[str, float], kind: str) -> Work:
+        """The work for so many rows of tables that are all inserted, updated or deleted."""
         sizes = SizeEstimates(self._tables)
         for name, size in self.kept.items():
             sizes.store(name, size)
-        active = self._store_diffs(changes, sizes)
-        statements, all_rows, values = 0, 0.0, 0.0
+        active = self._store_diffs(changes, kind, sizes)
+        statements, all_rows, largest, values = 0, 0.0, 0.0, 0.0
         for each in self._statements:
             deltas = [node for node in each.stored if node.name in active]
             if not deltas:
+                sizes.store(each.name, EMPTY)
                 continue
             result, keys = sizes.of(each.query), max(sizes.of(delta).rows for delta in deltas)
+            if not result.rows:
+                sizes.store(each.name, EMPTY)
+                continue
             statements += 1
-            all_rows += sum(each.operator_rows(sizes, active))
+            rows = list(each.operator_rows(sizes, active))
+            all_rows, largest = all_rows + sum(rows), max(largest, *rows, 0.0)
             values += sum(each.values_read(sizes, active, keys))
             sizes.store(each.name, result)
             active.add(each.name)
-        return Work(statements, all_rows, values, self._changed(sizes, active))
+        return Work(statements, all_rows, largest, values, self._changed(sizes, active))
 
-    def _store_diffs(self, changes: Mapping[str, float], sizes: SizeEstimates) -> set[str]:
-        """Note the sizes of the diffs of tables; those that have rows."""
-        active = set[str]()
+    def _store_diffs(
+        self, changes: Mapping[str, float], kind: str, sizes: SizeEstimates
+    ) -> set[str]:
+        """Note the sizes of the diffs of tables; those that have rows. Of the updates of a table,
+        which differ in the columns that change, the first ones change what conditions read."""
+        active, tables = set[str](), set[str]()
         for diff in self._script.diffs:
-            alike = sum(each.table == diff.table for each in self._script.diffs)
-            rows = changes.get(diff.table, 0.0) / alike
+            rows = changes.get(diff.table, 0.0)
+            if diff.schema.kind != kind or diff.table in tables or not rows:
+                sizes.store(diff.name, EMPTY)
+                continue
             sizes.store(diff.name, _diff_size(diff, self._tables, rows))
-            active |= {diff.name} if rows else set()
+            tables.add(diff.table)
+            active.add(diff.name)
         return active
 
     def _changed(self, sizes: SizeEstimates, active: Collection[str]) -> dict[str, float]:
@@ -110,18 +123,38 @@ class _StatementWork:
         return frozenset[str]().union(*(columns_of(each.condition) for each in joins))
 
     def operator_rows(self, sizes: SizeEstimates, active: Collection[str]) -> Iterator[float]:
-        """The rows of each operator that changes pass through; nested joins are one operator."""
-        changing = set[Node]()
+        """The rows of each operator that changes pass through; nested joins are one operator. What
+        changes are only taken away from, or put beside, is read and goes through no operator."""
+        changing: dict[Node, float] = {}
         for node in self._operators:
-            if isinstance(node, Stored) and node.name in active:
-                changing.add(node)
-            if changing.isdisjoint(inputs_of(node)):
+            rows = self._changing_rows(node, sizes, active, changing)
+            if rows is None:
                 continue
-            changing.add(node)
-            if not isinstance(node, Join):
-                yield sizes.of(node).rows
-            elif node not in self._nested:
-                yield JoinBlock.of(node).intermediate_rows(sizes)
+            changing[node] = rows
+            if isinstance(node, Join):
+                yield JoinBlock.of(node).intermediate_rows(sizes) if node not in self._nested else 0
+            elif not isinstance(node, Stored):
+                yield rows
+
+    def _changing_rows(
+        self,
+        node: Node,
+        sizes: SizeEstimates,
+        active: Collection[str],
+        changing: Mapping[Node, float],
+    ) -> float | None:
+        """The rows of an operator that come from changes, given those below it; None if none do."""
+        below = [changing[each] for each in inputs_of(node) if each in changing]
+        match node:
+            case Stored():
+                return sizes.of(node).rows if node.name in active else None
+            case AntiJoin():
+                return changing.get(node.left)
+            case UnionAll() if below:
+                return sum(below)
+            case Join() | SemiJoin() if below:
+                return sizes.of(node).rows
+        return min(sizes.of(node).rows, sum(below)) if below else None
 
     def values_read(
         self, sizes: SizeEstimates, active: Collection[str], keys: float

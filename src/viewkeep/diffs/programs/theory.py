@@ -36,6 +36,12 @@ def theory_of(view: Node) -> list[tuple[str, str]]:
     return rows
 
 
+def query_of_view(view: Node) -> ConjunctiveQuery | None:
+    """The conjunctive query of the last group-by over joins of a view, if there is one."""
+    join = _last_join(optimize(view))
+    return join.query if join is not None else None
+
+
 def _theory_note(join: GroupedJoin, strategy: str) -> str:
     """Heavy and light parts of a lake are for sums of all rows."""
     return "; in one process only" if strategy == "epsilon" and join.keys else ""

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from viewkeep.diffs.clock_uses import clock_columns
-from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, RECURSIVE, TUPLE_BASED, Decision
+from viewkeep.diffs.decide import HEAVY_LIGHT, MAPS, RECOMPUTE, RECURSIVE, TUPLE_BASED, Decision
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.optimize.optimize import optimize
 from viewkeep.diffs.passes.minimize import leave_out
@@ -211,6 +211,12 @@ class View:
     def has_caches(self) -> bool:
         """Whether its script reads caches."""
         return self.is_incremental and bool(self.script.caches)
+
+    @property
+    def begins_with_caches(self) -> bool:
+        """Whether caches are written with its first rows: not where recomputation was found best,
+        until they pay."""
+        return self.has_caches and self.definition.chosen != RECOMPUTE
 
     def lacks_caches(self, state: ViewState) -> bool:
         """Whether a recomputation has left its caches out."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Protocol, TypeAlias
 from uuid import uuid4
 
-from viewkeep.diffs.decide import Decision, decide, may_recompute
+from viewkeep.diffs.decide import RECOMPUTE, Decision, decide, may_recompute
 from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
@@ -248,7 +248,11 @@ def inputs_of_query(query: Query) -> tuple[str, ...]:
 
 def _strategy_decision(definition: ViewDefinition, query: Query, catalog: Catalog) -> Decision:
     """The strategy that was chosen, while the tables below allow it; else the one that is asked
-    for."""
+    for, also where recomputation was found best: what changes then is that caches are left out."""
+    if definition.chosen == RECOMPUTE:
+        decision = decide(query, definition.strategy, definition.policy, catalog.views)
+        why = f"{RECOMPUTE} is {definition.chosen_why}"
+        return dataclasses.replace(decision, reason=f"{decision.reason}; {why}")
     if definition.chosen:
         with suppress(QueryError):
             decision = decide(query, definition.chosen, definition.policy, catalog.views)
