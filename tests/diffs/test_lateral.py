@@ -152,6 +152,55 @@ select c.cid, q.a from customers c left join lateral (select o.oid as a from ord
 the first of one and not of another, beside equal rows
 select c.boss, q.a from (select boss from customers) c, lateral (select o.oid as a from orders o
   where o.oid <> c.boss except select o.oid from orders o where o.cid = c.boss order by a limit 1) q
+
+a subquery of the subquery that reads the row beside both
+select c.cid, q.k from customers c, lateral (select r.k + 1 as k from (select o.oid as k,
+  o.status as s from orders o where o.cid = c.cid) r where r.k > c.boss) q
+
+such subqueries on both sides
+select c.cid, q.k from customers c, lateral (select r.k from (select o.oid as k from orders o
+  where o.cid = c.cid) r union select r.k from (select l.item as k from lines l
+  where l.oid = c.cid and l.quantity > 0) r) q
+
+such a subquery on one side, or NULL
+select c.cid, q.k from customers c left join lateral (select o.oid as k from orders o
+  where o.cid = c.cid except select r.k from (select l.oid as k from lines l
+  where l.item = c.boss) r) q on true
+
+such a subquery with the value of the row beside
+select c.cid, q.k, q.s from customers c, lateral (select r.k, r.s from (select o.oid as k,
+  c.credit as s from orders o where o.cid = c.cid) r union all select c.boss, c.credit) q
+
+the first rows of such subqueries
+select c.cid, q.k from customers c, lateral (select r.k from (select o.oid as k from orders o
+  where o.cid = c.cid order by o.oid limit 1) r union all select r.k from (select l.oid as k
+  from lines l where l.item = c.cid order by l.oid, l.item limit 1) r) q
+
+such a set operation with names, or NULL
+select c.cid, q.k from customers c left join lateral (select z as k from (select o.oid
+  from orders o where o.cid = c.cid union select l.oid from lines l where l.item = c.boss) r(z)
+  where z > 0) q on true
+
+such groups
+select c.cid, q.k from customers c, lateral (select r.k from (select o.cid as k, sum(o.oid) as s
+  from orders o where o.oid > c.cid group by o.cid) r where r.s > 3) q
+
+a value of such groups
+select c.cid, (select max(r.n) from (select o.status, count(*) as n from orders o
+  where o.cid = c.cid group by o.status) r) as most from customers c
+
+a count over such a set operation, which may be empty
+select c.cid, (select count(*) from (select o.oid as k from orders o where o.cid = c.cid
+  union all select l.oid from lines l where l.item = c.boss) r where r.k > c.cid) as n
+  from customers c
+
+rows with something in such a set operation
+select c.cid from customers c where exists (select 1 from (select o.oid from orders o
+  where o.cid = c.cid intersect select l.oid from lines l where l.item > c.cid) r) or c.boss = 1
+
+rows whose value is in no such set operation
+select c.cid from customers c where c.boss not in (select r.k from (select o.oid as k
+  from orders o where o.cid = c.cid union all select l.oid from lines l where l.item = c.cid) r)
 """
 OTHER_TEXTS = {
     "elements, or NULL by a condition": "select c.cid, q.x from customers c left join "

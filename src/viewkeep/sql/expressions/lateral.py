@@ -15,7 +15,14 @@ from sqlglot import exp
 
 from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import Join, Node, Output, Project, Select
-from viewkeep.query.expressions import Call, Column, Expression, columns_of, conjunction, literal
+from viewkeep.query.expressions import (
+    Call,
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    literal,
+)
 from viewkeep.query.types.inference import type_of
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.block import chooses_rows, translate_block
@@ -28,6 +35,7 @@ from viewkeep.sql.blocks.set_operation import combine
 from viewkeep.sql.blocks.top import has_top, top_of_outputs, without_brackets
 from viewkeep.sql.expressions.correlation import Outer
 from viewkeep.sql.expressions.domain import Domain, domain_of
+from viewkeep.sql.expressions.subquery_in_from import block_beside, reads_one_subquery
 from viewkeep.sql.expressions.subquery_joins import SubqueryJoins
 from viewkeep.sql.expressions.subquery_rows import Answer, SubqueryRows, Total
 from viewkeep.sql.expressions.translator import Translator, attached
@@ -41,7 +49,12 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
         inside = with_common_tables(inner_query, context)
         if inner_query.args.get("from_") is None and inner_query.args.get("where") is None:
             return _lateral_without_from(inner_query, left, inside, kind)
-        return _lateral_join(inner_query, left, inside, kind)
+        try:
+            return _lateral_join(inner_query, left, inside, kind)
+        except UnsupportedError:
+            if not reads_one_subquery(inner_query):
+                raise
+        return _lateral_over_subquery(inner_query, left, inside, kind)
     assert context.outer is not None, "the rows around have names"
     around = Translator(context.source, context.outer)
     joins = SubqueryJoins(context, Outer(left, left.schema, {}))
@@ -145,6 +158,32 @@ def _lateral_join(
     )
     return _lateral_rows(
         node, names, [_lateral_item_or_null(item, match_flag, right) for item in items]
+    )
+
+
+def _lateral_over_subquery(
+    select: exp.Select, left: Node, context: Context, kind: LateralJoin
+) -> LateralRows:
+    """A query over a subquery that reads the rows beside itself: that one is the LATERAL one."""
+    if kind.outer:
+        domain = domain_of(select, left, context)
+        if domain is None:
+            raise context.source.unsupported("a subquery in FROM of this LATERAL one", select)
+        inside = replace(context, outer=domain.scope)
+        rows = _lateral_over_subquery(select, domain.node, inside, LateralJoin(False))
+        alias = context.names.take("lateral")
+        node = _items_beside_lateral(rows, domain.node, alias)
+        return _lateral_join_beside(
+            Answer(node, domain.links, tuple(name for name, _ in rows.columns)), left, kind
+        )
+    block = block_beside(select, left, context)
+    translator = Translator(context.source, block.scope, correlated=True)
+    translator.attachments = context.attachments(block.node)
+    items = select_items(select, translator)
+    return _lateral_rows(
+        attached(block.node, translator),
+        item_names(items, context.source),
+        [item.scalar.expression for item in items],
     )
 
 

@@ -29,7 +29,8 @@ from viewkeep.sql.blocks.select import named_windows, ordered_names, read_qualif
 from viewkeep.sql.blocks.top import apply_top, read_top, without_brackets
 from viewkeep.sql.blocks.windows import BlockWindows
 from viewkeep.sql.expressions.correlation import Link, link
-from viewkeep.sql.expressions.domain import Domain
+from viewkeep.sql.expressions.domain import Domain, domain_of
+from viewkeep.sql.expressions.subquery_in_from import block_beside, reads_one_subquery
 from viewkeep.sql.expressions.subquery_joins import FAR_COLUMN, SubqueryJoins
 from viewkeep.sql.expressions.translator import Translator, attached
 from viewkeep.sql.groups.aggregation import aggregate
@@ -108,7 +109,17 @@ class SubqueryRows:
         domain: Domain | None = None,
     ) -> Answer | Total:
         """The rows of a SELECT; windows and LIMIT are applied per outer row."""
-        block, links = self._subquery_block(select, context, domain)
+        try:
+            block, links = self._subquery_block(select, context, domain)
+        except UnsupportedError:
+            outer = self._joins.outer
+            if domain is not None or outer.values or not reads_one_subquery(select):
+                raise
+            domain = domain_of(select, outer.rows, context)
+            if domain is None:
+                raise
+            context = replace(context, outer=domain.scope)
+            block, links = block_beside(select, domain.node, context), domain.links
         if is_grouped(select) and not select.args.get("group"):
             return self._subquery_total(select, block, links, context, domain)
         if is_grouped(select):
