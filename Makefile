@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
-	bench-engine bounds coverage plots docs site
+	bench-engine bench-live bench-soak bounds coverage plots docs site
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ bench-strategies: $(INSTALLED) ## Compare the strategies of large joins, triangl
 
 bench-choices: $(INSTALLED) ## Measure every strategy of many views and changes, and whether auto uses the fastest
 	@$(PYTHON) -m bench.choices
+
+bench-live: $(INSTALLED) ## Measure live views: rows taken in, look-ups, how soon they are resumed
+	@$(PYTHON) -m bench.live
+
+bench-soak: $(INSTALLED) ## 15 minutes of changes at the highest rate, with a watcher that is killed every 30 s
+	@$(PYTHON) -m bench.soak
 
 bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
 	@$(PYTHON) -m bench.engine --docs --pathway .venv-pathway

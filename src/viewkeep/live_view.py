@@ -146,10 +146,14 @@ class LiveView:
         empty_payload = None if self.columns else payload.result(payload.ring.zero)
         return [row for each in changes for row in _row_changes(self._source, each, empty_payload)]
 
-    def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> None:
+    def subscribe(self, callback: Callable[[list[OutputChange]], None]) -> int:
         """Call a function with the output change of each `catch_up`, as one for all changes of the
-        tables since the catch-up before."""
-        self._maintainer.subscribe(callback)
+        tables since the catch-up before; returns the token that `unsubscribe` takes."""
+        return self._maintainer.subscribe(callback)
+
+    def unsubscribe(self, token: int) -> None:
+        """End a subscription, by the token that `subscribe` has returned."""
+        self._maintainer.unsubscribe(token)
 
     # --- following ------------------------------------------------------------------------------
 

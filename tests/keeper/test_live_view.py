@@ -132,6 +132,7 @@ def test_look_ups_sum_over_no_heavy_values(keeper: Keeper) -> None:
 def test_a_transaction_is_one_change(keeper: Keeper) -> None:
     live, calls = keeper.live("cost"), list[list[Any]]()
     live.subscribe(calls.append)
+    live.unsubscribe(live.subscribe(lambda changes: pytest.fail("it was ended")))
     price, more = {"pid": 1, "price": 10}, (1, 3, 1)
     keeper.transaction({"parts": {"updates": [price]}, "uses": {"inserts": [more]}})
     assert live.catch_up() == 2

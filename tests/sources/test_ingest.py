@@ -328,3 +328,27 @@ def test_a_folder_that_fails_leaves_views_fresh(keeper: Keeper, folder: Path) ->
         stop.set()
         thread.join()
     assert "cannot read the folder" in told[0].error
+
+
+def test_a_folder_that_fills_all_the_time_keeps_no_view_waiting(
+    keeper: Keeper, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds are small, and a watcher refreshes between them."""
+    monkeypatch.setattr("viewkeep.sources.folder.ROUND_BYTES", 1)
+    monkeypatch.setattr("viewkeep.sources.folder_watch.LIMIT", 0.0)
+    for number in range(3):
+        line = f"op,pid,price,name\ninsert,{100 + number},1,x\n"
+        (folder / f"{number}.csv").write_text(line)
+    told, stop = list[Any](), Event()
+
+    def tell(report: Any) -> None:
+        told.append(report)
+        if getattr(report, "files", 0) and keeper.read("parts").num_rows == 5:
+            stop.set()
+
+    keeper.watch(stop=stop, tell=tell, ingest={"parts": folder})
+    kinds = [type(each).__name__ for each in told]
+    assert kinds[:4] == ["IngestReport", "RefreshReport"] * 2
+    assert rows(keeper)[-3:] == [(100, 1, "x"), (101, 1, "x"), (102, 1, "x")]
+    keeper.refresh()
+    check(keeper)

@@ -77,7 +77,8 @@ class IngestReport:
     """What was taken in: files, and their records.
 
     Of the records, `rejected` are in quarantine and `skipped` had nothing to add: duplicates, late
-    ones and tombstones. `version` is that of the table after it.
+    ones and tombstones. `version` is that of the table after it. With `has_more`, files may be left
+    that nobody has looked at yet.
     """
 
     table: str
@@ -89,6 +90,7 @@ class IngestReport:
     waiting: tuple[WaitingFile, ...] = ()
     seconds: float = 0.0
     error: str = ""
+    has_more: bool = False
 
     @property
     def changed(self) -> bool:

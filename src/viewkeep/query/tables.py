@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from viewkeep.errors import ConstraintError, SchemaError, did_you_mean
@@ -92,7 +93,7 @@ class Table:
         object.__setattr__(self, "static", static)
         self._check_declaration()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(field.name for field in self.columns)

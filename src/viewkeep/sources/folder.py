@@ -17,8 +17,9 @@ from viewkeep.tables.log.delta import StorageError
 CSV, JSON, PARQUET = "CSV", "JSON lines", "Parquet"
 KINDS = {".csv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET}
 MAGIC = b"PAR1"
-ROUND_BYTES = 64 * 1024 * 1024
-"""About so many bytes of files are taken in at once."""
+ROUND_BYTES = 1024 * 1024
+"""About so many bytes of files are taken in at once: a round takes a second or so, and what is
+interrupted goes on from where the last one ended."""
 _DRAFTS = (".tmp", ".part", ".partial", ".crdownload", "~", ".swp", ".crc")
 
 Marks = dict[str, FileMark]

@@ -13,6 +13,8 @@ from viewkeep.sources.folder import FoundFile, list_files
 from viewkeep.sources.ingest import FolderSource, open_folder
 
 Listing = Sequence[FoundFile]
+LIMIT = 1.0
+"""Seconds after which a folder that fills all the time lets other sources, and views, go on."""
 FolderPaths = Mapping[str, str | os.PathLike[str]]
 """Folders by the tables that they change."""
 
@@ -59,12 +61,12 @@ class FolderWatch:
             listing, _ = list_files(source.folder)
             if listing == state.listing:
                 return
-            report = source.ingest()
+            report = source.ingest(LIMIT)
         except ViewkeepError as error:
             state.pause.extend()
             tell(IngestReport(source.definition.name, -1, error=problem_of(error)))
             return
-        state.listing, state.pause = listing, RetryPause()
+        state.listing, state.pause = None if report.has_more else listing, RetryPause()
         if report.changed or report.waiting != state.waiting:
             tell(report)
         state.waiting = report.waiting

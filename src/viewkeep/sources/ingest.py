@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from viewkeep.errors import ArgumentError, did_you_mean
 from viewkeep.lake.apply import changeable_table
@@ -74,8 +75,9 @@ class FolderSource:
         """The table."""
         return Target(self.lake, self.definition, self.records == DEBEZIUM)
 
-    def ingest(self) -> IngestReport:
-        """Take in all complete files; rounds go on until one takes nothing in."""
+    def ingest(self, limit: float = inf) -> IngestReport:
+        """Take in all complete files; rounds go on until one takes nothing in, or until so many
+        seconds are over: the report tells whether there may be more."""
         start, total = time.monotonic(), IngestReport(self.definition.name, -1)
         while True:
             files, unknown = list_files(self.folder)
@@ -83,7 +85,9 @@ class FolderSource:
                 break
             report = self._round(files)
             total = _sum_of_reports(total, replace(report, waiting=(*report.waiting, *unknown)))
-            if not report.changed:
+            has_more = report.changed and time.monotonic() - start > limit
+            if has_more or not report.changed:
+                total = replace(total, has_more=has_more)
                 break
         return replace(total, seconds=time.monotonic() - start)
 
