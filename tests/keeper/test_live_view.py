@@ -166,14 +166,14 @@ def test_what_cannot_be_told_of_one_table_leaves_all_as_they_were(
     live = keeper.live("cost")
     live.save()
     change(keeper, Random(1))
-    seen, tell = (live.versions, rows(live)), LiveView._changes
+    seen, tell = (live.versions, rows(live)), LiveView._table_changes
 
     def only_parts(self: LiveView, name: str, version: int) -> Any:
         if name == "parts":
             return tell(self, name, version)
         raise LiveViewError("it cannot be told")
 
-    monkeypatch.setattr(LiveView, "_changes", only_parts)
+    monkeypatch.setattr(LiveView, "_table_changes", only_parts)
     with pytest.raises(LiveViewError, match="cannot be told"):
         live.catch_up()
     assert (live.versions, rows(live)) == seen
