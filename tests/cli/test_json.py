@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.strategies import queries
@@ -141,3 +142,15 @@ def test_cascades_are_listed() -> None:
             "rewriting": "Q1(a, b, c, d) = Q2(a, b, c) * T(c, d)",
         }
     ]
+
+
+def test_every_command_that_prints_has_json() -> None:
+    """`serve` prints an address, and is a page itself."""
+    commands = dict[str, Any]()
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", {"": command})
+        commands |= {f"{name} {each}".strip(): one for each, one in inner.items()}
+    without = [
+        n for n, c in commands.items() if "--json" not in {o for p in c.params for o in p.opts}
+    ]
+    assert without == ["serve"]

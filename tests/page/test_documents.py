@@ -122,6 +122,16 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
 
 
+def test_a_report_without_rows_holds_nothing_of_the_tables(keeper: vk.Keeper) -> None:
+    document = report_document(keeper, "/data/shop", rows=False)
+    told = {name: each.pop("sql") for name, each in document["view"].items()}
+    for each in (*document["lake"]["views"], *document["view"].values()):
+        each.pop("sql", None)
+    assert told["names"]
+    assert HOSTILE not in json.dumps(document, default=str), "it stands in rows, and in one SQL"
+    assert "window.hacked" not in page_html(document)
+
+
 def test_the_command_writes_the_file(tmp_path: Path, keeper: vk.Keeper) -> None:
     lake = Path(keeper.describe_views("cost")[0].location).parent
     answer = done("report", "-o", tmp_path / "lake.html", "--lake", lake, "--json")

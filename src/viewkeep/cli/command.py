@@ -28,6 +28,13 @@ class CommandGroup(TyperGroup):
         """The option, without a type."""
         return _without_type(super().get_help_option(ctx))
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options; those of Typer that install completion are flags too."""
+        for each in self.params:
+            if each.name in ("install_completion", "show_completion"):
+                _without_type(each)
+        return super().get_params(ctx)
+
 
 def group(**options: Any) -> typer.Typer:
     """The program, or a part of it with commands of its own."""

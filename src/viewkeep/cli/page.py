@@ -74,10 +74,10 @@ def serve(
         if show:
             webbrowser.open(address)
 
-    with open_keeper(lake, "opening ...") as keeper:
+    with open_keeper(lake, "opening ...") as keeper, open_keeper(lake, "opening ...") as other:
         place = _place(lake)
         lake_document(keeper, place)  # what is read once is there when the first browser asks
-        app = make_app(keeper, place, key)
+        app = make_app(keeper, place, key, playground=other)
     run(app, host, port, started)
 
 
@@ -85,24 +85,33 @@ def report(
     output: Annotated[
         str, typer.Option("--output", "-o", help="File to write.", metavar="FILE")
     ] = "lake.html",
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows/--no-rows", metavar="", help="Put in first rows and last changes, or not."
+        ),
+    ] = True,
     lake: LakePath = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the page about a lake as one file, which needs no server and loads nothing.
 
-    The file holds the first rows of tables and views: give it to nobody who may not see them.
+    The file holds the first rows of tables and views, unless --no-rows leaves them out: give it to
+    nobody who may not see them.
 
-    **Example**
+    **Examples**
 
     ```text
     viewkeep report -o lake.html
+
+    viewkeep report --no-rows
     ```
     """
     from viewkeep.page.documents import report_document
     from viewkeep.page.html import page_html
 
     with open_keeper(lake, "reading ...") as keeper:
-        page = page_html(report_document(keeper, _place(lake)))
+        page = page_html(report_document(keeper, _place(lake), rows))
     try:
         Path(output).write_text(page, encoding="utf-8")
     except OSError as error:

@@ -57,8 +57,9 @@ def _short_name(place: str) -> str:
     return above[-1] if last == "lake" and above else last
 
 
-def view_document(keeper: LakeReader, name: str) -> Json:
-    """One view: how it is kept, its history, its analysis, its rows and its last changes."""
+def view_document(keeper: LakeReader, name: str, rows: bool = True) -> Json:
+    """One view: how it is kept, its history, its analysis; its rows and its last changes, unless
+    `rows` is false."""
     [view], [status] = keeper.describe_views(name), _statuses(keeper, name)
     history = _told(lambda: keeper.history(name, HISTORY + 1), [])
     balance = status.get("balance") or {}
@@ -69,22 +70,21 @@ def view_document(keeper: LakeReader, name: str) -> Json:
         "more_history": len(history) > HISTORY,
         "explanation": _told(lambda: keeper.explain(name, script=False), "", as_text=True),
         "caches": [asdict(each) for each in _told(lambda: keeper.caches(name), [])],
-        "heavy": [str(each) for each in balance.get("heavy", ())],
+        "heavy": [str(each) for each in balance.get("heavy", ())] if rows else [],
         "picture": _told(lambda: _picture(keeper.operators(name), name), ""),
         **_script(lambda: str(keeper.script(name))),
         "analysis": _analysis(keeper, view.sql),
-        "rows": _rows(keeper, name),
-        "changes": _changes(keeper, name),
+        **_rows_and_changes(keeper, name, rows),
     }
 
 
-def table_document(keeper: LakeReader, name: str) -> Json:
-    """One base table, with its first rows and its last changes."""
+def table_document(keeper: LakeReader, name: str, rows: bool = True) -> Json:
+    """One base table; with its first rows and its last changes, unless `rows` is false."""
     keeper.table(name)  # an error, if there is none
     [table] = [each for each in keeper.describe_tables() if each.name == name]
     about = asdict(table)
     about["row_count"] = about.pop("rows")
-    return {**about, "rows": _rows(keeper, name), "changes": _changes(keeper, name)}
+    return {**about, **_rows_and_changes(keeper, name, rows)}
 
 
 def explanation_document(keeper: LakeReader, text: str) -> Json:
@@ -101,12 +101,12 @@ def answer_document(keeper: LakeReader, text: str) -> Json:
     return _answer(keeper.query(text, MOST_ROWS + 1), MOST_ROWS)
 
 
-def report_document(keeper: LakeReader, name: str) -> Json:
-    """All of it, for a file that needs no server."""
+def report_document(keeper: LakeReader, name: str, rows: bool = True) -> Json:
+    """All of it, for a file that needs no server; without `rows`, nothing of what tables hold."""
     return {
         "lake": lake_document(keeper, name),
-        "view": {each: view_document(keeper, each) for each in keeper.views},
-        "table": {each: table_document(keeper, each) for each in keeper.tables},
+        "view": {each: view_document(keeper, each, rows) for each in keeper.views},
+        "table": {each: table_document(keeper, each, rows) for each in keeper.tables},
     }
 
 
@@ -181,6 +181,13 @@ def _outcome_json(outcome: Outcome) -> Json:
             return unsupported_json(name, tree, reason)
         case FailedStatement(name, error):
             return failed_json(name, error)
+
+
+def _rows_and_changes(keeper: LakeReader, name: str, wanted: bool) -> Json:
+    if not wanted:
+        left_out = {"error": "left out of this report (--no-rows)"}
+        return {"rows": left_out, "changes": left_out}
+    return {"rows": _rows(keeper, name), "changes": _changes(keeper, name)}
 
 
 def _rows(keeper: LakeReader, name: str) -> Json:

@@ -60,13 +60,19 @@ def is_local(host: str) -> bool:
 
 
 def make_app(
-    keeper: LakeReader, place: str, token: str = "", hosts: Collection[str] = LOCAL
+    keeper: LakeReader,
+    place: str,
+    token: str = "",
+    hosts: Collection[str] = LOCAL,
+    playground: LakeReader | None = None,
 ) -> Starlette:
     """The page of a lake. `hosts` are the names that it answers to, all of them if it has a
-    `token`, which browsers then have to bring."""
+    `token`, which browsers then have to bring. Queries that take long hold up nothing else if the
+    `playground` has a reader of its own."""
     lock = Lock()
+    typed, typed_lock = (playground, Lock()) if playground is not None else (keeper, lock)
 
-    def told(make: Callable[[], Any]) -> Response:
+    def told(make: Callable[[], Any], lock: Lock = lock) -> Response:
         """A document, or what is wrong, in words."""
         try:
             with lock:
@@ -112,7 +118,7 @@ def make_app(
             text = await _posted_text(request)
         except ViewkeepError as error:
             return _problem(str(error), 400)
-        return await run_in_threadpool(told, lambda: make(keeper, text))
+        return await run_in_threadpool(told, lambda: make(typed, text), typed_lock)
 
     return Starlette(
         routes=[
