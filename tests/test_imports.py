@@ -79,6 +79,7 @@ LIBRARY_FENCES = {
     "pyspark": ("execute/spark/*",),
     "deltalake": ("tables/*",),
     "duckdb": ("execute/duckdb/*",),
+    "openlineage": ("refresh/lineage.py",),
     "psycopg": ("sources/postgres/*",),
     "llvmlite": ("engine/compiled/llvm/*",),
     "numba": (),

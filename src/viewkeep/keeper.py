@@ -41,6 +41,7 @@ from viewkeep.refresh.all_views import refresh_views
 from viewkeep.refresh.create_view import ViewRequest, create_view, repair_view
 from viewkeep.refresh.create_view import is_failure as is_failure
 from viewkeep.refresh.lag import seconds_of, set_lag
+from viewkeep.refresh.lineage import with_lineage
 from viewkeep.refresh.replace_view import strategy_switch
 from viewkeep.refresh.verify import verify_view
 from viewkeep.refresh.watch import Watcher
@@ -300,7 +301,8 @@ class Keeper(LakeReader):
         none, by `lag`: seconds, or a time such as "10s". `tell` is called with the report of every
         refresh, `figures` is a dict that holds what was done for each view. `ingest` and `debezium`
         are folders by table: what comes into them is taken in (`ingest`), and told as well; so is
-        what changes in the tables of a `capture`, or of several.
+        what changes in the tables of a `capture`, or of several. Where the client of OpenLineage is
+        installed, and its variables say where to (`OPENLINEAGE_URL`), refreshes are told there.
         """
         folders = watch_folders(self._lake, {CHANGES: ingest or {}, DEBEZIUM: debezium or {}})
         looks = [folders.look, *(each.look for each in watch_captures(capture))]
@@ -312,7 +314,8 @@ class Keeper(LakeReader):
             {} if figures is None else figures,
             lambda report: [look(report) for look in looks],
         )
-        watcher.run(stop or Event(), tell or (lambda report: None))
+        tell = with_lineage(self._lake, tell or (lambda report: None))
+        watcher.run(stop or Event(), tell)
 
     @checked
     def live(self, name: str, resume: bool = True) -> LiveView:

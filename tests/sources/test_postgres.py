@@ -2,6 +2,9 @@
 
 import os
 import re
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +18,7 @@ import pytest
 from tests.cli.lakes import done, viewkeep
 from tests.keeper.faults import fault
 from tests.keeper.lakes import check, check_replayed
+from tests.keeper.test_watch import wait_for
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.lake import transactions
 
@@ -633,3 +637,44 @@ def test_a_watcher_captures(keeper: Keeper, database: Any, dsn: str) -> None:
     assert stop.wait(60)
     thread.join()
     assert rows(keeper, "spent") == [(1, 1, 7)]
+
+
+def test_a_command_that_is_killed_again_and_again(keeper: Keeper, database: Any, dsn: str) -> None:
+    database.execute(ORDERS)
+    arguments = ["capture", "postgres", dsn, "orders", "--follow", "--every", "0.01"]
+    command = [sys.executable, "-m", "viewkeep", *arguments, "--lake", keeper._lake.uri]
+    stop, random = Event(), Random(5)
+
+    def write() -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            while not stop.wait(0.002):
+                with connection.transaction():
+                    random_orders(connection, random)
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(10 if LONG else 1):
+            seen = newest_version(keeper)
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as victim:
+                wait_for(lambda: newest_version(keeper) > seen + 2, 120)  # noqa: B023
+                time.sleep(random.random() / 5)
+                victim.kill()
+    finally:
+        stop.set()
+        writer.join()
+    with keeper.capture(dsn, ["orders"]) as capture:
+        capture.catch_up()
+    expect_equal(keeper, database, "orders")
+    check_replayed(keeper)
+
+
+def newest_version(keeper: Keeper) -> int:
+    return keeper.version("orders") if "orders" in keeper.tables else -1
+
+
+def random_orders(database: Any, random: Random) -> None:
+    key = random.randrange(30)
+    database.execute("DELETE FROM orders WHERE oid = %s", (key,))
+    database.execute("INSERT INTO orders VALUES (%s, 1, %s)", (key, random.randrange(100)))
+    database.execute("UPDATE orders SET price = price + 1 WHERE oid > %s", (random.randrange(30),))
