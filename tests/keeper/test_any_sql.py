@@ -134,8 +134,8 @@ def test_create_view_as_text(keeper: Keeper) -> None:
         keeper.create_view("v", "CREATE VIEW w AS SELECT pid FROM parts")
     with pytest.raises(ParseError, match=r"at line 2, column 8"):
         keeper.create_view("w", "CREATE VIEW w AS\nSELECT nope FROM parts")
-    with pytest.raises(UnsupportedError, match=r'"COMMENT" between'):
-        keeper.create_view("w", "CREATE VIEW w COMMENT 'x' AS SELECT pid FROM parts")
+    with pytest.raises(UnsupportedError, match=r'"LOCATION" between'):
+        keeper.create_view("w", "CREATE VIEW w COMMENT 'x' LOCATION 'y' AS SELECT pid FROM parts")
 
 
 def test_an_order_is_left_out_with_a_note(keeper: Keeper) -> None:

@@ -32,7 +32,7 @@ class UserSession:
         """Rows of files as a DataFrame, or as an Arrow table."""
         names = tuple(rows.names.values())
         if not self._answers_in_arrow(backend):
-            return _spark_sessions().read_rows(self.spark, rows.table, rows.snapshot, names)
+            return _spark_sessions().read_version(self.spark, rows.table, rows.snapshot, names)
         return ParquetFolder(rows.table).read(rows.files, rows.snapshot.fields).select(list(names))
 
     def _answers_in_arrow(self, backend: str | None) -> bool:
