@@ -354,6 +354,13 @@ def test_the_example_of_spark_itself_is_read(
     assert keeper.read("example_sql_materialized_view").num_rows == 5
 
 
+def test_names_of_tables_lead_to_no_other_file(tmp_path: Path) -> None:
+    write(tmp_path / "secret.csv", "a\n1\n")
+    table = "CREATE TABLE `../../secret` (a INT PRIMARY KEY)"
+    read = read_project(project(tmp_path, {"t.sql": table, "data/t.csv": "a\n1\n"}))
+    assert [each.rows for each in read.tables] == [None]
+
+
 def test_a_list_of_columns_is_that_of_the_query(tmp_path: Path) -> None:
     listed = COST.replace("VIEW cost", "VIEW cost (did, price)")
     folder = project(tmp_path, {"t.sql": TABLES, "v.sql": listed})

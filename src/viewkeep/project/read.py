@@ -159,7 +159,7 @@ def _settings_tables(folder: Path, settings: Mapping[str, Any]) -> Iterable[Proj
 
 def _rows_file(folder: Path, name: str) -> Path | None:
     path = folder / ROWS / f"{name}.csv"
-    return path if path.is_file() else None
+    return path if path.parent == folder / ROWS and path.is_file() else None
 
 
 # --- views ----------------------------------------------------------------------------------------
