@@ -163,10 +163,9 @@ class Mode:
 
 
 def _in_tuples(value: Any) -> Any:
-    """Rows with arrays as tuples, which can be counted."""
-    if isinstance(value, list | tuple):
-        return tuple(map(_in_tuples, value))
-    return value
+    """Rows with arrays and structs as tuples, which can be counted."""
+    inside = value.values() if isinstance(value, dict) else value
+    return tuple(map(_in_tuples, inside)) if isinstance(value, dict | list | tuple) else value
 
 
 @dataclass(frozen=True)

@@ -100,12 +100,24 @@ def diff_as_arrow(
     """
     fields = {field.name: field for field in table.columns}
     schema = pa.schema(
-        [
-            _arrow_field(name, fields[name.removesuffix("#pre").removesuffix("#post")])
-            for name in (part if names is None else names)
-        ]
+        [_arrow_field(name, fields[_column(name)]) for name in (part if names is None else names)]
     )
-    return pa.table({name: part[name] for name in schema.names}, schema=schema)
+    columns = {
+        name: [_arrow_value(each, fields[_column(name)].type) for each in part[name]]
+        for name in schema.names
+    }
+    return pa.table(columns, schema=schema)
+
+
+def _column(name: str) -> str:
+    return name.removesuffix("#pre").removesuffix("#post")
+
+
+def _arrow_value(value: Any, type_: Type) -> Any:
+    """A value as Arrow takes it: a struct by the names of its parts."""
+    if value is None or type_.name != "struct":
+        return value
+    return {part.name: each for part, each in zip(type_.parts, value, strict=True)}
 
 
 @dataclass
@@ -255,6 +267,11 @@ def value_of(type_: Type, index: int) -> Any:
             return datetime(2024, 2, 28, 22) + timedelta(hours=index)
         case "array":
             return tuple(value_of(type_.parts[0].type, i + 1) for i in range(index))
+        case "struct":  # in one of four a part is NULL
+            parts = enumerate(type_.parts)
+            return tuple(
+                None if (index + i) % 4 == 3 else value_of(p.type, index) for i, p in parts
+            )
     raise AssertionError(f"no values for {type_}")
 
 
@@ -284,4 +301,6 @@ def _arrow_type(kind: Type) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if kind.name == "array":
         return pa.list_(_arrow_type(kind.parts[0].type))
+    if kind.name == "struct":
+        return pa.struct([_arrow_field(part.name, part) for part in kind.parts])
     return _ARROW[kind.name]

@@ -54,8 +54,9 @@ def answers(
 
 
 def frozen(value: Any) -> Any:
-    """A row of DuckDB, with tuples for lists."""
-    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+    """A row of DuckDB, with tuples for lists and structs."""
+    inside = value.values() if isinstance(value, dict) else value
+    return tuple(map(frozen, inside)) if isinstance(value, dict | list | tuple) else value
 
 
 def play(case: Case, tuple_based: bool = False) -> None:

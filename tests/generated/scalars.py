@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.generated.tables import ARRAY, DATE, NUMBER, TEXT, WHOLE
+from tests.generated.tables import ARRAY, DATE, NUMBER, STRUCT, TEXT, WHOLE
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Scalars:
                 return self.rng.choice(["'a'", "'b'", "'c'", "''"])
             case "array":
                 return self.rng.choice(["array(0)", "array(0, 1)", "array(1, NULL)"])
+            case "struct":
+                return "(SELECT min(place) FROM visits WHERE place.x = 1)"
         return f"date '2024-02-{self.rng.choice([28, 29])}'"
 
     def one_of(self, columns: Sequence[Column], *kinds: str) -> Column | None:
@@ -77,6 +79,15 @@ class Scalars:
                     [
                         Scalar(f"coalesce({column.text}, array(0))", ARRAY),
                         Scalar(f"CASE WHEN {test} THEN {column.text} END", ARRAY),
+                    ]
+                )
+            case "struct":
+                test = self.comparison(columns)
+                return self.rng.choice(
+                    [
+                        Scalar(f"{column.text}.x", WHOLE),
+                        Scalar(f"upper({column.text}.y)", TEXT),
+                        Scalar(f"CASE WHEN {test} THEN {column.text} END", STRUCT),
                     ]
                 )
             case "date":
@@ -147,12 +158,12 @@ class Scalars:
                 return Scalar(f"avg({argument.text})", NUMBER)
             case 1 | 2:
                 function = self.rng.choice(["min", "max"])
-                any_column = self.rng.choice([c for c in columns if c.kind != ARRAY])
+                any_column = self.rng.choice([c for c in columns if c.kind not in (ARRAY, STRUCT)])
                 return Scalar(f"{function}({any_column.text})", any_column.kind)
             case 3:
                 return Scalar(f"count({self.rng.choice(list(columns)).text})", WHOLE)
             case 4:
-                counted = self.one_of(columns, WHOLE, TEXT, DATE, ARRAY) or column
+                counted = self.one_of(columns, WHOLE, TEXT, DATE, ARRAY, STRUCT) or column
                 return Scalar(f"count(DISTINCT {counted.text})", WHOLE)
         return Scalar(f"sum({argument.text})", argument.kind)
 
@@ -183,6 +194,8 @@ class Scalars:
         column = self.rng.choice(list(columns))
         if column.kind == NUMBER:
             return f"{column.text} {self.rng.choice(['>', '<'])} 0.3"
+        if column.kind == STRUCT:
+            return self._comparison_of_structs(columns, column)
         literal = self.literal(column.kind)
         if column.kind == ARRAY:
             return self._comparison_of_arrays(columns, column)
@@ -214,3 +227,18 @@ class Scalars:
             case 1:
                 return f"{column.text} IN ({other}, {self.literal(ARRAY)})"
         return f"{column.text} {self.rng.choice(['=', '<>', '<=>'])} {other}"
+
+    def _comparison_of_structs(self, columns: Sequence[Column], column: Column) -> str:
+        """Whether a struct equals another one, or what is in it; structs are not ordered here."""
+        others = [c.text for c in columns if c.kind == STRUCT and c != column]
+        match self.rng.randrange(4):
+            case 0:
+                return f"{column.text} IS {self.rng.choice(['', 'NOT '])}NULL"
+            case 1:
+                return f"{column.text}.x {self.rng.choice(['=', '>'])} {self.literal(WHOLE)}"
+            case 2 if others:
+                return f"{column.text} IN ({', '.join(others[:2])})"
+        if not others:
+            return f"{column.text}.y >= {self.literal(TEXT)}"
+        sign = self.rng.choice(["=", "<>", "<=>"])
+        return f"{column.text} {sign} {self.rng.choice(others)}"

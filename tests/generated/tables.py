@@ -1,5 +1,5 @@
 """The shop that generated views read: keys of one and two columns or none, references that may be
-NULL, arrays.
+NULL, arrays and structs.
 
 Columns that refer to each other have the same name, so that people would join them by USING.
 """
@@ -15,6 +15,7 @@ TABLES = {
             "tier": "int",
             "credit": "decimal(8, 2)",
             "since": "timestamp_ntz",
+            "place": "struct<x:int,y:string>",
         },
         key=["cid"],
         foreign_keys=["region -> regions.region"],
@@ -37,7 +38,13 @@ TABLES = {
     ),
     "items": Table({"item": "int", "kind": "string", "cost": "int"}, key=["item"]),
     "visits": Table(
-        {"vid": "int", "cid": "int", "kind": "string", "tags": "array<int>"},
+        {
+            "vid": "int",
+            "cid": "int",
+            "kind": "string",
+            "tags": "array<int>",
+            "place": "struct<x:int,y:string>",
+        },
         key=["vid"],
         foreign_keys=["cid -> customers.cid"],
     ),
@@ -45,7 +52,8 @@ TABLES = {
 KEYLESS = {"visits": "vid"}
 """Tables that are bags in lakes, with the column that tells their rows apart here alone."""
 
-WHOLE, NUMBER, TEXT, DATE, ARRAY = "whole", "number", "text", "date", "array"
+WHOLE, NUMBER, TEXT, DATE = "whole", "number", "text", "date"
+ARRAY, STRUCT = "array", "struct"
 KINDS = {
     "int": WHOLE,
     "bigint": WHOLE,
@@ -55,5 +63,6 @@ KINDS = {
     "date": DATE,
     "timestamp_ntz": DATE,
     "array": ARRAY,
+    "struct": STRUCT,
 }
 """What can be done with values of a type; numbers with a fraction are not compared for equality."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.generated.scalars import Column, Scalar, Scalars
-from tests.generated.tables import ARRAY, DATE, KEYLESS, KINDS, NUMBER, TEXT, WHOLE
+from tests.generated.tables import ARRAY, DATE, KEYLESS, KINDS, NUMBER, STRUCT, TEXT, WHOLE
 from viewkeep.query.tables import Table
 
 SCANS = 5
 """About how many tables a view reads; scripts grow with the square of it."""
 EQUAL = (WHOLE, TEXT, DATE)
 """Kinds of columns that are compared for equality, and ordered."""
-KEYS = (*EQUAL, ARRAY)
+KEYS = (*EQUAL, ARRAY, STRUCT)
 """Kinds of columns that are compared for equality."""
 
 
@@ -199,7 +199,7 @@ class Writer(Scalars):
     # --- set operations -------------------------------------------------------------------------
 
     def _set_operation(self, depth: int) -> Query:
-        drawn = [WHOLE, WHOLE, WHOLE, TEXT, TEXT, ARRAY]
+        drawn = [WHOLE, WHOLE, WHOLE, TEXT, TEXT, ARRAY, STRUCT]
         kinds = [self.rng.choice(drawn) for _ in range(self.rng.choice([1, 1, 2]))]
         names = [f"u{i}" for i in range(len(kinds))]
         count = 3 if self.chance(0.15) else 2
@@ -313,7 +313,7 @@ class Writer(Scalars):
         if not pairs:
             return ""
         a, b = self.rng.choice(namesakes if namesakes and self.chance(0.75) else pairs)
-        signs = ["<>", "<=>"] if a.kind == ARRAY else ["<", ">=", "<>", "<=>"]
+        signs = ["<>", "<=>"] if a.kind in (ARRAY, STRUCT) else ["<", ">=", "<>", "<=>"]
         sign = "=" if self.chance(0.9) else self.rng.choice(signs)
         sides = (a.text, b.text) if self.chance(0.5) else (b.text, a.text)
         return f"{sides[0]} {sign} {sides[1]}"
@@ -387,7 +387,7 @@ class Writer(Scalars):
         where = f" WHERE {more.removeprefix(' AND ')}" if more else ""
         item = (
             b.text
-            if b.kind == ARRAY or self.chance(0.85)
+            if b.kind in (ARRAY, STRUCT) or self.chance(0.85)
             else f"{self.rng.choice(['min', 'max'])}({b.text})"
         )
         return f"{a.text} {negation}IN (SELECT {item} FROM {inner.text}{where})"

@@ -113,6 +113,9 @@ def replayed(keeper: Keeper, name: str, since: int | None = None, start: Bag | N
 
 
 def _hashable(value: Any) -> Any:
+    """The value in the form of rows, in which arrays and structs are tuples."""
+    if isinstance(value, dict | list):
+        return tuple(map(_hashable, value.values() if isinstance(value, dict) else value))
     return "NaN" if value != value else value
 
 
