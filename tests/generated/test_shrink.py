@@ -30,12 +30,12 @@ def sums_are_wrong(case: Case) -> None:
 
 
 def test_what_does_not_matter_is_dropped() -> None:
-    case = Case((("v", SQL),), random_history(TABLES, Random(3), 4), seed=3)
+    case = Case((("v", SQL),), random_history(TABLES, Random(1), 4), seed=1)
     small, failure = shrink(case, sums_are_wrong, seconds=600)
     assert str(failure).startswith("sums are wrong")
     rows = [row for state in small.history.states for table in state.values() for row in table]
     assert len(small.history.states) == 2
     assert len(rows) <= 4
     assert len(small.views[0][1]) < len(SQL) / 3, small
-    assert "seed 3" in str(small)
+    assert "seed 1" in str(small)
     assert "orders" in str(small)
